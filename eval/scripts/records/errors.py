@@ -1,0 +1,53 @@
+"""The one error class for a user's mistake: a sentence with the remedy, exit code 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO, Any
+
+import click
+
+MAX_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input file, printed as ``file:line: field: message``."""
+
+    path: str
+    line: int | None
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return (
+            f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+        )
+
+
+class StorageError(click.ClickException):
+    """A file cannot be used as it is. Printed without a traceback; the process ends with 2."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def from_problems(cls, problems: Iterable[Problem]) -> StorageError:
+        """All problems in one error, a line each; the count comes last."""
+        found = tuple(problems)
+        lines = [str(problem) for problem in found[:MAX_SHOWN]]
+        if len(found) > MAX_SHOWN:
+            lines.append(f"… and {len(found) - MAX_SHOWN} more")
+        noun = "problem" if len(found) == 1 else "problems"
+        lines.append(f"{len(found)} {noun}; nothing was written.")
+        return cls("\n".join(lines), found)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print to stderr: one ``Error:`` line, or the list of problems as it is."""
+        prefix = "" if self.problems else "Error: "
+        click.echo(prefix + self.format_message(), file=file, err=file is None)

@@ -1,0 +1,140 @@
+"""What one answer of the bot looks like on disk (a line of results.jsonl) and one run's configuration.
+
+Records are msgspec structs: decoding checks types at the speed of parsing, and unknown keys are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA = 1
+TEXT_LIMIT = 200
+"""Characters of a chunk's text that are kept unless the run stores full texts."""
+
+Status = Literal["ok", "error"]
+
+
+class RetrievedChunk(msgspec.Struct, gc=False):
+    """One retrieved passage. ``rank`` counts from 1; scores are the bot's own, on no fixed scale.
+
+    ``text_length`` is the number of characters before truncation; ``text`` is shorter when it was cut.
+    In a file a chunk may also be a plain string: its id, with the place in the list as its rank.
+    """
+
+    chunk_id: str = ""
+    doc_id: str | None = None
+    rel_path: str | None = None
+    heading_path: str | None = None
+    score_vector: float | None = None
+    score_lexical: float | None = None
+    score_final: float | None = None
+    text: str | None = None
+    text_length: int | None = None
+    rank: int | None = None
+
+    @property
+    def truncated(self) -> bool:
+        """True when ``text`` is known to be only the beginning of the passage."""
+        return self.text_length is not None and len(self.text or "") < self.text_length
+
+    def cut(self, limit: int = TEXT_LIMIT) -> RetrievedChunk:
+        """A copy whose text has at most ``limit`` characters, its full length kept beside it."""
+        text = self.text
+        if text is None:
+            return self
+        length = self.text_length if self.text_length is not None else len(text)
+        return msgspec.structs.replace(self, text=text[:limit], text_length=length)
+
+
+class Reference(msgspec.Struct, gc=False, omit_defaults=True):
+    """A source that the answer cites; ``index`` is the n of its ``[n]`` mark."""
+
+    index: int | None = None
+    chunk_id: str | None = None
+    doc_id: str | None = None
+    rel_path: str | None = None
+    heading_path: str | None = None
+
+
+class FolderSelection(msgspec.Struct, gc=False):
+    """Folders that the bot searched. An empty ``chosen`` means that it searched all of them."""
+
+    chosen: list[str] = msgspec.field(default_factory=list)
+    reason: str | None = None
+
+
+class ErrorInfo(msgspec.Struct, gc=False):
+    """Why a call failed: ``kind`` is one of the client's error kinds, ``attempts`` counts the tries."""
+
+    kind: str
+    message: str = ""
+    attempts: int = 1
+
+
+class TestResult(msgspec.Struct):
+    """What the bot answered to one case, or the error that it ended with. Times in milliseconds."""
+
+    __test__ = False  # pytest: not a test class
+
+    test_case_id: str
+    question: str = ""
+    status: Status = "ok"
+    schema: int = SCHEMA
+    error: ErrorInfo | None = None
+    answer: str | None = None
+    references: list[Reference] = msgspec.field(default_factory=list)
+    retrieved: list[RetrievedChunk | str] = msgspec.field(default_factory=list)
+    folder_selection: FolderSelection | None = None
+    abstained: bool | None = None
+    abstain_reason: str | None = None
+    confidence: float | None = None
+    policy_flags: list[str] = msgspec.field(default_factory=list)
+    guardrail: dict[str, Any] = msgspec.field(default_factory=dict)
+    latency_ms: dict[str, float] = msgspec.field(default_factory=dict)
+    usage: dict[str, Any] = msgspec.field(default_factory=dict)
+    cost_usd: float | None = None
+    repeat: int = 0
+
+    def chunks(self) -> list[RetrievedChunk]:
+        """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
+        chunks = [
+            RetrievedChunk(chunk_id=item, rank=place) if isinstance(item, str) else item
+            for place, item in enumerate(self.retrieved, start=1)
+        ]
+        if all(chunk.rank is not None for chunk in chunks):
+            chunks.sort(key=lambda chunk: chunk.rank or 0)
+        return chunks
+
+    def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
+        """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``."""
+        kept = self.retrieved
+        if not store_full_text:
+            kept = [item if isinstance(item, str) else item.cut() for item in kept]
+        data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, retrieved=kept))
+        return data
+
+
+class RunConfig(msgspec.Struct):
+    """Snapshot of all that a run was made with. Secrets never enter: only these fields are written.
+
+    ``dataset``: path, sha256, git commit, number of cases. ``index``, ``retriever``, ``answerer``: what
+    the bot tells of itself, and what the run asked for. ``api``: URL without secrets, profile, debug
+    fields seen. ``run``: concurrency, timeouts and the like, which cannot change a result.
+    """
+
+    run_id: str
+    schema: int = SCHEMA
+    tool_version: str = ""
+    config_hash: str = ""
+    dataset: dict[str, Any] = msgspec.field(default_factory=dict)
+    index: dict[str, Any] = msgspec.field(default_factory=dict)
+    retriever: dict[str, Any] = msgspec.field(default_factory=dict)
+    answerer: dict[str, Any] = msgspec.field(default_factory=dict)
+    api: dict[str, Any] = msgspec.field(default_factory=dict)
+    judge: dict[str, Any] = msgspec.field(default_factory=dict)
+    run: dict[str, Any] = msgspec.field(default_factory=dict)
+    seed: int | None = None
+    started: str | None = None
+    finished: str | None = None
