@@ -1,0 +1,127 @@
+"""The text pane: one chunk's text, wrapped, with highlighted stretches; a line-API widget.
+
+It draws only the lines in view. The text is the display copy, whose offsets equal the original's,
+so highlights are plain `(start, end, style name)` offsets into the original text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from textual import events
+from textual.strip import Strip
+
+from labeller.display import SHOWN_LIMIT, DisplayText, wrap
+from labeller.lists import Line, LineStyles, Span
+
+Mark = tuple[int, int, str]
+"""Start offset, end offset, style name of a highlighted stretch."""
+
+
+class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
+    """Shows one text from its line `top` on; scrolled by the owner's keys or the wheel."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._text = DisplayText("")
+        self._marks: tuple[Mark, ...] = ()
+        self._lines: list[tuple[int, int]] = [(0, 0)]
+        self._width = 0
+        self._whole = False
+        self.top = 0
+
+    def show(self, text: DisplayText, marks: Sequence[Mark] = (), *, whole: bool = False) -> None:
+        """Show `text` from its start, unless it is the text shown already (then keep the place).
+
+        Texts over `SHOWN_LIMIT` characters are cut unless `whole`. Marks may overlap; a later one
+        wins.
+        """
+        same = text == self._text and whole == self._whole
+        if same and tuple(marks) == self._marks:
+            return
+        self._marks = tuple(marks)
+        if not same:
+            self._text, self._whole, self.top = text, whole, 0
+            self._width = 0
+            self._layout()
+        self.refresh()
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the wrapped text (of the shown part when it was cut)."""
+        return len(self._lines)
+
+    @property
+    def is_cut(self) -> bool:
+        """True when only the first `SHOWN_LIMIT` characters are shown."""
+        return not self._whole and len(self._text) > SHOWN_LIMIT
+
+    @property
+    def bottom(self) -> int:
+        """One past the last line in view."""
+        return min(self.line_count, self.top + max(1, self.size.height))
+
+    def scroll_by(self, lines: int) -> bool:
+        """Scroll down by `lines` (up when negative), clamped; False when nothing moved."""
+        top = max(0, min(self.top + lines, self.line_count - max(1, self.size.height)))
+        if top == self.top:
+            return False
+        self.top = top
+        self.refresh()
+        return True
+
+    def reveal(self, start: int, end: int) -> None:
+        """Scroll so that the offsets `start` to `end` are in view, the start first."""
+        first = last = 0
+        for number, (begin, stop) in enumerate(self._lines):
+            if begin <= start:
+                first = number
+            if begin < max(end, start + 1) and stop >= begin:
+                last = number
+        height = max(1, self.size.height)
+        if last >= self.top + height:
+            self.scroll_by(last - height + 1 - self.top)
+        if first < self.top:
+            self.scroll_by(first - self.top)
+
+    def _layout(self) -> None:
+        width = self.size.width - 2
+        if width != self._width and width > 0:
+            self._width = width
+            shown = self._text if self._whole else DisplayText(self._text[:SHOWN_LIMIT])
+            self._lines = wrap(shown, width)
+            self.top = max(0, min(self.top, self.line_count - max(1, self.size.height)))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._layout()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.scroll_by(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.scroll_by(-3)
+
+    def render_line(self, y: int) -> Strip:
+        """The wrapped line `y` lines below the top of the view."""
+        number = self.top + y
+        line: Line = ()
+        if number < len(self._lines):
+            line = self._spans(*self._lines[number])
+        return self.strip_for(line, self.size.width)
+
+    def _spans(self, start: int, end: int) -> Line:
+        """The stretch from `start` to `end`, cut where the style changes."""
+        here = [mark for mark in self._marks if mark[0] < end and mark[1] > start]
+        cuts = {start, end}
+        for begin, stop, _ in here:
+            cuts |= {max(start, begin), min(end, stop)}
+        points = sorted(cuts)
+        spans: list[Span] = [("row", DisplayText(" "))]
+        for left, right in itertools.pairwise(points):
+            style = "row"
+            for begin, stop, name in here:
+                if begin <= left and stop >= right:
+                    style = name
+            spans.append((style, DisplayText(self._text[left:right])))
+        return tuple(spans)
