@@ -1,6 +1,6 @@
-"""What one answer of the bot looks like on disk (a line of results.jsonl) and one run's configuration.
+"""One answer of the bot as it stands on disk (a line of results.jsonl), and a run's configuration.
 
-Records are msgspec structs: decoding checks types at the speed of parsing, and unknown keys are skipped.
+Records are msgspec structs: decoding checks types while it parses; unknown keys are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Status = Literal["ok", "error"]
 class RetrievedChunk(msgspec.Struct, gc=False):
     """One retrieved passage. ``rank`` counts from 1; scores are the bot's own, on no fixed scale.
 
-    ``text_length`` is the number of characters before truncation; ``text`` is shorter when it was cut.
+    ``text_length`` counts the characters before truncation; ``text`` is shorter when it was cut.
     In a file a chunk may also be a plain string: its id, with the place in the list as its rank.
     """
 
@@ -66,7 +66,7 @@ class FolderSelection(msgspec.Struct, gc=False):
 
 
 class ErrorInfo(msgspec.Struct, gc=False):
-    """Why a call failed: ``kind`` is one of the client's error kinds, ``attempts`` counts the tries."""
+    """Why a call failed: ``kind`` is one of the client's kinds, ``attempts`` counts the tries."""
 
     kind: str
     message: str = ""
@@ -117,11 +117,11 @@ class TestResult(msgspec.Struct):
 
 
 class RunConfig(msgspec.Struct):
-    """Snapshot of all that a run was made with. Secrets never enter: only these fields are written.
+    """Snapshot of all that a run was made with. Only these fields are written: no secret enters.
 
-    ``dataset``: path, sha256, git commit, number of cases. ``index``, ``retriever``, ``answerer``: what
-    the bot tells of itself, and what the run asked for. ``api``: URL without secrets, profile, debug
-    fields seen. ``run``: concurrency, timeouts and the like, which cannot change a result.
+    ``dataset``: path, sha256, git commit, number of cases. ``index``, ``retriever``, ``answerer``:
+    what the bot tells of itself, and what the run asked for. ``api``: URL without secrets, profile,
+    debug fields seen. ``run``: concurrency, timeouts and the like, which cannot change a result.
     """
 
     run_id: str

@@ -1,0 +1,163 @@
+"""Click options that several scripts offer, exit codes, and the consoles.
+
+Defaults come from the flag, then the environment (``RAG_EVAL_<OPTION>``), then eval/config.toml
+(a key an option, dashes as underscores; a table ``[script_name]`` wins for that script), then the
+built-in value.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+import storage
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CONFIG = storage.ROOT / "eval" / "config.toml"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Exit(enum.IntEnum):
+    """What the exit code of every script means."""
+
+    DONE = 0
+    GATE_FAILED = 1
+    BAD_INPUT = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+
+
+def settings(script: str, path: Path | None = None) -> dict[str, Any]:
+    """Option defaults for one script from eval/config.toml, flat; {} when there is no such file."""
+    path = path or Path(os.environ.get("RAG_EVAL_CONFIG", CONFIG))
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise storage.StorageError(f"{path}: cannot be used ({error}).") from None
+    common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
+    own = raw.get(script, {})
+    return common | (own if isinstance(own, dict) else {})
+
+
+class Command(click.Command):
+    """A command that knows the three sources of defaults, and ends an interrupted run with 130."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
+        try:
+            extra.setdefault("default_map", settings(Path(info_name or "").stem))
+        except storage.StorageError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        standalone = extra.pop("standalone_mode", True)
+        if not standalone:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            result = super().main(*args, standalone_mode=False, **extra)
+            sys.exit(result if isinstance(result, int) else Exit.DONE)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted.", err=True)
+            sys.exit(Exit.INTERRUPTED)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(Exit.DONE)
+
+
+command = partial(
+    click.command, cls=Command, context_settings={"help_option_names": ["-h", "--help"]}
+)
+
+eval_set_option = click.option(
+    "--eval-set",
+    type=click.Path(path_type=Path),
+    default=storage.EVAL_SET,
+    show_default="eval_set.jsonl of the repository",
+    help="The cases, one JSON object a line.",
+)
+labels_option = click.option(
+    "--labels-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=storage.LABELS_DIR,
+    show_default="eval/labels",
+    help="Folder of label files that are joined to the cases by case_id.",
+)
+results_dir_option = click.option(
+    "--results-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=storage.RESULTS_DIR,
+    show_default="eval/results",
+    help="Folder that holds a folder for each run.",
+)
+run_option = click.option(
+    "--run",
+    default="latest",
+    show_default=True,
+    help="Run id, path of a run folder, or 'latest'.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the section as JSON on stdout."
+)
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of every random draw."
+)
+
+
+def verbosity_options(function: F) -> F:
+    """-v for more talk on stderr, -q for none."""
+    function = click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")(function)
+    return click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")(function)
+
+
+class CutOffs(click.ParamType[tuple[int, ...]]):
+    """Cut-offs such as ``1,3,5,10``: whole numbers from 1 up, sorted, without repeats."""
+
+    name = "k,k,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple | list):
+            value = ",".join(map(str, value))
+        try:
+            ks = sorted({int(part) for part in str(value).split(",")})
+        except ValueError:
+            ks = [0]
+        if ks[0] < 1:
+            self.fail(f"{value!r}: write whole numbers from 1 up, such as 1,3,5,10.", param, ctx)
+        return tuple(ks)
+
+
+def stdout_console() -> Console:
+    """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def stderr_console(*, quiet: bool = False) -> Console:
+    """Where talk and progress go; ``quiet`` silences it."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=quiet)

@@ -1,0 +1,203 @@
+"""Files that are never half-written: atomic replace, append-and-resume JSONL, locks, hashes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from records.errors import StorageError
+
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for another process that holds a file's lock."""
+
+
+def replace_bytes(path: Path, data: bytes) -> None:
+    """Put ``data`` at ``path`` in one step: readers see the old file or the new one, never a part.
+
+    A symbolic link keeps pointing where it did, and the file keeps its mode. Raises StorageError
+    when the folder cannot be written; the old file is then untouched.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
+        os.replace(temporary, path)
+        temporary = None
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable. Where folders cannot be opened the rename is atomic all the same."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Canonical JSON of a file that is committed: sorted keys, two-space indent, final newline."""
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(value, option=options)
+
+
+def replace_json(path: Path, value: Any) -> None:
+    """Replace a JSON file atomically, in canonical form."""
+    replace_bytes(path, json_bytes(value))
+
+
+def read_json(path: Path, schema: int = 1) -> dict[str, Any]:
+    """A JSON object whose ``schema`` is known.
+
+    Raises StorageError when the file is absent, is no JSON object, or has another schema number.
+    """
+    try:
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file.") from None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+    except orjson.JSONDecodeError as error:
+        raise StorageError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from error
+    if not isinstance(value, dict):
+        raise StorageError(f"{path}: holds no JSON object.")
+    check_schema(path, value.get("schema"), schema)
+    return value
+
+
+def check_schema(path: Path, found: object, known: int = 1, line: int | None = None) -> None:
+    """Refuse a file that another version of the toolkit wrote."""
+    if found != known:
+        where = f"{path}:{line}" if line else f"{path}"
+        raise StorageError(
+            f"{where}: schema: this version reads schema {known}, the file says {found!r}; "
+            "use the version of the toolkit that wrote it, or make the run again."
+        )
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that belongs to ``path`` (a file beside it), waiting up to 30 s for others."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(path.name + ".lock"))
+    try:
+        with lock.acquire(timeout=LOCK_TIMEOUT):
+            yield
+    except Timeout:
+        raise StorageError(f"{path}: another process holds {lock.lock_file}; try again.") from None
+
+
+def cut_torn_tail(path: Path) -> int:
+    """Drop an unfinished last line (a killed process leaves one); returns the bytes cut off."""
+    try:
+        file = open(path, "r+b")  # noqa: SIM115 - closed by the with below
+    except FileNotFoundError:
+        return 0
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        end = size
+        while end > 0:
+            start = max(0, end - 65_536)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            file.truncate(end)
+        return size - end
+
+
+class JsonlWriter:
+    """Appends records to a JSONL file, a line each, flushed at once; resumes after a torn line.
+
+    Not for threads without a lock of their own: one writer a file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cut_torn_tail(path)
+            self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
+        except OSError as error:
+            raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
+
+    def write(self, record: Any) -> None:
+        """Append one record; a kill after this returns does not lose it (a power cut may)."""
+        self._file.write(orjson.dumps(record) + b"\n")
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Force what was written onto the disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> JsonlWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes. Raises StorageError when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def git_commit(path: Path) -> str | None:
+    """The commit that holds ``path`` as it is now; None outside git or when it has changes.
+
+    With ``+changes`` behind the hash when the file differs from that commit.
+    """
+    import subprocess
+
+    folder = path.resolve().parent
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = git("log", "-1", "--format=%H", "--", path.name)
+    if not commit:
+        return None
+    return commit if git("status", "--porcelain", "--", path.name) == "" else f"{commit}+changes"
