@@ -62,19 +62,15 @@ class Command(click.Command):
         **extra: Any,
     ) -> click.Context:
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
-        try:
-            extra.setdefault("default_map", settings(Path(info_name or "").stem))
-        except storage.StorageError as error:
-            error.show()
-            sys.exit(error.exit_code)
+        extra.setdefault("default_map", settings(Path(info_name or "").stem))
         return super().make_context(info_name, args, parent, **extra)
 
-    def main(self, *args: Any, **extra: Any) -> Any:
-        standalone = extra.pop("standalone_mode", True)
-        if not standalone:
-            return super().main(*args, standalone_mode=False, **extra)
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Any = partial(super().main, *args, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return run()
         try:
-            result = super().main(*args, standalone_mode=False, **extra)
+            result = run()
             sys.exit(result if isinstance(result, int) else Exit.DONE)
         except click.ClickException as error:
             error.show()

@@ -312,7 +312,9 @@ def update_metrics(
     """
     path = folder / "metrics.json"
     with locked(path):
-        known = read_json(path, SCHEMA) if path.exists() else {"schema": SCHEMA}
+        known: dict[str, Any] = {"schema": SCHEMA}
+        if path.exists():
+            known = read_json(path, SCHEMA)
         sections = known.get("sections", {}) | {section: rounded(values)}
         replace_json(path, known | rounded(header) | {"sections": sections})
     return path
