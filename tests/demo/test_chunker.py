@@ -1,0 +1,143 @@
+"""Chunks: one section a heading, nothing lost, stable ids."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.chunker import Chunk, chunk_id, chunk_notes
+from demo.vault import Note, python_reference
+
+
+def chunk(text: str, max_chars: int = 1200) -> list[Chunk]:
+    return chunk_notes([Note("v", "dir/note.md", text)], max_chars)
+
+
+def paths_and_texts(text: str, max_chars: int = 1200) -> list[tuple[str, str]]:
+    return [(c.heading_path, c.text) for c in chunk(text, max_chars)]
+
+
+def test_a_chunk_is_a_section_with_the_path_of_its_headings() -> None:
+    text = "before\n\n# A\n\nx\n\n## B  c ##\n\ny1\ny2\n\n#### D\n\nz\n\n## E\n\nw\n\n# F\n\nv\n"
+    assert paths_and_texts(text) == [
+        ("", "before"),
+        ("A", "x"),
+        ("A > B c", "y1\ny2"),
+        ("A > B c > D", "z"),
+        ("A > E", "w"),
+        ("F", "v"),
+    ]
+
+
+def test_a_chunk_says_where_it_comes_from() -> None:
+    (only,) = chunk("# A\n\nx\n")
+    # The parts of the id are led by their lengths in bytes: 1:v 11:dir/note.md 1:A 1:x
+    digest = sha256(b"1:v11:dir/note.md1:A1:x").hexdigest()[:16]
+    assert only == Chunk(digest, "v", "dir/note.md", "dir/note.md", "dir", "A", "x")
+
+
+def test_ids_do_not_depend_on_where_the_parts_are_joined() -> None:
+    assert chunk_id("a", "b", "c", "d") != chunk_id("ab", "", "c", "d")
+    assert chunk_id("v", "p", "A", "> B") != chunk_id("v", "p", "A >", " B")
+
+
+def test_headings_in_code_quotes_and_lists_are_no_sections() -> None:
+    text = "# A\n\n```\n# x\ny\n===\n```\n\n    # z\n\n> # q\n\n- # l\n\n~~~~\n~~~\n# w\n~~~~\n"
+    assert {path for path, _ in paths_and_texts(text)} == {"A"}
+
+
+def test_an_underlined_heading_of_a_markdown_folder_counts() -> None:
+    assert paths_and_texts("A\n=\n\nx\n\nB\n-\n\ny") == [("A", "x"), ("A > B", "y")]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "# A", "# A\n\n## B\n\n \n", "#\n"])
+def test_a_section_without_text_gives_no_chunk(text: str) -> None:
+    assert chunk(text) == []
+
+
+def test_a_long_section_is_cut_between_paragraphs() -> None:
+    # 10 + 2 + 10 = 22 characters fit into 25; the third paragraph does not.
+    text = "# A\n\naaaaaaaaaa\n\nbbbbbbbbbb\n\ncccccccccc\n"
+    assert paths_and_texts(text, 25) == [("A", "aaaaaaaaaa\n\nbbbbbbbbbb"), ("A", "cccccccccc")]
+
+
+def test_code_is_kept_whole_with_its_blank_lines() -> None:
+    code = "```\none\n\ntwo\n```"
+    assert paths_and_texts(f"# A\n\nsome words here\n\n{code}\n\nend\n", 20) == [
+        ("A", "some words here"),
+        ("A", code),
+        ("A", "end"),
+    ]
+
+
+def test_code_longer_than_a_chunk_is_cut_at_line_ends_and_fenced_again() -> None:
+    assert paths_and_texts("```py\naaaa\nbbbb\ncccc\n```\n", 9) == [
+        ("", "```py\naaaa\nbbbb\n```"),
+        ("", "```py\ncccc\n```"),
+    ]
+
+
+def test_a_giant_paragraph_is_cut_at_sentence_ends_then_words_then_hard() -> None:
+    assert paths_and_texts("One two. Three four. Five.", 12) == [
+        ("", "One two."),
+        ("", "Three four."),
+        ("", "Five."),
+    ]
+    assert paths_and_texts("one two three", 7) == [("", "one two"), ("", "three")]
+    assert paths_and_texts("abcdefgh", 3) == [("", "abc"), ("", "def"), ("", "gh")]
+
+
+def test_the_same_text_twice_under_the_same_path_is_kept_once() -> None:
+    repeated = "# A\n\nx\n\n# B\n\nx\n\n# A\n\nx\n"
+    assert paths_and_texts(repeated) == [("A", "x"), ("B", "x")]
+
+
+def test_a_chunk_size_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        chunk("x", 0)
+
+
+HEADINGS = ["# A", "## B", "### C #"]
+OTHER_LINES = ["", "", "```", "~~~", "    code", "- item", "> quote", "alpha beta.", "gamma! delta"]
+OTHER_LINES += ["one two three four five six seven", "<b>", "&amp; x", "| a |", "    # D"]
+ATX_NOTES = st.lists(st.sampled_from(HEADINGS + OTHER_LINES), max_size=30).map("\n".join)
+NOTES = st.lists(st.sampled_from([*HEADINGS, *OTHER_LINES, "===", "---"]), max_size=30).map(
+    "\n".join
+)
+
+
+@given(ATX_NOTES, st.integers(20, 200))
+def test_no_word_of_a_note_is_lost(text: str, max_chars: int) -> None:
+    """Every word that is no heading stands in a text; words are shorter than max_chars here."""
+    held = set(re.findall(r"\w+", " ".join(c.text for c in chunk(text, max_chars))))
+    assert set(re.findall(r"\w+", text)) - {"A", "B", "C"} <= held
+
+
+@given(NOTES, st.integers(1, 200))
+def test_chunks_are_the_same_each_time_unique_and_never_empty(text: str, max_chars: int) -> None:
+    chunks = chunk(text, max_chars)
+    assert chunks == chunk(text, max_chars)
+    assert len({c.chunk_id for c in chunks}) == len(chunks)
+    assert all(c.text.strip() for c in chunks)
+    longest_fences = 2 * (len("```") + 1)
+    assert all(len(c.text) <= max_chars + longest_fences for c in chunks)
+
+
+@given(st.text(max_size=300), st.integers(1, 50))
+def test_any_text_can_be_chunked(text: str, max_chars: int) -> None:
+    assert chunk(text, max_chars) == chunk(text, max_chars)
+
+
+def test_the_reference_gives_hundreds_of_chunks_and_keeps_every_word() -> None:
+    notes = python_reference()
+    chunks = chunk_notes(notes)
+    assert len(chunks) > 300
+    assert len({c.chunk_id for c in chunks}) == len(chunks)
+    for note in notes:
+        own = [c for c in chunks if c.rel_path == note.rel_path]
+        held = set(re.findall(r"\w+", " ".join(f"{c.heading_path} {c.text}" for c in own)))
+        assert set(re.findall(r"\w+", note.text)) <= held

@@ -1,0 +1,168 @@
+"""The notes: the reference of this very interpreter, made-up topics, folders of Markdown."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+from markdown_it import MarkdownIt
+
+from demo.topic_text import topic_to_markdown
+from demo.vault import FOLDER_OF_TOPIC, Note, python_reference, read_folder
+from records.errors import StorageError
+
+SPHINX_LEVELS = '*=-~"+`'  # the order in which Sphinx's text writer underlines nested sections
+
+
+def headings(markdown: str) -> list[tuple[int, str]]:
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    return [
+        (int(token.tag[1:]), tokens[at + 1].content)
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open"
+    ]
+
+
+def titles_of_topic(text: str) -> list[tuple[int, str]]:
+    """Counted another way than in the code: any line of one character under an equally long one."""
+    lines = text.splitlines()
+    return [
+        (SPHINX_LEVELS.index(mark[0]) + 1, title)
+        for title, mark in pairwise(lines)
+        if title and len(title) == len(mark) and len(set(mark)) == 1 and mark[0] in SPHINX_LEVELS
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(topics))
+def test_no_heading_of_a_topic_is_lost_or_invented(name: str) -> None:
+    markdown = topic_to_markdown(topics[name])
+    assert headings(markdown) == titles_of_topic(topics[name])
+    assert headings(markdown)[0][0] == 1
+
+
+@pytest.mark.parametrize("name", sorted(topics))
+def test_no_word_of_a_topic_is_lost(name: str) -> None:
+    def words(text: str) -> list[str]:
+        return sorted(re.findall(r"\w+", text))
+
+    assert words(topic_to_markdown(topics[name])) == words(topics[name])
+
+
+def test_the_reference_is_one_note_a_topic_in_folders_by_area() -> None:
+    notes = python_reference()
+    assert len(notes) == len(topics)
+    assert [note.rel_path for note in notes] == sorted(note.rel_path for note in notes)
+    assert {note.vault for note in notes} == {"python"}
+    by_path = {note.rel_path: note for note in notes}
+    assert by_path["statements/try.md"].folder == "statements"
+    assert by_path["statements/try.md"].text.startswith('# The "try" statement\n')
+    assert '## "except" clause\n' in by_path["statements/try.md"].text
+    assert {note.folder for note in notes if note.folder != "other"} <= set(
+        FOLDER_OF_TOPIC.values()
+    )
+
+
+def test_a_topic_that_the_table_does_not_know_goes_to_the_default_folder() -> None:
+    (note,) = python_reference({"brand-new": "New thing\n*********\n\nText.\n"})
+    assert note == Note("python", "other/brand-new.md", "# New thing\n\nText.\n")
+
+
+def test_a_note_at_the_root_has_no_folder() -> None:
+    assert Note("v", "a.md", "").folder == ""
+    assert Note("v", "a/b/c.md", "").folder == "a/b"
+
+
+def test_underlines_nest_by_the_order_in_which_they_appear() -> None:
+    text = "A\n*\n\nB1\n^^\n\nC12\n---\n\nB2\n^^\n\nend"
+    assert headings(topic_to_markdown(text)) == [(1, "A"), (2, "B1"), (3, "C12"), (2, "B2")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "A rule:\n\n==========\n\nafter it",  # a rule stands alone, after a blank line
+        "Text\n----",  # not as long as the line above, and not preceded by a blank line: below
+        "Run:\n\n   >>> x = 1\n   >>> print('=====')\n   =====\n   # not a heading",
+        "Code:\n\n   # a comment\n   abc\n   ===",
+        "Grammar:\n\n   a ::= b\n   -------",
+        "+------+------+\n| a    | b    |\n|======|======|\n| c    | d    |\n+------+------+",
+    ],
+)
+def test_lines_that_only_look_like_underlines_make_no_heading(body: str) -> None:
+    markdown = topic_to_markdown(f"Title\n*****\n\nFirst line.\nsecond\n\n{body}\n")
+    expected = [(1, "Title")] + ([(2, "Text")] if body.endswith("Text\n----") else [])
+    assert headings(markdown) == expected
+
+
+def test_code_is_fenced_and_the_body_of_a_definition_is_not() -> None:
+    text = (
+        "T\n*\n\nobject.f(x)\n\n   Called to do it.  For example:\n\n"
+        "      if x:\n          f(x)\n\n   More.\n"
+    )
+    assert topic_to_markdown(text) == (
+        "# T\n\nobject.f(x)\n\n   Called to do it.  For example:\n\n"
+        "```\nif x:\n    f(x)\n```\n\n   More.\n"
+    )
+
+
+def test_a_grid_table_becomes_one_line_a_row() -> None:
+    text = (
+        "T\n*\n\n"
+        "+------+---------+\n| Op   | Meaning |\n|======|=========|\n"
+        "| a|b  | bitwise |\n|      | OR      |\n+------+---------+\n"
+        "| ~a   | not     |\n+------+---------+\n"
+    )
+    assert topic_to_markdown(text) == (
+        "# T\n\n| Op | Meaning |\n| --- | --- |\n| a\\|b | bitwise OR |\n| ~a | not |\n"
+    )
+
+
+def test_a_folder_is_read_in_order_without_hidden_files_mark_and_front_matter(
+    tmp_path: Path,
+) -> None:
+    for name, data in {
+        "b.md": b"\xef\xbb\xbf# B\r\n\r\ntext\r\n",
+        "a/z.MD": b"---\ntitle: Z\ntags: [x]\n---\n# Z\n",
+        "a/rule.md": b"one\n\n---\n\ntwo\n",
+        "a/open.md": b"---\nnever closed\n",
+        "a/empty.md": b"",
+        ".obsidian/hidden.md": b"# no\n",
+        "a/.hidden.md": b"# no\n",
+        "a/picture.png": b"\xff\xfe",
+    }.items():
+        file = tmp_path / "notes" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    notes = read_folder(tmp_path / "notes")
+    assert [(note.rel_path, note.text) for note in notes] == [
+        ("a/empty.md", ""),
+        ("a/open.md", "---\nnever closed\n"),
+        ("a/rule.md", "one\n\n---\n\ntwo\n"),
+        ("a/z.MD", "# Z\n"),
+        ("b.md", "# B\n\ntext\n"),
+    ]
+    assert {note.vault for note in notes} == {"notes"}
+    assert {note.vault for note in read_folder(tmp_path / "notes", "docs")} == {"docs"}
+
+
+def test_every_file_that_is_not_utf8_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text("# fine\n")
+    (tmp_path / "bad.md").write_bytes(b"abc\xff")
+    (tmp_path / "worse.md").write_bytes(b"\xc3")
+    with pytest.raises(StorageError) as caught:
+        read_folder(tmp_path)
+    message = str(caught.value.message)
+    assert "bad.md: not UTF-8 (byte 3)" in message
+    assert "worse.md: not UTF-8 (byte 0)" in message
+    assert "good.md" not in message
+    assert caught.value.exit_code == 2
+
+
+def test_a_missing_folder_and_a_folder_without_markdown_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="not a folder"):
+        read_folder(tmp_path / "nowhere")
+    with pytest.raises(StorageError, match="holds no Markdown"):
+        read_folder(tmp_path)
