@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
-from labeller.display import DisplayText, cells, display, fit, one_line, wrap
+
+from labeller.display import DisplayText, display, one_line
+from labeller.measure import cells, fit, wrap
 
 ANY_TEXT = st.text(
     st.one_of(
@@ -71,7 +74,7 @@ def test_wrap_loses_nothing_but_the_break(text: str, width: int) -> None:
     lines = wrap(shown, width)
     assert lines[0][0] == 0
     assert lines[-1][1] == len(shown)
-    for (_, end), (start, _) in zip(lines, lines[1:], strict=False):
+    for (_, end), (start, _) in itertools.pairwise(lines):
         assert shown[end:start] in ("", " ", "\n")
     for start, end in lines:
         line = DisplayText(shown[start:end])

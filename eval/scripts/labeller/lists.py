@@ -20,7 +20,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from labeller.display import DisplayText, cells, fitting
+from labeller.display import DisplayText
+from labeller.measure import cells, fitting
 
 Span = tuple[str, DisplayText]
 Line = tuple[Span, ...]

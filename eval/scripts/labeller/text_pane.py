@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from textual import events
 from textual.strip import Strip
 
-from labeller.display import SHOWN_LIMIT, DisplayText, wrap
+from labeller.display import DisplayText
 from labeller.lists import Line, LineStyles, Span
+from labeller.measure import wrap
 
 Mark = tuple[int, int, str]
 """Start offset, end offset, style name of a highlighted stretch."""
@@ -28,34 +29,26 @@ class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
         self._marks: tuple[Mark, ...] = ()
         self._lines: list[tuple[int, int]] = [(0, 0)]
         self._width = 0
-        self._whole = False
         self.top = 0
 
-    def show(self, text: DisplayText, marks: Sequence[Mark] = (), *, whole: bool = False) -> None:
+    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> None:
         """Show `text` from its start, unless it is the text shown already (then keep the place).
 
-        Texts over `SHOWN_LIMIT` characters are cut unless `whole`. Marks may overlap; a later one
-        wins.
+        Marks may overlap; a later one wins.
         """
-        same = text == self._text and whole == self._whole
+        same = text == self._text
         if same and tuple(marks) == self._marks:
             return
         self._marks = tuple(marks)
         if not same:
-            self._text, self._whole, self.top = text, whole, 0
-            self._width = 0
+            self._text, self._width, self.top = text, 0, 0
             self._layout()
         self.refresh()
 
     @property
     def line_count(self) -> int:
-        """Lines of the wrapped text (of the shown part when it was cut)."""
+        """Lines of the wrapped text."""
         return len(self._lines)
-
-    @property
-    def is_cut(self) -> bool:
-        """True when only the first `SHOWN_LIMIT` characters are shown."""
-        return not self._whole and len(self._text) > SHOWN_LIMIT
 
     @property
     def bottom(self) -> int:
@@ -89,8 +82,7 @@ class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
         width = self.size.width - 2
         if width != self._width and width > 0:
             self._width = width
-            shown = self._text if self._whole else DisplayText(self._text[:SHOWN_LIMIT])
-            self._lines = wrap(shown, width)
+            self._lines = wrap(self._text, width)
             self.top = max(0, min(self.top, self.line_count - max(1, self.size.height)))
 
     def on_resize(self, event: events.Resize) -> None:

@@ -1,0 +1,278 @@
+"""The one table of actions. Bindings, hints, help page, command palette and keymap are read from it.
+
+An action's `id` is its name in the keymap file; with `-` as `_` it is the method
+`action_<id>` of the screen named by `where`. Keys are written as Textual names them. An action with
+`then` waits for one more key out of that string; the method is called with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+GROUPS = "abcde"
+"""Letters of the support groups that have a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a user can do."""
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    """Two or three words, for hints and palette."""
+    help: str
+    """One sentence for the help page."""
+    where: str = "main"
+    """The screen that has it: main, snippet or adjudicate."""
+    part: str = "Move"
+    """The heading of the help page under which it stands."""
+    then: str = ""
+    """The keys one of which must follow; empty for an action of one key."""
+    changes: bool = False
+    """Changes labels or cases; refused where nothing may be written."""
+
+
+def _part(part: str, where: str, *rows: tuple[str, str, str, str]) -> list[Action]:
+    """Rows are `(id, keys, label, help)`; `keys` separated by spaces, `:xyz` at the end for `then`,
+    a `!` before the id when it changes something."""
+    actions = []
+    for name, keys, label, text in rows:
+        names, _, then = keys.partition(":")
+        actions.append(
+            Action(
+                name.removeprefix("!"),
+                tuple(names.split()),
+                label,
+                text,
+                where,
+                part,
+                then,
+                name.startswith("!"),
+            )
+        )
+    return actions
+
+
+ACTIONS: tuple[Action, ...] = (
+    *_part(
+        "Move",
+        "main",
+        ("down", "j down", "next chunk", "Go to the next chunk (or line, in the text)."),
+        ("up", "k up", "previous chunk", "Go to the previous chunk (or line, in the text)."),
+        ("first", "home", "first", "Go to the first row."),
+        ("top", "g:g", "first", "g g: go to the first row."),
+        ("last", "G end", "last", "Go to the last row."),
+        ("page-down", "pagedown ctrl+d", "text down", "Scroll the text half a page down."),
+        ("page-up", "pageup ctrl+u", "text up", "Scroll the text half a page up."),
+        ("line-down", "J", "text line down", "Scroll the text one line down."),
+        ("line-up", "K", "text line up", "Scroll the text one line up."),
+        ("next-question", "l right", "next question", "Next question; nothing is confirmed."),
+        ("previous-question", "h left", "previous question", "Previous question."),
+        ("back", "ctrl+o", "back", "Back to the question changed before."),
+        ("next-marked", "} ctrl+down", "next marked", "Go to the next marked chunk."),
+        ("previous-marked", "{ ctrl+up", "previous marked", "Go to the previous marked chunk."),
+        ("next-in-group", f"':{GROUPS}", "next of group", "' a-e: next chunk of that group."),
+        ("next-pane", "tab", "next pane", "Next pane: chunks, text, questions."),
+        ("previous-pane", "shift+tab", "previous pane", "Previous pane."),
+    ),
+    *_part(
+        "Mark",
+        "main",
+        ("!mark", "space", "mark", "Mark the chunk as support of the answer, or unmark it."),
+        (
+            "!mark-row",
+            "1 2 3 4 5 6 7 8 9 0",
+            "mark row",
+            "Mark or unmark row 1-10 (0 is row 10).",
+        ),
+        ("!mark-high-row", ".:1234567890", "mark row 11-20", ". 1-0: mark row 11-20."),
+        ("!range", "v", "range", "Start a range: move, then space marks all of it."),
+        ("!grade-up", "+ =", "grade up", "One grade up (marks the chunk)."),
+        ("!grade-down", "-", "grade down", "One grade down; below 1 it is unmarked."),
+        ("!grade", "r:0123", "set grade", "r 0-3: set the grade."),
+        ("!rate-mode", "R", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
+        ("!group", f"m:{GROUPS}", "put in group", "m a-e: put the chunk into group A-E."),
+        ("!next-group", "M", "next group", "Start the next group for the marks that follow."),
+        ("!heading", "H", "heading", "Choose how much of the heading path the support names."),
+        ("!snippets", "t", "snippets", "Pick the sentences that carry the answer."),
+    ),
+    *_part(
+        "Decide",
+        "main",
+        ("!confirm", "enter", "ok, next", "Confirm, and open the next open question."),
+        ("!unanswerable", "x", "unanswerable", "The documents do not hold the answer; on or off."),
+        ("!answerable", "a", "answerable", "Answerable; set by itself at the first mark."),
+        ("!skip", "s", "skip", "Judge later: the question goes to the end of the queue."),
+        ("!flag", "f", "flag", "Flag the question, or take the flag away."),
+        ("!note", "c", "note", "Write a note; also where you say that you cannot tell."),
+        ("!undo", "u backspace ctrl+z", "undo", "Undo; as far back as you like."),
+        ("!redo", "U ctrl+r", "redo", "Do again what was undone."),
+    ),
+    *_part(
+        "Find",
+        "main",
+        ("filter", "/", "filter", "Show only rows that hold these words (focused pane)."),
+        ("next-hit", "n", "next hit", "Next row that holds the words."),
+        ("previous-hit", "N", "previous hit", "Previous row that holds the words."),
+        ("clear", "escape", "clear", "Drop a started key, a range or the filter."),
+        ("!probe", "p", "search", "Ask the API another question; new chunks come as +1, +2."),
+        ("!add-path", "P", "add by path", "Add a support by path and heading."),
+        ("refetch", "f5", "fetch again", "Fetch the chunks again; marks follow their text."),
+    ),
+    *_part(
+        "Edit",
+        "main",
+        ("!edit", "e", "edit", "Edit question, facts, claims, tags, category, difficulty."),
+        ("!edit-text", "E", "edit as text", "Edit the whole record in $EDITOR."),
+        ("!new", "o", "new question", "Add a question."),
+        ("!copy", "O", "copy question", "Add a question copied from this one."),
+        ("!delete", "", "delete question", "Delete this question (asks; undo brings it back)."),
+        ("copy-anchor", "y", "copy anchor", "Copy path and heading to the clipboard."),
+        ("copy-text", "Y", "copy text", "Copy the chunk's text to the clipboard."),
+    ),
+    *_part(
+        "View",
+        "main",
+        ("toggle-questions", "b", "question list", "Question list on or off."),
+        ("zoom", "z", "zoom text", "Text on the whole screen and back; all of a long text."),
+        ("info", "i", "rank, scores", "Rank and scores on or off (not in blind mode)."),
+        ("order", "S", "row order", "Next row order: shuffled, rank, path."),
+        ("!blind", "B", "blind mode", "Blind mode on or off; the change is recorded."),
+        ("theme", "", "theme", "Dark or light theme."),
+    ),
+    *_part(
+        "Program",
+        "main",
+        ("!adjudicate", "D", "adjudicate", "Settle where two annotators differ."),
+        ("help", "? f1", "help", "This page; Tab turns to the labelling guideline."),
+        ("palette", ": ctrl+p", "commands", "Command by name; a number or id goes to a question."),
+        ("!save", "ctrl+s", "save", "Write the file now."),
+        ("redraw", "ctrl+l", "redraw", "Draw the screen again."),
+        ("leave", "q", "quit", "Leave; all is saved, nothing is asked."),
+        ("quit", "ctrl+q", "quit", "Leave from anywhere; Ctrl+c twice does it too."),
+        ("interrupt", "ctrl+c", "quit (twice)", "Pressed twice in a row: leave."),
+    ),
+    *_part(
+        "Snippets",
+        "snippet",
+        ("down", "j down", "next sentence", "Next sentence."),
+        ("up", "k up", "previous sentence", "Previous sentence."),
+        ("pick", "space", "pick", "Pick the sentence, or drop it."),
+        ("inside", "v", "inside", "Choose words inside the sentence; v again ends it."),
+        ("word-right", "w e", "word right", "One word more."),
+        ("word-left", "b", "word left", "One word less."),
+        ("right", "l right", "letter right", "One letter more."),
+        ("left", "h left", "letter left", "One letter less."),
+        ("fact", "F", "make key fact", "Make a key fact of it."),
+        ("keep", "enter", "keep", "Keep the picked sentences."),
+        ("help", "? f1", "help", "This page."),
+        ("close", "escape q", "leave", "Leave; the picks are dropped."),
+    ),
+    *_part(
+        "Adjudicate",
+        "adjudicate",
+        ("down", "j down", "next row", "Next difference."),
+        ("up", "k up", "previous row", "Previous difference."),
+        ("take-a", "1", "take A", "Take what A says."),
+        ("take-b", "2", "take B", "Take what B says."),
+        ("take-both", "3", "union", "Take both."),
+        ("take-none", "4", "neither", "Take neither."),
+        ("note", "c", "note", "Write a note to this question."),
+        ("next", "enter", "next", "Keep the choice, go to the next question that differs."),
+        ("undo", "u", "undo", "Undo."),
+        ("help", "? f1", "help", "This page."),
+        ("close", "escape q", "leave", "Back to the questions."),
+    ),
+)
+
+HINTS = {
+    "main": "mark mark-row mark-high-row confirm unanswerable skip flag undo filter probe edit",
+    "snippet": "pick inside fact keep close",
+    "adjudicate": "take-a take-b take-both take-none note next undo close",
+}
+"""Actions of the hint line, most needed first; `help` is always added at its right end."""
+
+_SHOWN = {
+    "escape": "Esc",
+    "enter": "Enter",
+    "space": "Space",
+    "tab": "Tab",
+    "pagedown": "PgDn",
+    "pageup": "PgUp",
+    "backspace": "Backspace",
+    "left": "Left",
+    "right": "Right",
+    "up": "Up",
+    "down": "Down",
+    "home": "Home",
+    "end": "End",
+    "f1": "F1",
+    "f5": "F5",
+}
+
+Keymap = Mapping[str, str]
+"""Keymap id to keys, separated by commas."""
+
+
+def keymap_id(action: Action) -> str:
+    """The name of `action` in a keymap file: its id, with the screen before it if not the main."""
+    return action.id if action.where == "main" else f"{action.where}.{action.id}"
+
+
+def actions_of(where: str) -> list[Action]:
+    """The actions of one screen, in the order of the table."""
+    return [action for action in ACTIONS if action.where == where]
+
+
+def find(where: str, name: str) -> Action:
+    """The action `name` of a screen; KeyError if there is none."""
+    for action in ACTIONS:
+        if action.where == where and action.id == name:
+            return action
+    raise KeyError(f"{where}.{name}")
+
+
+def keys_of(action: Action, keymap: Keymap) -> list[str]:
+    """The keys of `action` under `keymap`, as Textual names them."""
+    chosen = keymap.get(keymap_id(action))
+    return list(action.keys) if chosen is None else [key.strip() for key in chosen.split(",")]
+
+
+def shown_key(key: str) -> str:
+    """A key as a person reads it: `ctrl+s` is `Ctrl+s`, `pagedown` is `PgDn`."""
+    head, plus, tail = key.rpartition("+")
+    if plus and head:
+        return f"{head.capitalize()}+{_SHOWN.get(tail, tail)}"
+    return _SHOWN.get(key, key)
+
+
+def keymap_problems(keymap: Keymap) -> list[str]:
+    """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
+    known = {keymap_id(action): action for action in ACTIONS}
+    problems = [
+        f"keymap: `{name}` is no action; the help page and the manual list the names"
+        for name in keymap
+        if name not in known
+    ]
+    taken: dict[tuple[str, str], str] = {}
+    for name, action in known.items():
+        for key in keys_of(action, keymap):
+            other = taken.setdefault((action.where, key), name)
+            if other != name:
+                problems.append(f"keymap: key `{key}` is bound to both `{other}` and `{name}`")
+    return problems
+
+
+def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:
+    """`(key, label)` pairs for the hint line of a screen."""
+    for name in HINTS[where].split():
+        action = find(where, name)
+        keys = keys_of(action, keymap)
+        if name == "mark-row" and len(keys) == 10:
+            yield f"{keys[0]}-{keys[-1]}", "row"
+        elif name == "mark-high-row":
+            yield f"{keys[0]}{action.then[0]}-{keys[0]}{action.then[-1]}", "row 11-20"
+        elif keys:
+            yield shown_key(keys[0]), action.label
