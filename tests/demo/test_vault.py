@@ -108,6 +108,16 @@ def test_code_is_fenced_and_the_body_of_a_definition_is_not() -> None:
     )
 
 
+def test_a_doctest_on_the_level_of_the_text_ends_at_a_gap() -> None:
+    text = (
+        "T\n*\n\nf()\n\n   It counts:\n\n   >>> f()\n   1\n\n   >>> f()\n   2\n\n   New.\n\n>>> x\n"
+    )
+    assert topic_to_markdown(text) == (
+        "# T\n\nf()\n\n   It counts:\n\n```\n>>> f()\n1\n\n>>> f()\n2\n```\n\n   New.\n\n"
+        "```\n>>> x\n```\n"
+    )
+
+
 def test_a_grid_table_becomes_one_line_a_row() -> None:
     text = (
         "T\n*\n\n"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 FENCE = "```"
+DOCTEST = ">>>"
 CODE_INDENT = 3  # Sphinx indents a literal block by three columns from the text around it
 
 _UNDERLINE = re.compile(r"""([*=\-~^"+`#'.:_<>])\1*""")
@@ -70,28 +71,40 @@ def _is_title(lines: list[str], at: int) -> bool:
 
 
 def _is_code(lines: list[str], at: int) -> bool:
-    """Does a literal block start here? Indented like one, and does not read as prose.
+    """Does a doctest or a literal block start here?
 
-    The text form of Sphinx indents the body of a definition just as it indents code, so the
-    words must tell: prose starts with a capital or a markup sign and ends as a sentence does.
+    Sphinx's text form indents a literal block below the text that introduces it, but it indents
+    the body of a definition just so: only the words can tell the two apart.
     """
     depth = _indent(lines[at])
-    if not lines[at] or depth < CODE_INDENT:
+    if lines[at].lstrip().startswith(DOCTEST):
+        return True
+    if not lines[at] or _indent_before(lines, at) >= depth:
         return False
     parent = next((line for line in reversed(lines[:at]) if line and _indent(line) < depth), "")
     item = _LIST_ITEM.match(parent.lstrip())
     around = _indent(parent) + (item.end() if item else 0)
-    if depth != around + CODE_INDENT:
-        return False
-    return not _is_prose(lines, at)
+    return depth == around + CODE_INDENT and not _is_prose(lines, at)
 
 
 def _end_of_code(lines: list[str], at: int) -> int:
+    """A literal block ends where the indent does; a doctest on the level of the text at a gap."""
     depth = _indent(lines[at])
-    end = _end_of(lines, at, lambda line: not line or _indent(line) >= depth)
+    end = _end_of(lines, at, bool)
+    if _indent_before(lines, at) < depth:
+        end = _end_of(lines, at, lambda line: not line or _indent(line) >= depth)
+    else:
+        while lines[end : end + 1] == [""] and "".join(lines[end + 1 : end + 2]).startswith(
+            " " * depth + DOCTEST
+        ):
+            end = _end_of(lines, end + 1, bool)
     while not lines[end - 1]:
         end -= 1
     return end
+
+
+def _indent_before(lines: list[str], at: int) -> int:
+    return next((_indent(line) for line in reversed(lines[:at]) if line), 0)
 
 
 def _is_prose(lines: list[str], at: int) -> bool:
