@@ -1,0 +1,66 @@
+"""Request headers whose values come from the environment and are secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clients.redact import MIN_LENGTH
+from records.errors import Problem
+
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Values to send, and those among them that must never be written."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def resolve_headers(
+    templates: Mapping[str, str], environ: Mapping[str, str], source: str
+) -> tuple[Headers, list[Problem]]:
+    """Headers with each ``${VARIABLE}`` replaced, and every problem; no message shows a value."""
+    values: dict[str, str] = {}
+    secrets: list[str] = []
+    problems: list[Problem] = []
+    for name, template in templates.items():
+        if not NAME.fullmatch(name):
+            problems.append(Problem(source, None, name, "is no valid header name"))
+            continue
+        for variable in VARIABLE.findall(template):
+            secret = environ.get(variable, "")
+            if fault := _fault(secret):
+                problems.append(
+                    Problem(source, None, name, f"environment variable {variable} {fault}")
+                )
+            secrets.append(secret)
+        values[name] = VARIABLE.sub(lambda found: environ.get(found[1], ""), template)
+        if values[name] != template:
+            secrets.append(values[name])
+    return Headers(values, tuple(secrets)), problems
+
+
+def _fault(secret: str) -> str | None:
+    if not secret:
+        return "is not set; export it first"
+    if len(secret.strip()) < MIN_LENGTH:
+        return (
+            f"has fewer than {MIN_LENGTH} characters, too few to be kept out of the results; "
+            "write a value that is no secret into the profile's request.headers"
+        )
+    if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
+        return "holds characters that no header may have (line ends, spaces at the ends)"
+    return None
+
+
+def _is_latin(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,229 @@
+"""A bot's JSON into the fields of a TestResult; what does not fit is an error, never a guess."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from clients.errors import CallError
+from records.results import Reference, RetrievedChunk, TestResult
+
+Getter = Callable[[Any], Any]
+
+RESULT_FIELDS = (
+    "answer",
+    "references",
+    "retrieved",
+    "folder_selection",
+    "abstained",
+    "abstain_reason",
+    "confidence",
+    "policy_flags",
+    "guardrail",
+    "latency_ms",
+    "usage",
+    "cost_usd",
+)
+"""Fields of a result that a bot can fill; the others are known to the client."""
+CHUNK_FIELDS = RetrievedChunk.__struct_fields__
+REFERENCE_FIELDS = Reference.__struct_fields__
+FACT_FIELDS = ("index", "retriever", "answerer")
+RETRIEVAL_FIELDS = frozenset({"retrieved", "folder_selection", "latency_ms", "usage", "cost_usd"})
+"""What a retrieval-only run keeps of an answer."""
+_PLAIN_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
+_MS = {"ms": 1.0, "s": 1000.0}
+
+
+def compile_path(expression: str) -> Getter:
+    """A JMESPath expression as a function. Raises ValueError when it is not valid.
+
+    Dotted names, by far the most frequent, do not go through the JMESPath interpreter: it would
+    cost more than all the rest of a call.
+    """
+    import jmespath
+
+    parsed = jmespath.compile(expression)
+    if not _PLAIN_PATH.fullmatch(expression):
+        return parsed.search
+    names = expression.split(".")
+
+    def get(value: Any) -> Any:
+        for name in names:
+            if not isinstance(value, dict):
+                return None
+            value = value.get(name)
+        return value
+
+    return get
+
+
+@dataclass(frozen=True)
+class AnswerMap:
+    """Where each field of a result is found in an answer; compiled from a profile."""
+
+    response: Mapping[str, Getter]
+    chunk: Mapping[str, Getter] = field(default_factory=dict)
+    reference: Mapping[str, Getter] = field(default_factory=dict)
+    facts: Mapping[str, Getter] = field(default_factory=dict)
+    constant: Mapping[str, Any] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    latency_unit: str = "ms"
+    error: Getter | None = None
+    whole_chunks: bool = False
+    """True when an expression of ``chunk`` is ``@``: then plain strings go through it too."""
+
+    def fields(self, payload: Any, *, retrieval_only: bool = False) -> dict[str, Any]:
+        """The mapped fields, not yet checked for their types. Raises CallError."""
+        from jmespath.exceptions import JMESPathError
+
+        try:
+            return self._fields(payload, retrieval_only)
+        except JMESPathError as error:
+            text = " ".join(str(error).split())
+            raise CallError("mapping", f"an expression of the profile failed: {text}") from None
+
+    def _fields(self, payload: Any, retrieval_only: bool) -> dict[str, Any]:
+        if self.error is not None and (said := self.error(payload)):
+            raise CallError("bot_error", _message_of(said))
+        found = dict(self.constant)
+        for name, get in self.response.items():
+            if retrieval_only and name not in RETRIEVAL_FIELDS:
+                continue
+            value = get(payload)
+            if value is not None:
+                found[name] = value
+        self._require(found, retrieval_only)
+        if "retrieved" in found:
+            found["retrieved"] = [
+                self._item(item, self.chunk, "chunk_id") for item in _list(found, "retrieved")
+            ]
+        if "references" in found:
+            found["references"] = [
+                self._item(item, self.reference, "chunk_id") for item in _list(found, "references")
+            ]
+        if isinstance(latency := found.get("latency_ms"), dict) and self.latency_unit != "ms":
+            factor = _MS[self.latency_unit]
+            found["latency_ms"] = {
+                stage: time * factor if type(time) in (int, float) else time
+                for stage, time in latency.items()
+            }
+        return found
+
+    def _require(self, found: Mapping[str, Any], retrieval_only: bool) -> None:
+        """Missing is not empty: no list of passages at all must not become a recall of 0."""
+        if found.get("abstained") is True:
+            return
+        for name in sorted(self.required - found.keys()):
+            if not retrieval_only or name in RETRIEVAL_FIELDS:
+                raise CallError(
+                    "mapping", f"{name}: the answer has no such field (see the profile's response)"
+                )
+
+    def _item(self, item: Any, getters: Mapping[str, Getter], plain: str) -> Any:
+        if isinstance(item, str) and not self.whole_chunks:
+            return {plain: item}
+        if not getters:
+            return item
+        mapped = {name: get(item) for name, get in getters.items()}
+        return {name: value for name, value in mapped.items() if value is not None}
+
+    def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
+        """What the bot tells of its index, retriever and answerer; only objects count."""
+        found = {name: get(payload) for name, get in self.facts.items()}
+        return {name: value for name, value in found.items() if isinstance(value, dict)}
+
+
+def build_result(
+    fields: dict[str, Any], case_id: str, question: str, repeat: int = 0
+) -> TestResult:
+    """A checked TestResult. Raises CallError of kind ``mapping`` that names the field at fault.
+
+    Chunks without an id get one made of place and text; without ranks, their place in the list.
+    References without an index are numbered by their place, as ``[n]`` marks are.
+    """
+    for name in _OBJECTS:
+        if isinstance(value := fields.get(name), dict):
+            # a bot that has no value for a stage or a reason says null
+            fields[name] = {key: item for key, item in value.items() if item is not None}
+    if not fields.get("folder_selection", True):
+        del fields["folder_selection"]
+    if "retrieved" in fields:
+        fields["retrieved"] = [
+            _complete_chunk(chunk, place) for place, chunk in enumerate(fields["retrieved"])
+        ]
+    references = fields.get("references", [])
+    if not any(isinstance(item, dict) and "index" in item for item in references):
+        for place, item in enumerate(references, start=1):
+            if isinstance(item, dict):
+                item["index"] = place
+    fields |= {"test_case_id": case_id, "question": question, "repeat": repeat}
+    try:
+        result = msgspec.convert(fields, TestResult)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$.")
+        raise CallError("mapping", f"{where.rstrip('`') or 'answer'}: {what}") from None
+    _check(result)
+    return result
+
+
+def _complete_chunk(chunk: Any, place: int) -> Any:
+    if not isinstance(chunk, dict):
+        raise CallError("mapping", f"retrieved[{place}]: is neither an object nor an id")
+    chunk.setdefault("rank", place + 1)
+    text = chunk.get("text")
+    if isinstance(text, str):
+        chunk.setdefault("text_length", len(text))
+    if "chunk_id" not in chunk:
+        known = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
+        if not any(known):
+            raise CallError(
+                "mapping", f"retrieved[{place}]: has no id, path or text (see the profile's chunk)"
+            )
+        chunk["chunk_id"] = hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+    return chunk
+
+
+def _check(result: TestResult) -> None:
+    """What no type can say."""
+    for place, chunk in enumerate(result.retrieved):
+        if isinstance(chunk, RetrievedChunk) and chunk.rank is not None and chunk.rank < 1:
+            raise CallError("mapping", f"retrieved[{place}].rank: {chunk.rank}; ranks begin at 1")
+    for stage, time in result.latency_ms.items():
+        if time < 0:
+            raise CallError("mapping", f"latency_ms.{stage}: {time:g} is below 0")
+
+
+def _list(found: Mapping[str, Any], name: str) -> Iterable[Any]:
+    value = found[name]
+    if not isinstance(value, list):
+        raise CallError("mapping", f"{name}: is no list but {type(value).__name__}")
+    return value
+
+
+def _message_of(said: Any) -> str:
+    if isinstance(said, dict):
+        said = said.get("message") or said.get("detail") or said
+    return " ".join(str(said).split())[:200]
+
+
+def payload_fields(payload: Any, limit: int = 200) -> list[str]:
+    """Names of the fields of an answer, three levels deep, ``[]`` for lists: no values."""
+    names: set[str] = set()
+
+    def walk(value: Any, prefix: str, depth: int) -> None:
+        if isinstance(value, list) and value:
+            walk(value[0], f"{prefix}[]", depth)
+        elif isinstance(value, dict) and depth < 3:
+            for key, item in value.items():
+                name = f"{prefix}.{key}" if prefix else key
+                names.add(name[:100])
+                walk(item, name, depth + 1)
+
+    walk(payload, "", 0)
+    return sorted(names)[:limit]

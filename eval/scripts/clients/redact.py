@@ -1,0 +1,61 @@
+"""Keeping header values out of everything that is written or printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+MASK = "[secret]"
+MIN_LENGTH = 4
+"""Shorter values cannot be told from ordinary text, so they are refused as secrets."""
+
+
+class Redactor:
+    """Replaces every secret by ``[secret]`` in texts and in parsed JSON (keys too)."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        found = {part for secret in secrets for part in _parts(secret)}
+        self._secrets = sorted(found, key=lambda text: (-len(text), text))
+
+    def __bool__(self) -> bool:
+        return bool(self._secrets)
+
+    def text(self, text: str) -> str:
+        """``text`` without any secret."""
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        return text
+
+    def data(self, value: Any) -> Any:
+        """Parsed JSON without any secret in its strings; ``value`` itself if there are none."""
+        return self._walk(value) if self._secrets else value
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self._walk(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        return value
+
+
+def _parts(secret: str) -> set[str]:
+    """A value and, for ``Bearer abc``, the part behind the scheme."""
+    words = secret.split()
+    parts = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
+    return {part for part in parts if len(part) >= MIN_LENGTH}
+
+
+def public_url(url: str) -> str:
+    """``url`` without user name, password, query and fragment: fit for config.json."""
+    split = urlsplit(url)
+    return urlunsplit((split.scheme, split.netloc.rpartition("@")[2], split.path, "", ""))
+
+
+def url_secrets(url: str) -> list[str]:
+    """The password of a URL, as written and decoded."""
+    password = urlsplit(url).password or ""
+    return [text for text in (password, unquote(password)) if len(text) >= MIN_LENGTH]

@@ -1,0 +1,292 @@
+"""HTTP over ``requests``, with what it lacks: a deadline for the whole call and a size limit.
+
+The one interface is ``HttpTransport.send``; a cheaper transport can take its place.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from clients.errors import RETRIED_STATUS, CallError
+from clients.retry import retry_after_seconds
+
+if TYPE_CHECKING:
+    import requests
+
+CHUNK = 65_536
+MAX_REDIRECTS = 5
+LOOPBACK = ("localhost", "127.", "::1")
+KEEPS_METHOD = frozenset({307, 308})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete answer with a 2xx status. ``seconds``: from sending to the last byte."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float
+
+
+class HttpTransport:
+    """Sends requests from many threads over one pool of kept-open connections.
+
+    Cookies are not kept, so that no question can see the session of another one; ``.netrc`` is not
+    read. Proxies and certificates come from the environment, proxies never for loopback.
+    """
+
+    def __init__(self, url: str, *, connections: int = 1, max_bytes: int = 64 * 2**20) -> None:
+        import requests
+
+        self.max_bytes = max_bytes
+        self._clock = _Deadline()
+        self._session = requests.Session()
+        adapter = _adapter(connections, self._clock)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        settings = self._session.merge_environment_settings(url, {}, True, None, None)
+        self._session.trust_env = False
+        settings["stream"] = True
+        if (urlsplit(url).hostname or "").startswith(LOOPBACK):
+            settings["proxies"] = {}
+        self._settings = settings
+        self._templates: dict[tuple[str, str], requests.PreparedRequest] = {}
+
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> Reply:
+        """One try. Raises CallError; 429, 5xx, timeouts and broken connections are retryable."""
+        start = time.perf_counter()
+        self._clock.start(timeout)
+        for _ in range(MAX_REDIRECTS + 1):
+            target = self._send_once(method, url, headers, body)
+            if isinstance(target, Reply):
+                return Reply(
+                    target.status, target.headers, target.body, time.perf_counter() - start
+                )
+            url = target
+        raise CallError("redirect", f"more than {MAX_REDIRECTS} redirects")
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._session.close()
+
+    def _send_once(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Reply | str:
+        """The answer, or the URL that a permitted redirect leads to."""
+        import requests
+        import urllib3
+
+        response = None
+        try:
+            request = self._prepared(method, url, headers, body)
+            response = self._session.send(
+                request, allow_redirects=False, timeout=self._clock.left(), **self._settings
+            )
+            return self._read(response, method, url)
+        except requests.ConnectTimeout:
+            message = f"could not connect within {self._clock.seconds:g} s"
+            raise CallError("connection", message, retryable=True) from None
+        except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
+            message = f"no complete answer within {self._clock.seconds:g} s"
+            raise CallError("timeout", message, retryable=True) from None
+        except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
+            # requests' own exceptions are OSErrors
+            raise _connection_error(error) from None
+        finally:
+            if response is not None:
+                response.close()
+
+    def _prepared(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> requests.PreparedRequest:
+        """A copy of the request made once for this URL: making one anew costs a third of a call."""
+        import requests
+
+        template = self._templates.get((method, url))
+        if template is None:
+            # trust_env is off in this session; prepare() itself reads nothing from outside.
+            template = requests.Request(method, url, headers=dict(headers)).prepare()
+            if len(self._templates) < 64:
+                self._templates[method, url] = template
+        request = template.copy()
+        if body is not None:
+            request.body = body
+            request.headers["Content-Length"] = str(len(body))
+        return request
+
+    def _read(self, response: requests.Response, method: str, url: str) -> Reply | str:
+        status = response.status_code
+        if status in REDIRECTS:
+            return _redirect_target(response, method, url)
+        announced = response.headers.get("Content-Length", "")
+        if 200 <= status < 300 and announced.isdigit() and int(announced) > self.max_bytes:
+            raise _too_large(self.max_bytes, f"the server announced {int(announced):,} bytes")
+        body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK)
+        if 200 <= status < 300:
+            return Reply(status, response.headers, body, 0.0)
+        raise _status_error(status, body, response.headers.get("Retry-After"))
+
+    def _body(self, response: requests.Response, limit: int) -> bytes:
+        """The whole body; at most a first piece of an error page, which only fills a message."""
+        pieces: list[bytes] = []
+        size = 0
+        while piece := response.raw.read(CHUNK, decode_content=True):
+            size += len(piece)
+            if size > limit:
+                if limit == self.max_bytes:
+                    raise _too_large(limit, f"reading stopped after {size:,} bytes")
+                break
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+class _Deadline(threading.local):
+    """The end of the call that this thread makes. Every read of a socket asks it for its time."""
+
+    seconds = 0.0
+    _end = 0.0
+
+    def start(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds left, more than 0. Raises TimeoutError when none are."""
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        return seconds
+
+
+def _adapter(connections: int, clock: _Deadline) -> Any:
+    """A requests adapter whose sockets obey ``clock`` for each read: status line, headers, body.
+
+    A socket's own timeout begins anew with every byte, so a server that sends a byte a second
+    could hold a call for ever.
+    """
+    import io
+    import socket
+    from http.client import HTTPResponse
+
+    from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    class Reader(io.RawIOBase):
+        def __init__(self, sock: socket.socket) -> None:
+            self._sock = sock
+            self._raw = sock.makefile("rb", buffering=0)
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int | None:
+            self._sock.settimeout(clock.left())
+            return self._raw.readinto(buffer)
+
+        def close(self) -> None:
+            self._raw.close()
+            super().close()
+
+    class Response(HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+            super().__init__(sock, *args, **more)
+            self.fp.close()
+            self.fp = io.BufferedReader(Reader(sock), CHUNK)
+
+    class PlainConnection(HTTPConnection):
+        response_class = Response
+
+    class TlsConnection(HTTPSConnection):
+        response_class = Response
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = PlainConnection
+
+    class TlsPool(HTTPSConnectionPool):
+        ConnectionCls = TlsConnection
+
+    pools = {"http": PlainPool, "https": TlsPool}
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **more: Any) -> None:
+            super().init_poolmanager(*args, **more)
+            self.poolmanager.pool_classes_by_scheme = pools
+
+        def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
+            manager = super().proxy_manager_for(proxy, **more)
+            manager.pool_classes_by_scheme = pools
+            return manager
+
+    return Adapter(pool_connections=4, pool_maxsize=connections, max_retries=0)
+
+
+def _redirect_target(response: requests.Response, method: str, url: str) -> str:
+    """Where a redirect leads, if it keeps host and method. Raises CallError otherwise."""
+    status = response.status_code
+    target = urljoin(url, response.headers.get("Location", ""))
+    old, new = urlsplit(url), urlsplit(target)
+    upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
+    same = (old.scheme, old.port) == (new.scheme, new.port) or upgrade
+    if new.hostname != old.hostname or not same:
+        host = new.hostname or "nowhere"
+        raise CallError("redirect", f"HTTP {status} to another place ({host}); not followed")
+    if status not in KEEPS_METHOD and method != "GET":
+        raise CallError(
+            "redirect", f"HTTP {status} to {new.path} would turn {method} into GET; not followed"
+        )
+    return target
+
+
+def _status_error(status: int, body: bytes, retry_after: str | None) -> CallError:
+    said = " ".join(body[:300].decode("utf-8", "replace").split())[:200]
+    message = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    retryable = status in RETRIED_STATUS
+    if status == 429:
+        kind = "rate_limited"
+    elif status >= 500:
+        kind = "server_error"
+    else:
+        kind = "client_error"
+    wait = retry_after_seconds(retry_after) if retryable else None
+    return CallError(kind, message, retryable=retryable, retry_after=wait)
+
+
+def _too_large(limit: int, detail: str) -> CallError:
+    return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
+
+
+def _connection_error(error: BaseException) -> CallError:
+    """The innermost reason in a few words: library messages repeat the URL with its query."""
+    innermost: BaseException = error
+    seen = {id(error)}
+    while True:
+        reason = getattr(innermost, "reason", None)
+        deeper = innermost.__cause__ or innermost.__context__
+        following = reason if isinstance(reason, BaseException) else deeper
+        if following is None or id(following) in seen:
+            break
+        innermost = following
+        seen.add(id(innermost))
+    text = getattr(innermost, "strerror", None) or _PLAIN.get(type(innermost).__name__)
+    return CallError("connection", text or type(innermost).__name__, retryable=True)
+
+
+_PLAIN = {
+    "RemoteDisconnected": "the server closed the connection without an answer",
+    "IncompleteRead": "the connection was closed before the end of the answer",
+    "InvalidChunkLength": "the connection was closed before the end of the answer",
+    "BadStatusLine": "the server does not speak HTTP",
+    "LocationParseError": "the URL has no valid host",
+    "InvalidURL": "the URL is not valid",
+}
