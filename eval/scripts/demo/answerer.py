@@ -1,0 +1,147 @@
+"""Answers from retrieved chunks with their own sentences, each with the number of its source.
+
+In: a question and retrieved chunks. Out: an answer such as ``The body runs first. [1]`` with its
+references, or an abstention with its reason. Nothing is generated, so nothing is made up; what the
+sentences miss or answer beside the point is the honest weakness of this bot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from demo.chunker import Chunk
+from demo.relevance import coverage, question_terms, relevance
+from demo.retriever import Hit
+from demo.sentences import Sentence, sentences
+from demo.tokens import terms
+
+ABSTENTION = "I cannot answer this from the documents that I have."
+NO_RESULTS = "no_results"
+NO_RELEVANT_CONTEXT = "no_relevant_context"
+
+SOURCES = 5
+"""Chunks, from the best on, whose sentences may enter an answer."""
+MOST_SENTENCES = 3
+LEAST_GAIN = 0.1
+"""Share of the question that a further sentence must add."""
+RANK_DISCOUNT = 0.1
+"""What a sentence loses for each rank of its chunk: the retriever's order counts too."""
+HEADING_SHARE = 0.5
+"""What a term counts that only the heading holds: the sentence may be about something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``references`` are the cited chunks, [1] first. ``confidence`` lies in [0, 1].
+
+    ``abstain_reason`` is None for an answer, else ``no_results`` (nothing was retrieved) or
+    ``no_relevant_context`` (confidence below the threshold).
+    """
+
+    text: str
+    references: tuple[Chunk, ...]
+    confidence: float
+    abstain_reason: str | None = None
+
+    @property
+    def abstained(self) -> bool:
+        return self.abstain_reason is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    sentence: Sentence
+    hit: Hit
+    place: int
+    covered: dict[str, float]
+    """For each term of the question: 1 in the sentence, ``HEADING_SHARE`` in the heading only."""
+
+
+class Answerer:
+    """Extracts answers. ``rarity`` weighs a term; ``vector_weight`` in [0, 1] is the retriever's.
+
+    ``threshold`` in [0, 1]: below this confidence it abstains; with 0 it needs just a sentence.
+    """
+
+    def __init__(
+        self, rarity: Callable[[str], float], *, vector_weight: float, threshold: float
+    ) -> None:
+        self._rarity = rarity
+        self._vector_weight = vector_weight
+        self.threshold = threshold
+
+    def answer(self, question: str, hits: Sequence[Hit]) -> Answer:
+        """The best sentences of the first ``SOURCES`` hits; the same input, the same answer."""
+        if not hits:
+            return Answer(ABSTENTION, (), 0.0, NO_RESULTS)
+        wanted = question_terms(question)
+        chosen = self._choose(wanted, hits[:SOURCES])
+        confidence = self._confidence(wanted, chosen)
+        if not chosen or confidence < self.threshold:
+            return Answer(ABSTENTION, (), confidence, NO_RELEVANT_CONTEXT)
+        return _compose(chosen, confidence)
+
+    def _choose(self, wanted: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
+        """Greedy cover: always the sentence that adds most, as long as it adds enough."""
+        weights = {term: self._rarity(term) for term in wanted}
+        total = sum(weights.values()) or 1.0
+        left = [
+            _Candidate(sentence, hit, place, _covered(wanted, sentence.text, hit.chunk))
+            for hit in hits
+            for place, sentence in enumerate(_chunk_sentences(hit.chunk.text))
+        ]
+        chosen: list[_Candidate] = []
+        covered = dict.fromkeys(wanted, 0.0)
+        while left and len(chosen) < MOST_SENTENCES:
+
+            def gain(candidate: _Candidate, covered: dict[str, float] = covered) -> float:
+                added = sum(
+                    weights[term] * max(0.0, share - covered[term])
+                    for term, share in candidate.covered.items()
+                )
+                return added / total * (1 - RANK_DISCOUNT * (candidate.hit.rank - 1))
+
+            best = max(left, key=gain)  # the first of equals: better chunk, earlier sentence
+            if chosen and gain(best) < LEAST_GAIN:
+                break
+            left.remove(best)
+            chosen.append(best)
+            for term, share in best.covered.items():
+                covered[term] = max(covered[term], share)
+        return chosen
+
+    def _confidence(self, wanted: frozenset[str], chosen: Sequence[_Candidate]) -> float:
+        """Relevance of the answer's sentences with their headings, and of their nearest chunk."""
+        found = {term for candidate in chosen for term in candidate.covered}
+        cosines = [c.hit.score_vector for c in chosen if c.hit.score_vector is not None]
+        best = max(cosines) if cosines else None
+        return round(relevance(coverage(wanted, found, self._rarity), best, self._vector_weight), 4)
+
+
+def _covered(wanted: frozenset[str], sentence: str, chunk: Chunk) -> dict[str, float]:
+    in_heading = wanted.intersection(terms(chunk.heading_path))
+    covered = dict.fromkeys(sorted(in_heading), HEADING_SHARE)
+    covered.update(dict.fromkeys(sorted(wanted.intersection(terms(sentence))), 1.0))
+    return covered
+
+
+def _compose(chosen: Sequence[_Candidate], confidence: float) -> Answer:
+    """The sentences in reading order of the ranked chunks, references numbered as they appear."""
+    ordered = sorted(chosen, key=lambda candidate: (candidate.hit.rank, candidate.place))
+    references: list[Chunk] = []
+    lines: list[str] = []
+    for candidate in ordered:
+        if candidate.hit.chunk not in references:
+            references.append(candidate.hit.chunk)
+        mark = references.index(candidate.hit.chunk) + 1
+        block = f"\n\n{candidate.sentence.block}\n" if candidate.sentence.block else ""
+        lines.append(f"{candidate.sentence.text} [{mark}]{block}")
+    text = "".join(line if line.endswith("\n") else f"{line} " for line in lines).rstrip()
+    return Answer(text, tuple(references), confidence)
+
+
+@lru_cache(maxsize=4096)
+def _chunk_sentences(text: str) -> tuple[Sentence, ...]:
+    return tuple(sentences(text))

@@ -1,0 +1,168 @@
+"""What the embedded bot searches: chunks with their BM25 index and their vectors, kept on disk.
+
+In: the notes of a vault. Out: an Index that scores every chunk for a question. The kept form lies
+in ``<cache_dir>/index/<hash>``; the hash covers each chunk and every setting, so a change of the
+vault, the chunk size or the model makes another folder, and a second start finds the first's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clients.embedder import Embedder
+from demo.chunker import Chunk, chunk_notes
+from demo.lexical import K1, B, LexicalIndex
+from demo.tokens import TOKENIZER
+from demo.vault import Note
+from records.errors import StorageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float32]
+
+LAYOUT = "1"
+"""Version of the folder's files and of what is indexed of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Rows of all chunks, in chunk order: a long chunk has one for each window of the model."""
+
+    rows: Scores
+    first_row: NDArray[np.int64]
+    """For each chunk the place of its first row."""
+    embedder: Embedder
+
+    def scores(self, question: str) -> Scores:
+        """Cosine of the question and each chunk's best window, shape (chunks,), in [-1, 1]."""
+        import numpy as np
+
+        cosines = self.rows @ self.embedder.encode([question])[0]
+        best: Scores = np.maximum.reduceat(cosines, self.first_row)
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Chunks in reading order and two ways to score them. ``vectors`` is None without a model."""
+
+    chunks: tuple[Chunk, ...]
+    lexical: LexicalIndex
+    vectors: Vectors | None
+    facts: dict[str, Any]
+    """How it was made, for a run's configuration."""
+
+
+def indexed_text(chunk: Chunk) -> str:
+    """What is searched of a chunk: its headings, which it does not repeat, and its text."""
+    return f"{chunk.heading_path}\n{chunk.text}" if chunk.heading_path else chunk.text
+
+
+def build_index(
+    notes: Sequence[Note],
+    *,
+    chunk_size: int,
+    embedder: Embedder | None,
+    cache_dir: Path,
+    progress: Callable[[int, int], None] | None = None,
+) -> Index:
+    """The index of ``notes``, from ``cache_dir`` when it was made before.
+
+    ``embedder`` None leaves vectors out; ``progress(done, all)`` is told of embedded texts.
+    Raises StorageError when the notes hold no word, EmbeddingUnavailable when vectors cannot be
+    made.
+    """
+    chunks = tuple(chunk_notes(notes, chunk_size))
+    facts = _facts(chunks, len(notes), chunk_size, embedder)
+    folder = cache_dir / "index" / facts["index_hash"]
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError):
+        return Index(chunks, LexicalIndex.load(folder), _load_vectors(folder, embedder), facts)
+    try:
+        lexical = LexicalIndex.build([indexed_text(chunk) for chunk in chunks])
+    except ValueError:
+        raise StorageError(
+            "The vault holds no text below its headings: name a folder with notes."
+        ) from None
+    vectors = _embed(chunks, embedder, progress) if embedder else None
+    with _replaced_folder(folder) as made:
+        lexical.save(made)
+        if vectors:
+            _save_vectors(made, vectors)
+    return Index(chunks, lexical, vectors, facts)
+
+
+def _facts(
+    chunks: Sequence[Chunk], notes: int, chunk_size: int, embedder: Embedder | None
+) -> dict[str, Any]:
+    corpus = hashlib.sha256("\n".join(chunk.chunk_id for chunk in chunks).encode()).hexdigest()
+    parameters = {
+        "lexical": f"bm25s {importlib.metadata.version('bm25s')} lucene k1={K1} b={B}",
+        "tokenizer": TOKENIZER,
+        "indexed": f"headings and text, layout {LAYOUT}",
+    }
+    model = embedder.identity if embedder else ""
+    key = "\n".join([corpus, model, *parameters.values()])
+    return {
+        "vaults": sorted({chunk.vault for chunk in chunks}),
+        "notes": notes,
+        "chunks": len(chunks),
+        "chunker": f"headings, at most {chunk_size} characters",
+        "chunk_size": chunk_size,
+        "embedding_model": embedder.name if embedder else None,
+        "embedding_model_hash": model or None,
+        "parameters": parameters,
+        "corpus_hash": corpus[:32],
+        "index_hash": hashlib.sha256(key.encode()).hexdigest()[:32],
+    }
+
+
+def _embed(
+    chunks: Sequence[Chunk], embedder: Embedder, progress: Callable[[int, int], None] | None
+) -> Vectors:
+    import numpy as np
+
+    windows = [embedder.windows(indexed_text(chunk)) for chunk in chunks]
+    counts = [len(found) for found in windows]
+    first_row = np.cumsum([0, *counts[:-1]], dtype=np.int64)
+    texts = [text for found in windows for text in found]
+    return Vectors(embedder.encode(texts, progress), first_row, embedder)
+
+
+def _save_vectors(folder: Path, vectors: Vectors) -> None:
+    import numpy as np
+
+    np.save(folder / "rows.npy", vectors.rows)
+    np.save(folder / "first_row.npy", vectors.first_row)
+
+
+def _load_vectors(folder: Path, embedder: Embedder | None) -> Vectors | None:
+    import numpy as np
+
+    if embedder is None:
+        return None
+    return Vectors(np.load(folder / "rows.npy"), np.load(folder / "first_row.npy"), embedder)
+
+
+@contextlib.contextmanager
+def _replaced_folder(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the name ``folder`` once it is filled; nobody sees half of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    try:
+        yield made
+        shutil.rmtree(folder, ignore_errors=True)  # a damaged one
+        with contextlib.suppress(OSError):  # another process was first: its folder is as good
+            os.rename(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,258 @@
+"""The embedded RAG API: a real bot to evaluate, served on this machine only.
+
+In: a folder of Markdown (default: the Python language reference that every interpreter carries).
+Out: an HTTP server; stdout gets one line, ``listening on http://127.0.0.1:PORT``, once it answers.
+
+    python eval/scripts/demo_api.py --port 9000 --k 8
+    curl -d '{"question": "What does a lambda yield?"}' 'http://127.0.0.1:9000/api/v1/ask?debug=true'
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+
+if TYPE_CHECKING:
+    from demo.index import Index
+    from demo.service import Bot
+
+FOLDER_MODES = ("off", "on", "on_with_fallback")
+LARGEST_K = 100
+
+
+@options.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9000,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help="Allow a --host that other machines can reach. There is no password.",
+)
+@click.option(
+    "--vault",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of Markdown to serve.  [default: the Python language reference]",
+)
+@click.option(
+    "--k",
+    type=click.IntRange(1, LARGEST_K),
+    default=10,
+    show_default=True,
+    help="Chunks to retrieve when a request does not say.",
+)
+@click.option(
+    "--vector-weight",
+    type=click.FloatRange(0),
+    default=0.5,
+    show_default=True,
+    help="Weight of the embeddings' score.",
+)
+@click.option(
+    "--lexical-weight",
+    type=click.FloatRange(0),
+    default=0.5,
+    show_default=True,
+    help="Weight of BM25.",
+)
+@click.option(
+    "--lexical-only", is_flag=True, help="No embeddings: BM25 alone, and no model loaded."
+)
+@click.option(
+    "--chunk-size",
+    type=click.IntRange(100, 100_000),
+    default=1200,
+    show_default=True,
+    help="Most characters of a chunk.",
+)
+@click.option(
+    "--embedding-model",
+    metavar="NAME|FOLDER",
+    help="sentence-transformers model.  [default: the installed all-MiniLM-L6-v2]",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Threads of the embedding model.",
+)
+@click.option(
+    "--folder-mode",
+    type=click.Choice(FOLDER_MODES),
+    default="off",
+    show_default=True,
+    help="Choose folders for each question, when a request does not say.",
+)
+@click.option(
+    "--abstain-threshold",
+    type=click.FloatRange(0, 1),
+    default=0.35,
+    show_default=True,
+    help="Confidence below which the bot does not answer.",
+)
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=storage.CACHE_DIR,
+    show_default="eval/cache",
+    help="Where the index and the embeddings are kept.",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the URL into this file once the server answers.",
+)
+@click.option(
+    "--exit-with-stdin",
+    is_flag=True,
+    help="Stop when stdin is closed, so that no server outlives the program that started it.",
+)
+@options.verbosity_options
+def main(
+    host: str,
+    port: int,
+    allow_remote: bool,
+    vault: Path | None,
+    lexical_only: bool,
+    ready_file: Path | None,
+    exit_with_stdin: bool,
+    verbose: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Serve an embedded RAG bot over HTTP, to try the toolkit on or to compare settings with.
+
+    POST /api/v1/ask takes {question, k, vaults, folders, folder_mode}; ?debug=true adds what was
+    retrieved. GET /health tells what is served. Stop it with Ctrl-C.
+    """
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    if exit_with_stdin:
+        threading.Thread(target=_stop_with_stdin, daemon=True).start()
+    _check_host(host, allow_remote, quiet)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.DEBUG if verbose else logging.WARNING, format="%(message)s"
+    )
+    index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
+    _serve(_bot(index, settings), host, port, ready_file)
+
+
+def _stop(signal_number: int, frame: object) -> None:
+    interrupted = signal_number == signal.SIGINT
+    sys.exit(options.Exit.INTERRUPTED if interrupted else options.Exit.DONE)
+
+
+def _stop_with_stdin() -> None:
+    # Raw reads: a buffered reader would hold a lock that the interpreter wants at its end.
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _check_host(host: str, allow_remote: bool, quiet: bool) -> None:
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if local:
+        return
+    if not allow_remote:
+        raise click.UsageError(
+            f"--host {host} can be reached from other machines, and the API asks for no password: "
+            "add --allow-remote if that is meant."
+        )
+    if not quiet:
+        click.echo(f"Warning: anyone who reaches {host} can read this vault.", err=True)
+
+
+def _embedder(settings: dict[str, Any]) -> Any:
+    from clients.embedder import Embedder, EmbeddingUnavailable
+
+    try:
+        return Embedder(settings["embedding_model"], settings["cache_dir"], settings["threads"])
+    except EmbeddingUnavailable as error:
+        raise storage.StorageError(f"{error} Or use --lexical-only.") from None
+
+
+def _index(vault: Path | None, embedder: Any, settings: dict[str, Any], quiet: bool) -> Index:
+    from clients.embedder import EmbeddingUnavailable
+    from demo.index import build_index
+    from demo.vault import python_reference, read_folder
+
+    notes = python_reference() if vault is None else read_folder(vault)
+
+    def tell(done: int, texts: int) -> None:
+        if not quiet:
+            click.echo(f"Embedded {done} of {texts} passages (kept for the next start).", err=True)
+
+    try:
+        return build_index(
+            notes,
+            chunk_size=settings["chunk_size"],
+            embedder=embedder,
+            cache_dir=settings["cache_dir"],
+            progress=tell,
+        )
+    except EmbeddingUnavailable as error:
+        raise storage.StorageError(f"{error} Or use --lexical-only.") from None
+
+
+def _bot(index: Index, settings: dict[str, Any]) -> Bot:
+    from demo.answerer import Answerer
+    from demo.retriever import Retriever
+    from demo.service import Bot
+
+    try:
+        retriever = Retriever(
+            index,
+            vector_weight=settings["vector_weight"],
+            lexical_weight=settings["lexical_weight"],
+        )
+    except ValueError:
+        raise click.UsageError(
+            "give --lexical-weight or, unless --lexical-only, --vector-weight above 0."
+        ) from None
+    answerer = Answerer(
+        index.lexical.rarity,
+        vector_weight=retriever.vector_weight,
+        threshold=settings["abstain_threshold"],
+    )
+    return Bot(retriever, answerer, k=settings["k"], folder_mode=settings["folder_mode"])
+
+
+def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
+    from demo.server import BotServer
+
+    try:
+        server = BotServer(host, port, bot)
+    except OSError as error:
+        raise storage.StorageError(
+            f"Cannot listen on {host}:{port} ({error.strerror or error}): "
+            "choose another --port, or --port 0 for a free one."
+        ) from None
+    with server:
+        click.echo(f"listening on {server.url}")
+        if ready_file is not None:
+            storage.replace_bytes(ready_file, f"{server.url}\n".encode())
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
