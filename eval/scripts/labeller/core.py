@@ -1,0 +1,300 @@
+"""The heart of the session: cases as values, one way to change them, undo, and moving about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from labeller.entry import GOLD, Entry, Record, encoded, same
+from labeller.history import Event, History, timestamp
+from labeller.ports import Refused
+from labeller.worklist import (
+    Brief,
+    Progress,
+    brief_of,
+    next_open,
+    ordered,
+    parse_filter,
+    progress_of,
+)
+
+CACHED: Final = 64
+"""Entries of unchanged cases that are kept parsed."""
+
+
+class Core:
+    """Cases, changes, history and the queue. See `labeller.model.Session` for the arguments."""
+
+    def __init__(
+        self,
+        records: Mapping[str, Record],
+        judgements: Mapping[str, Record],
+        *,
+        record: Callable[[Event], None],
+        now: Callable[[], float],
+        annotator: str = GOLD,
+        seed: str = "",
+        order: str = "file",
+        priority: Mapping[str, float] | None = None,
+        blind: bool = True,
+        inspect: bool = False,
+        second: bool = False,
+        validate: Callable[[Record], list[str]] | None = None,
+        others: Mapping[str, Mapping[str, Record]] | None = None,
+        read_only: str = "",
+        history: Iterable[Event] = (),
+    ) -> None:
+        self._records, self._judgements = records, judgements
+        self._record, self._now = record, now
+        self._validate = validate or (lambda case: [])
+        self.annotator, self.seed, self.second = annotator, seed, second
+        self.inspect, self.blind = inspect, blind and not inspect
+        self.read_only = read_only or ("inspecting: nothing is written" if inspect else "")
+        self.others = dict(others or {})
+        self.priority = dict(priority or {})
+        self.order, self.filter = order, ""
+        self._changed: dict[str, Entry | None] = {}
+        self._cache: dict[str, Entry] = {}
+        events = list(history)
+        self._history = History.from_events(events)
+        self._count = max((int(event.get("n", 0)) for event in events), default=0)
+        self._used_ids = {str(event["case"]) for event in events if event.get("case")}
+        self._unblinded = {str(e["case"]) for e in events if e.get("action") == "blind"}
+        self._opened: dict[str, float] = {}
+        self._seconds: list[float] = []
+        self._progress: Progress | None = None
+        self._trail: list[str] = []
+        self._warned: tuple[str, str] | None = None
+        self._order: list[str] = []
+        self._briefs: dict[str, Brief] = {}
+        self.current = ""
+        self.refresh()
+        last = next((e["case"] for e in reversed(events) if e.get("case") in self._briefs), None)
+        self._open_first(last)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def case(self) -> Record:
+        """The current case's record; do not change it. ``{}`` when there is no case."""
+        return self.entry(self.current).case if self.current else {}
+
+    @property
+    def judgement(self) -> Record:
+        """What is known of the current case beside the set: decision, flag, note and so on."""
+        return self.entry(self.current).judgement if self.current else {}
+
+    def case_of(self, case_id: str) -> Record:
+        """The record of any case."""
+        return self.entry(case_id).case
+
+    def entry(self, case_id: str) -> Entry:
+        """The present entry of a case. Raises KeyError for a deleted or unknown one."""
+        entry = self._changed.get(case_id) or self._cache.get(case_id)
+        if entry is None:
+            if case_id in self._changed:
+                raise KeyError(case_id)
+            if len(self._cache) >= CACHED:
+                self._cache.clear()
+            entry = self._base(case_id)
+            if entry is None:
+                raise KeyError(case_id)
+            self._cache[case_id] = entry
+        return entry
+
+    def _base(self, case_id: str) -> Entry | None:
+        """What the files hold of a case; None when they do not know it."""
+        if case_id not in self._records:
+            return None
+        return Entry(self._records[case_id], self._judgements.get(case_id, {}))
+
+    def knows(self, case_id: str) -> bool:
+        """Is there a case of that id now?"""
+        return case_id in self._briefs
+
+    def brief(self, case_id: str) -> Brief:
+        """The list entry of a case."""
+        return self._briefs[case_id]
+
+    def briefs(self) -> list[Brief]:
+        """The list entries in queue order, filtered."""
+        return [self._briefs[case_id] for case_id in self.visible]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The current case's place in the queue from 1, and the number of cases."""
+        return self._places.get(self.current, -1) + 1, len(self._queue)
+
+    @property
+    def letter(self) -> str:
+        """The group that new marks of the current case join."""
+        return self.entry(self.current).letter if self.current else "A"
+
+    def progress(self) -> Progress:
+        """Counts over all cases, pace and time left."""
+        if self._progress is None:
+            self._progress = progress_of(self._briefs, self._seconds)
+        return self._progress
+
+    @property
+    def dirty(self) -> bool:
+        """Is anything changed that the files do not hold yet?"""
+        return bool(self._changed)
+
+    def pending(self) -> tuple[dict[str, Entry | None], list[str]]:
+        """What differs from the files (None: deleted), and the order of all cases in the set."""
+        return dict(self._changed), list(self._order)
+
+    def state(self) -> bytes:
+        """Everything that undo restores, as canonical bytes."""
+        changed = {k: None if e is None else asdict(e) for k, e in sorted(self._changed.items())}
+        return encoded({"order": self._order, "changed": changed}).encode()
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def _need_case(self) -> Entry:
+        if not self.current:
+            raise Refused("There is no case; o adds one.")
+        return self.entry(self.current)
+
+    def _writable(self) -> None:
+        if self.read_only:
+            raise Refused(f"Read-only: {self.read_only}.")
+
+    def _commit(self, action: str, entry: Entry) -> None:
+        """Make `entry` the current case's, and tell the journal. Refused for a bad record."""
+        self._writable()
+        before = self._need_case()
+        if same(before, entry):
+            raise Refused("Nothing to change.")
+        if encoded(before.case) != encoded(entry.case):
+            self._check(entry.case, before.case)
+        self._step(action, self.current, before, entry, None)
+
+    def _check(self, case: Record, before: Record | None) -> None:
+        problems = self._validate(case)
+        old = self._validate(before) if problems and before is not None else []
+        new = [problem for problem in problems if problem not in old]
+        if new:
+            raise Refused(new[0])
+
+    def _change(self, action: str, **fields: Any) -> None:
+        """`_commit` with fields of the entry replaced."""
+        self._commit(action, replace(self._need_case(), **fields))
+
+    def _judge(self, **fields: Any) -> Record:
+        """The current judgement with `fields` set; a value of None takes a field away."""
+        known = {**self._need_case().judgement, **fields}
+        return {k: v for k, v in known.items() if v is not None or k not in fields}
+
+    def _step(
+        self,
+        action: str,
+        case_id: str,
+        before: Entry | None,
+        after: Entry | None,
+        place: int | None,
+    ) -> None:
+        event = self._event(action, case_id)
+        event["before"] = None if before is None else asdict(before)
+        event["after"] = None if after is None else asdict(after)
+        if place is not None:
+            event["place"] = place
+        self._emit(event)
+        self._put(case_id, after, place)
+
+    def _event(self, action: str, case_id: str) -> Event:
+        self._count += 1
+        return {
+            "n": self._count,
+            "at": timestamp(self._now()),
+            "by": self.annotator,
+            "action": action,
+            "case": case_id,
+        }
+
+    def _emit(self, event: Event) -> None:
+        """To the journal first: what is shown as done is on disk."""
+        self._record(event)
+        self._history.take(event)
+
+    def _put(self, case_id: str, entry: Entry | None, place: int | None) -> None:
+        """Set the present entry of a case; `place` counts when the case appears."""
+        known = case_id in self._briefs
+        if same(self._base(case_id), entry):
+            self._changed.pop(case_id, None)
+        else:
+            self._changed[case_id] = entry
+        self._warned = None
+        self._progress = None
+        self._used_ids.add(case_id)
+        if entry is None:
+            if known:
+                del self._briefs[case_id]
+                self._order.remove(case_id)
+                self._requeue()
+                if self.current == case_id:
+                    self._open_first(None)
+            return
+        self._briefs[case_id] = brief_of(entry.case, entry.judgement)
+        if not known:
+            self._order.insert(len(self._order) if place is None else place, case_id)
+            self._requeue()
+
+    # -- moving about --------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Take the files' present content as the base: after a save, or a merge of others' work."""
+        self._cache.clear()
+        for case_id, entry in list(self._changed.items()):
+            base = self._base(case_id)
+            if same(base, entry) or (entry and base and same(base, replace(entry, letter="A"))):
+                del self._changed[case_id]
+        known = [case_id for case_id in self._records if self._changed.get(case_id, "") is not None]
+        added = {k for k, entry in self._changed.items() if entry and k not in self._records}
+        for place, case_id in enumerate(self._order):
+            if case_id in added:
+                known.insert(place, case_id)
+                added.discard(case_id)
+        self._order = known + sorted(added)
+        self._briefs = {}
+        for case_id in self._order:
+            entry = self.entry(case_id)
+            self._briefs[case_id] = brief_of(entry.case, entry.judgement)
+        self._progress = None
+        self._requeue()
+        if self.current and not self.knows(self.current):
+            self._open_first(None)
+
+    def _requeue(self) -> None:
+        self._queue = ordered(self._order, self.order, seed=self.seed, priority=self.priority)
+        self._places = {case_id: place for place, case_id in enumerate(self._queue)}
+        self._refilter()
+
+    def _refilter(self) -> None:
+        self.visible = self._queue
+        if self.filter:
+            test = parse_filter(self.filter, self._lost)
+            self.visible = [case_id for case_id in self._queue if test(self._briefs[case_id])]
+
+    def _lost(self, case_id: str) -> bool:
+        return False
+
+    def _open_first(self, last: str | None) -> None:
+        """Open the last touched case while it is open, else the first open one."""
+        if last is not None and self._briefs[last].status == "open":
+            self._go(last)
+            return
+        self.current = ""
+        found = next_open(self._queue, self._briefs, "") or next(iter(self._queue), "")
+        if found:
+            self._go(found)
+
+    def _go(self, case_id: str) -> None:
+        if case_id != self.current:
+            if self.current:
+                self._trail.append(self.current)
+            self.current = case_id
+            self._opened[case_id] = self._now()
+            self._warned = None

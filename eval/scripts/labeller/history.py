@@ -1,0 +1,52 @@
+"""Events, and the linear history that undo and redo walk. Nothing is ever taken out of the journal.
+
+An event is a plain dict that the store writes as one journal line:
+``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (an entry
+or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
+event that it takes back or repeats. An entry is ``{"case", "judgement", "letter"}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+Event = dict[str, Any]
+UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged"})
+"""Actions that are journalled but are no step to undo."""
+
+
+def timestamp(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+@dataclass
+class History:
+    """Steps that can be undone (last one last), and those undone that can be redone."""
+
+    done: list[Event] = field(default_factory=list)
+    undone: list[Event] = field(default_factory=list)
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event]) -> History:
+        """The history that a journal tells. Events of an unknown kind are passed over."""
+        history = cls()
+        for event in events:
+            history.take(event)
+        return history
+
+    def take(self, event: Event) -> None:
+        """Follow one event: a step, an undo, or a redo."""
+        action = event.get("action")
+        if action == "undo":
+            if self.done and self.done[-1]["n"] == event.get("of"):
+                self.undone.append(self.done.pop())
+        elif action == "redo":
+            if self.undone and self.undone[-1]["n"] == event.get("of"):
+                self.done.append(self.undone.pop())
+        elif action not in UNRECORDED_STEPS and "n" in event:
+            self.done.append(event)
+            self.undone.clear()

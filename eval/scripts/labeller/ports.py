@@ -1,0 +1,105 @@
+"""What the script hands to the session and the screens: where labels go, where chunks come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from labeller.anchors import Chunk
+
+if TYPE_CHECKING:
+    from labeller.model import Session
+
+
+class Refused(Exception):
+    """An action that cannot be done now: one sentence for the status line. Nothing was changed."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Fields of a case that were changed here and, differently, in the file meanwhile.
+
+    `base`, `mine` and `theirs` hold just those fields; None where the case was deleted (or, for
+    `base`, did not exist).
+    """
+
+    case_id: str
+    fields: tuple[str, ...]
+    base: dict[str, Any] | None
+    mine: dict[str, Any] | None
+    theirs: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Chunks that came for a case; `query` is the probe's, None for the case's own question."""
+
+    case_id: str
+    chunks: tuple[Chunk, ...] = ()
+    query: str | None = None
+    problem: str = ""
+
+
+class Store(Protocol):
+    """Keeps what the session emits. No method raises: `problem` says what is wrong, and stays."""
+
+    problem: str
+    saved_at: float | None
+    notices: list[str]
+    conflicts: list[Conflict]
+
+    def save(self) -> str:
+        """Write the set now, with what others changed merged in. Returns the status line."""
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        """Settle a conflict with ``mine`` or ``theirs``."""
+
+    def close(self) -> str:
+        """Save, and let go of the lock."""
+
+
+class Source(Protocol):
+    """Fetches chunks in the background. No method waits or raises."""
+
+    def request(self, case_id: str, question: str) -> None:
+        """Ask for the chunks of a question, once."""
+
+    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
+        """Ask for the chunks of another query, or of another number `k` of them."""
+
+    def refetch(self, case_id: str, question: str) -> None:
+        """Ask again, whatever has come before."""
+
+    def arrivals(self) -> list[Arrival]:
+        """What has come since the last call."""
+
+    def listen(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called, in the fetching thread, after each arrival."""
+
+    def close(self) -> None:
+        """Ask for nothing more. Does not wait for a call under way."""
+
+    def describe(self) -> str:
+        """Where the chunks come from, for the status line."""
+
+
+def deliver(session: Session, source: Source) -> list[Arrival]:
+    """Hand what has arrived to the session. Returns it, for messages."""
+    arrived = source.arrivals()
+    for arrival in arrived:
+        if not session.knows(arrival.case_id):
+            continue
+        if arrival.problem:
+            session.set_problem(arrival.case_id, arrival.problem)
+        elif arrival.query is None:
+            session.set_chunks(arrival.case_id, arrival.chunks)
+        else:
+            session.add_chunks(arrival.case_id, arrival.chunks, arrival.query)
+    return arrived
+
+
+def prefetch(session: Session, source: Source, ahead: int = 3) -> None:
+    """Ask for the chunks of the current case and the next ones, so that moving on never waits."""
+    for case_id in session.upcoming(ahead):
+        source.request(case_id, str(session.case_of(case_id).get("question") or ""))
