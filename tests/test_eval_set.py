@@ -1,0 +1,226 @@
+"""The eval set of the demo: complete, well formed, and true to the vault of this very Python.
+
+The anchors and snippets were labelled on the Python versions in LABELLED_ON. Another Python has
+other texts, so there the anchor tests are skipped with that reason; a single case may narrow the
+list with its own field ``python_versions``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.chunker import HEADING_SEPARATOR, chunk_notes
+from demo.vault import Note, python_reference
+from records.cases import case_from_dict
+
+EVAL_SET = Path(__file__).parent.parent / "eval_set.jsonl"
+LABELLED_ON = ("3.11", "3.12", "3.13")
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+FIELDS = [
+    "id",
+    "question",
+    "answerable",
+    "category",
+    "difficulty",
+    "query_type",
+    "expected_key_facts",
+    "reference_answer",
+    "gold_supports",
+    "required_support_groups",
+    "recency_conflict_rule",
+    "tags",
+    "vaults",
+    "folders",
+    "python_versions",
+]
+OPTIONAL_FIELDS = {"query_type", "python_versions"}
+
+Case = dict[str, Any]
+Sections = dict[tuple[str, str], str]
+"""(rel_path, heading_path) to the section's own text, white space collapsed."""
+
+CASES: list[Case] = [json.loads(line) for line in EVAL_SET.read_text("utf-8").splitlines()]
+IDS = [str(case["id"]) for case in CASES]
+
+
+def collapse(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def sections_of(notes: list[Note]) -> Sections:
+    texts: dict[tuple[str, str], list[str]] = {}
+    for chunk in chunk_notes(notes, max_chars=10**9):
+        texts.setdefault((chunk.rel_path, chunk.heading_path), []).append(chunk.text)
+    return {place: collapse(" ".join(parts)) for place, parts in texts.items()}
+
+
+def is_under(heading: str, gold: str) -> bool:
+    """Is the heading the gold one or nested below it? An empty gold heading is the whole note."""
+    return not gold or heading == gold or heading.startswith(gold + HEADING_SEPARATOR)
+
+
+def text_under(sections: Sections, rel_path: str, gold: str) -> str:
+    found = [t for (path, head), t in sections.items() if path == rel_path and is_under(head, gold)]
+    return " ".join(found)
+
+
+def anchor_problems(case: Case, sections: Sections) -> Iterator[str]:
+    """What a label claims and the vault does not hold."""
+    for gold in case["gold_supports"]:
+        place = f"{gold['rel_path']} # {gold['heading_path']}"
+        text = text_under(sections, gold["rel_path"], gold["heading_path"])
+        if not text:
+            yield f"{place}: no such section"
+        elif not gold["snippets"]:
+            yield f"{place}: no snippet"
+        else:
+            missing = [s for s in gold["snippets"] if collapse(s) not in text]
+            yield from (f"{place}: snippet not found: {snippet}" for snippet in missing)
+
+
+def unlabelled_copies(case: Case, sections: Sections) -> Iterator[str]:
+    """Sections that hold a snippet word for word but are not among the gold supports."""
+    golds = case["gold_supports"]
+    for snippet in {collapse(s) for gold in golds for s in gold["snippets"]}:
+        for (path, head), text in sections.items():
+            labelled = any(
+                g["rel_path"] == path and is_under(head, g["heading_path"]) for g in golds
+            )
+            if snippet in text and not labelled:
+                yield f"{path} # {head}: also holds: {snippet}"
+
+
+def skip_unless_labelled_here(case: Case) -> None:
+    versions = case.get("python_versions", LABELLED_ON)
+    if RUNNING not in versions:
+        pytest.skip(f"labelled on Python {', '.join(versions)}; this is {RUNNING}")
+
+
+@pytest.fixture(scope="module")
+def sections() -> Sections:
+    return sections_of(python_reference())
+
+
+def test_ids_are_unique_and_lines_are_plain() -> None:
+    assert [name for name, count in Counter(IDS).items() if count > 1] == []
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in IDS)
+    assert EVAL_SET.read_bytes().endswith(b"}\n")
+
+
+def test_the_set_has_enough_cases_of_every_kind() -> None:
+    count = Counter(case["category"] for case in CASES)
+    least = {
+        "factual": 24,
+        "reasoning": 10,
+        "multi_hop": 12,
+        "recency/conflict": 5,
+        "general": 12,
+        "adversarial": 8,
+    }
+    assert 70 <= len(CASES) <= 90
+    assert {name: count[name] for name in least if count[name] < least[name]} == {}
+    assert sum(not case["answerable"] for case in CASES) >= 12
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_case_is_well_formed(case: Case) -> None:
+    assert case_from_dict(case)[1] == []
+    assert list(case) == [name for name in FIELDS if name in case]
+    assert set(FIELDS) - set(case) <= OPTIONAL_FIELDS
+    assert case["difficulty"] in {"easy", "medium", "hard"}
+    assert case.get("query_type", "faq") in {"faq", "comparison", "research"}
+    assert case["vaults"] == ["python"]
+    assert case["tags"]
+    assert (case["recency_conflict_rule"] is not None) == (case["category"] == "recency/conflict")
+    assert all(gold["grade"] in {1, 2, 3} for gold in case["gold_supports"])
+    if case["answerable"]:
+        assert case["gold_supports"]
+        assert case["expected_key_facts"]
+        assert case["reference_answer"]
+    else:
+        assert case["gold_supports"] == []
+        assert case["expected_key_facts"] == []
+        assert case["reference_answer"] is None
+        assert case["required_support_groups"] is None
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["category"] == "multi_hop"])
+def test_a_multi_hop_case_needs_several_sections(case: Case) -> None:
+    groups = case["required_support_groups"]
+    assert any(len(group) > 1 for group in groups)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["required_support_groups"]])
+def test_groups_are_real_alternatives(case: Case) -> None:
+    groups = [frozenset(group) for group in case["required_support_groups"]]
+    assert len(set(groups)) == len(groups)
+    assert not any(one < other for one in groups for other in groups)
+
+
+def test_general_cases_are_the_ones_that_the_vault_cannot_answer() -> None:
+    assert all(not case["answerable"] for case in CASES if case["category"] == "general")
+    unanswerable = {case["category"] for case in CASES if not case["answerable"]}
+    assert unanswerable <= {"general", "adversarial"}
+
+
+def test_gold_stands_at_several_depths_and_in_every_folder() -> None:
+    golds = [gold for case in CASES for gold in case["gold_supports"]]
+    depths = {
+        gold["heading_path"].count(HEADING_SEPARATOR) for gold in golds if gold["heading_path"]
+    }
+    assert depths >= {0, 1, 2}
+    assert {gold["rel_path"].split("/")[0] for gold in golds} == {
+        note.folder for note in python_reference() if note.folder != "other"
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_every_anchor_and_snippet_stands_in_the_vault(case: Case, sections: Sections) -> None:
+    skip_unless_labelled_here(case)
+    assert list(anchor_problems(case, sections)) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_no_word_for_word_copy_of_a_snippet_was_left_out(case: Case, sections: Sections) -> None:
+    skip_unless_labelled_here(case)
+    assert list(unlabelled_copies(case, sections)) == []
+
+
+def test_a_broken_label_is_found() -> None:
+    notes = [
+        Note("python", "a/x.md", "# X\n\nOne  two\nthree.\n\n## Deep\n\nfour\n\n# Xtra\n\nfive\n"),
+        Note("python", "b/y.md", "# Y\n\nfour\n"),
+    ]
+    sections = sections_of(notes)
+
+    def found(rel_path: str, heading_path: str, *snippets: str) -> list[str]:
+        gold = {"rel_path": rel_path, "heading_path": heading_path, "snippets": list(snippets)}
+        return [p.split(": ", 1)[1] for p in anchor_problems({"gold_supports": [gold]}, sections)]
+
+    assert found("a/x.md", "X", "One two three.", "four") == []
+    assert found("a/x.md", "", "five") == []
+    assert found("a/z.md", "X", "One") == ["no such section"]
+    assert found("a/x.md", "Y", "One") == ["no such section"]
+    assert found("a/x.md", "Xt", "five") == ["no such section"]
+    assert found("a/x.md", "X > Deep", "One") == ["snippet not found: One"]
+    assert found("a/x.md", "X", "five") == ["snippet not found: five"]
+    assert found("a/x.md", "X") == ["no snippet"]
+
+    gold = {"rel_path": "a/x.md", "heading_path": "X", "snippets": ["four"]}
+    assert list(unlabelled_copies({"gold_supports": [gold]}, sections)) == [
+        "b/y.md # Y: also holds: four"
+    ]
+
+
+def test_a_case_of_another_python_version_is_skipped_not_passed() -> None:
+    with pytest.raises(pytest.skip.Exception, match=r"labelled on Python 2\.7"):
+        skip_unless_labelled_here({"python_versions": ["2.7"]})
+    skip_unless_labelled_here({"python_versions": ["2.7", RUNNING]})
