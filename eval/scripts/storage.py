@@ -19,7 +19,14 @@ from typing import Any
 import msgspec
 import orjson
 
-from records.case_file import Labels, iter_cases, iter_lines, read_cases, read_labels
+from records.case_file import (
+    Labels,
+    iter_cases,
+    iter_lines,
+    read_cases,
+    read_labels,
+    unknown_labels,
+)
 from records.cases import CATEGORIES, GoldFact, GoldSupport, TestCase, case_from_dict
 from records.errors import Problem, StorageError
 from records.files import (
@@ -34,6 +41,7 @@ from records.files import (
     replace_json,
     sha256_file,
 )
+from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -50,6 +58,7 @@ __all__ = [
     "CATEGORIES",
     "EVAL_SET",
     "LABELS_DIR",
+    "RESULTS",
     "RESULTS_DIR",
     "SCHEMA",
     "TEXT_LIMIT",
@@ -60,6 +69,7 @@ __all__ = [
     "GoldSupport",
     "JsonlWriter",
     "Labels",
+    "OutOfOrderError",
     "Problem",
     "Reference",
     "ResultsWriter",
@@ -68,6 +78,7 @@ __all__ = [
     "StorageError",
     "TestCase",
     "TestResult",
+    "Work",
     "case_from_dict",
     "check_schema",
     "config_hash",
@@ -77,6 +88,8 @@ __all__ = [
     "iter_cases",
     "iter_lines",
     "iter_results",
+    "join_indexed",
+    "join_stream",
     "json_bytes",
     "locked",
     "read_cases",
@@ -85,7 +98,10 @@ __all__ = [
     "read_labels",
     "replace_bytes",
     "replace_json",
+    "rounded",
     "sha256_file",
+    "split",
+    "unknown_labels",
     "update_metrics",
 ]
 

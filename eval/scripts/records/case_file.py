@@ -200,17 +200,23 @@ def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
     before = len(problems)
     cases = list(iter_cases(path, problems.append, labels))
     if len(problems) == before:  # an unsound set would make its own labels look unknown
-        problems.extend(unknown_labels(labels, places, {case.id for case in cases}))
+        problems.extend(unknown_labels(labels, places, path, {case.id for case in cases}))
     if problems:
         raise StorageError.from_problems(problems)
     return cases
 
 
 def unknown_labels(
-    labels: Labels, places: dict[str, tuple[Path, int]], ids: set[str]
+    labels: Labels, places: dict[str, tuple[Path, int]], eval_set: Path, ids: set[str]
 ) -> Iterator[Problem]:
-    """A problem for each label of a case that the set does not hold."""
-    for case_id in labels.keys() - ids:
+    """A problem for each label of a case that the set does not hold.
+
+    ``ids`` are cases known to be in the set; only labels of others are looked up in the file.
+    """
+    missing = labels.keys() - ids
+    if missing:
+        missing -= {case.id for case in iter_cases(eval_set, lambda problem: None)}
+    for case_id in sorted(missing):
         path, line = places[case_id]
-        message = f"{case_id!r} is not in the set; correct it or remove the line"
+        message = f"{case_id!r} is not in {eval_set}; correct it or remove the line"
         yield Problem(str(path), line, "case_id", message)

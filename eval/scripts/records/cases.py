@@ -62,6 +62,7 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     relevance_grades: dict[str, float] = msgspec.field(default_factory=dict)
     relevant_chunks: list[str] = msgspec.field(default_factory=list)
     chunk_relevance_grades: dict[str, float] = msgspec.field(default_factory=dict)
+    gold_contexts: list[str] = msgspec.field(default_factory=list)
     gold_facts: list[GoldFact] = msgspec.field(default_factory=list)
     expected_chunks: list[str] = msgspec.field(default_factory=list)
     expected_claims: list[str] = msgspec.field(default_factory=list)
@@ -179,8 +180,8 @@ def check_case(case: TestCase) -> Iterator[Finding]:
         yield from _group_problems(case.required_support_groups, len(case.gold_supports))
     for name in ("relevance_grades", "chunk_relevance_grades"):
         for key, grade in getattr(case, name).items():
-            if not 0 <= grade < math.inf:
-                yield f"{name}[{key!r}]", f"is {grade:g}; a grade is a number from 0 up"
+            if not math.isfinite(grade):
+                yield f"{name}[{key!r}]", f"is {grade}; write a number (0 or less: not relevant)"
 
 
 def _group_problems(groups: list[list[int]], supports: int) -> Iterator[Finding]:

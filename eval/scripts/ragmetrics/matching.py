@@ -1,0 +1,193 @@
+"""Which retrieved chunks match which gold supports, in four ways; pure, no metric here.
+
+Every mode gives the same thing: for each gold support the rank of the first chunk that matches it,
+and the ranks of all chunks that match any. Metrics need no more than that (``retrieval.py``).
+
+Ranks count from 1. ``None`` stands for "never matched".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+Mode = Literal["chunk", "anchor", "doc", "text"]
+MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
+DEFAULT_GRADE = 3.0
+MIN_SIMILARITY = 0.8
+
+_SPACE = re.compile(r"\s+")
+
+
+class Anchor(NamedTuple):
+    """A place in the notes: a file, and a heading by its segments from the top."""
+
+    path: str
+    heading: tuple[str, ...]
+
+
+class Matches(NamedTuple):
+    """``first[i]``: rank of the first chunk that matches support i; ``hits``: ranks of all."""
+
+    first: list[int | None]
+    hits: list[int]
+
+
+@lru_cache(maxsize=65_536)
+def normalise_path(path: str) -> str:
+    """NFC, forward slashes, no leading ``./``: one spelling of a note's path."""
+    path = unicodedata.normalize("NFC", path).replace("\\", "/")
+    while path.startswith("./"):
+        path = path[2:]
+    return path
+
+
+@lru_cache(maxsize=65_536)
+def heading_segments(heading_path: str) -> tuple[str, ...]:
+    """Segments of a heading path: split at `` > ``, ``#`` and surplus space dropped, case kept.
+
+    >>> heading_segments("# Guide >  ## Set  up ")
+    ('Guide', 'Set up')
+    """
+    text = _SPACE.sub(" ", unicodedata.normalize("NFC", heading_path)).strip()
+    parts = (part.strip().lstrip("#").strip() for part in f" {text} ".split(" > "))
+    return tuple(part for part in parts if part)
+
+
+def anchor(rel_path: str, heading_path: str | None) -> Anchor:
+    """The normalised place of a chunk, a gold support or a reference."""
+    return Anchor(normalise_path(rel_path), heading_segments(heading_path or ""))
+
+
+def covers(gold: Anchor, place: Anchor) -> bool:
+    """True when ``place`` lies under ``gold``: same file, and gold's heading is a segment prefix.
+
+    An empty gold heading covers the whole file; ``Intro`` does not cover ``Introduction``.
+    """
+    return gold.path == place.path and place.heading[: len(gold.heading)] == gold.heading
+
+
+def match_ids(gold: Mapping[str, int], ids: Sequence[str | None], supports: int) -> Matches:
+    """Modes ``chunk`` and ``doc``: equality of ids. ``gold`` maps an id to its support's index."""
+    hits = [rank for rank, found in enumerate(ids, 1) if found in gold]
+    first: list[int | None] = [None] * supports
+    for rank in reversed(hits):
+        first[gold[ids[rank - 1]]] = rank  # type: ignore[index]  # a hit is no None
+    return Matches(first, hits)
+
+
+def match_anchors(gold: Sequence[Anchor], places: Sequence[Anchor | None]) -> Matches:
+    """Mode ``anchor``: a chunk matches each support whose place covers its own."""
+    paths = {place.path for place in gold}
+    first: list[int | None] = [None] * len(gold)
+    hits = []
+    for rank, place in enumerate(places, 1):
+        if place is None or place.path not in paths:
+            continue
+        matched = [index for index, support in enumerate(gold) if covers(support, place)]
+        if matched:
+            hits.append(rank)
+        for index in matched:
+            if first[index] is None:
+                first[index] = rank
+    return Matches(first, hits)
+
+
+def match_texts(
+    gold: Sequence[Sequence[str]], texts: Sequence[str], min_similarity: float = MIN_SIMILARITY
+) -> Matches:
+    """Mode ``text``: a chunk matches a support when it holds one of the support's wordings.
+
+    ``gold[i]`` are the snippets of support i; "holds" is ``similarity(…) >= min_similarity``.
+    """
+    first: list[int | None] = [None] * len(gold)
+    hits = []
+    folded = [[fold(snippet) for snippet in snippets] for snippets in gold]
+    for rank, text in enumerate(texts, 1):
+        chunk = fold(text)
+        matched = [
+            index
+            for index, snippets in enumerate(folded)
+            if any(_holds(chunk, snippet, min_similarity) for snippet in snippets)
+        ]
+        if matched:
+            hits.append(rank)
+        for index in matched:
+            if first[index] is None:
+                first[index] = rank
+    return Matches(first, hits)
+
+
+def fold(text: str) -> str:
+    """Casefolded and whitespace-collapsed (NFC): what texts are compared as."""
+    return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
+
+
+def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bool:
+    """True when the text has the snippet, exactly or with ``min_similarity`` (Levenshtein)."""
+    return _holds(fold(text), fold(snippet), min_similarity)
+
+
+def _holds(chunk: str, snippet: str, min_similarity: float) -> bool:
+    return bool(snippet) and (
+        snippet in chunk or window_similarity(snippet, chunk, min_similarity) >= min_similarity
+    )
+
+
+def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
+    """Normalised Levenshtein similarity of a text to the best window of another, in [0, 1].
+
+    Windows have the snippet's length; a chunk that is shorter is one window. 1 - distance /
+    max(length), by rapidfuzz; 0.0 when the best is below ``cutoff`` or either text is empty.
+    """
+    from rapidfuzz import process
+    from rapidfuzz.distance import Levenshtein
+
+    if not snippet or not chunk:
+        return 0.0
+    width = len(snippet)
+    windows = (chunk[start : start + width] for start in range(max(1, len(chunk) - width + 1)))
+    best = process.extractOne(
+        snippet, windows, scorer=Levenshtein.normalized_similarity, score_cutoff=cutoff
+    )
+    return float(best[1]) if best else 0.0
+
+
+def evidence_rank(
+    first: Sequence[int | None], groups: Sequence[Sequence[int]] | None
+) -> int | None:
+    """The rank at which the needed evidence is complete; None when it never is.
+
+    ``groups`` is an OR of groups, each an AND of indices into ``first``; without groups all
+    supports are needed. Indices out of range raise IndexError.
+    """
+    if groups:
+        complete = [rank for group in groups if (rank := _all_of(first[i] for i in group))]
+        return min(complete, default=None)
+    return _all_of(first)
+
+
+def _all_of(ranks: Iterable[int | None]) -> int | None:
+    last = 0
+    for rank in ranks:
+        if rank is None:
+            return None
+        last = max(last, rank)
+    return last or None
+
+
+def scope_miss(gold_paths: Iterable[str], chosen: Sequence[str]) -> float:
+    """1.0 when the chosen folders leave out every folder that holds gold, else 0.0.
+
+    No chosen folder means that all were searched: 0.0. A folder holds what lies below it.
+    """
+    folders = [normalise_path(folder).strip("/") for folder in chosen]
+    if not folders or any(folder in ("", ".") for folder in folders):
+        return 0.0
+    within: Callable[[str], bool] = lambda path: any(  # noqa: E731 - one use, beside its meaning
+        path.startswith(f"{folder}/") for folder in folders
+    )
+    return 0.0 if any(within(normalise_path(path)) for path in gold_paths) else 1.0

@@ -1,0 +1,172 @@
+"""Retrieval metrics of one question, from where its gold supports were found; pure.
+
+Every function takes a ``Ranking`` and a cut-off ``k`` (a whole number from 1 up) and returns a
+float in [0, 1]; 1.0 is a perfect result. A list shorter than k counts as padded with misses. All
+are defined for at least one gold support; a case without gold has no Ranking (not applicable).
+
+In the modes ``chunk`` and ``doc``, with no chunk listed twice, the values equal trec_eval's
+``recall``, ``P``, ``ndcg_cut``, ``map_cut``, ``recip_rank`` and ``success``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import log2
+from typing import Literal, NamedTuple
+
+from ragmetrics.matching import Matches, evidence_rank
+
+Gain = Literal["linear", "exp"]
+NEVER = 1 << 60
+"""The rank of what was not retrieved: beyond every cut-off."""
+
+
+class Ranking(NamedTuple):
+    """What the metrics of one question depend on, and nothing else.
+
+    ``first``: rank of the first chunk that matches each gold support, ascending (NEVER at the
+    end); ``grades``: the supports' grades (> 0) in the same order; ``hits``: ranks of all matching
+    chunks, ascending; ``complete``: the rank at which the needed evidence is complete.
+    """
+
+    first: tuple[int, ...]
+    grades: tuple[float, ...]
+    hits: tuple[int, ...]
+    complete: int
+
+
+def ranking(
+    matches: Matches, grades: Sequence[float], groups: Sequence[Sequence[int]] | None = None
+) -> Ranking:
+    """A Ranking from matches. Raises ValueError when there is no gold support."""
+    if not grades:
+        raise ValueError("a ranking needs at least one gold support")
+    first = [NEVER if rank is None else rank for rank in matches.first]
+    complete = evidence_rank(matches.first, groups) or NEVER
+    if len(first) == 1:
+        return Ranking((first[0],), (grades[0],), tuple(matches.hits), complete)
+    pairs = sorted(zip(first, grades, strict=True))
+    ranks, ordered = zip(*pairs, strict=True)
+    return Ranking(ranks, ordered, tuple(matches.hits), complete)
+
+
+def recall_any(ranking: Ranking, k: int) -> float:
+    """1.0 when any gold support is in the top k (hit rate; trec_eval's success)."""
+    return 1.0 if ranking.first[0] <= k else 0.0
+
+
+def recall_all(ranking: Ranking, k: int) -> float:
+    """1.0 when the needed evidence is complete in the top k (support groups, else all supports)."""
+    return 1.0 if ranking.complete <= k else 0.0
+
+
+def recall(ranking: Ranking, k: int) -> float:
+    """Share of the gold supports that are in the top k; a support counts once."""
+    return _within(ranking.first, k) / len(ranking.first)
+
+
+def precision(ranking: Ranking, k: int) -> float:
+    """Share of the top k places whose chunk matches any gold support; divides by k always."""
+    return _within(ranking.hits, k) / k
+
+
+def f1(ranking: Ranking, k: int) -> float:
+    """Harmonic mean of precision and recall at k; 0.0 when both are 0."""
+    p, r = precision(ranking, k), recall(ranking, k)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
+    """Discounted gain over the ideal one (Järvelin and Kekäläinen 2002), discount log2(rank + 1).
+
+    A support pays once, at the first chunk that matches it; a chunk at which several are found
+    pays the highest of their grades. The ideal is over all gold, sorted by grade, cut at k: the
+    value never exceeds 1. ``gain`` is the grade (``linear``) or 2^grade - 1 (``exp``).
+    """
+    paid: dict[int, float] = {}
+    for rank, grade in zip(ranking.first, ranking.grades, strict=True):
+        if rank > k:
+            break
+        paid[rank] = max(grade, paid.get(rank, 0.0))
+    if not paid:
+        return 0.0
+    worth = _worth(gain)
+    total = sum(worth(grade) * _discount(rank) for rank, grade in paid.items())
+    return min(1.0, total / _ideal(tuple(sorted(ranking.grades, reverse=True)), k, gain))
+
+
+@lru_cache(maxsize=65_536)
+def _ideal(grades: tuple[float, ...], k: int, gain: Gain) -> float:
+    worth = _worth(gain)
+    return sum(worth(grade) * _discount(rank) for rank, grade in enumerate(grades[:k], 1))
+
+
+def _worth(gain: Gain) -> Callable[[float], float]:
+    return float if gain == "linear" else lambda grade: 2.0**grade - 1.0
+
+
+@lru_cache(maxsize=4096)
+def _discount(rank: int) -> float:
+    return 1.0 / log2(rank + 1)
+
+
+def average_precision(ranking: Ranking, k: int) -> float:
+    """Mean over all gold supports of the precision at the rank where each is found, 0 beyond k.
+
+    The precision counts chunks that bring a support not found before, so duplicates cannot raise
+    it. Equals trec_eval's map_cut where a chunk matches one support at most.
+    """
+    total = 0.0
+    fresh = last = 0
+    for rank in ranking.first:
+        if rank > k:
+            break
+        if rank != last:
+            fresh, last = fresh + 1, rank
+        total += fresh / rank
+    return total / len(ranking.first)
+
+
+def reciprocal_rank(ranking: Ranking, k: int = NEVER) -> float:
+    """1 / rank of the first match in the top k; 0.0 when there is none."""
+    first = ranking.first[0]
+    return 1.0 / first if first <= k and first != NEVER else 0.0
+
+
+def _within(ranks: Sequence[int], k: int) -> int:
+    """How many of the ascending ranks are at most k."""
+    count = 0
+    for rank in ranks:
+        if rank > k:
+            break
+        count += 1
+    return count
+
+
+def snippet_recall(found_at: Sequence[int | None], k: int) -> float:
+    """Share of the gold snippets that a chunk of the top k holds. Needs at least one snippet."""
+    return sum(1 for rank in found_at if rank is not None and rank <= k) / len(found_at)
+
+
+def recency_rule_ok(
+    rule: Literal["cite_newer", "cite_both", "acknowledge_both"],
+    cited: Sequence[Sequence[int]],
+    dates: Sequence[str | None],
+    facts_in_answer: bool,
+) -> float:
+    """1.0 when an answer treats gold supports that disagree as the case asks, else 0.0.
+
+    ``cited[j]``: indices of the supports that reference j matches, in the order cited; ``dates``:
+    ISO date of each support (the newest is the last of the latest; without dates, the last
+    listed). ``cite_newer``: the newest is cited before any older one. ``cite_both``: all are
+    cited. ``acknowledge_both``: all are cited, or the answer holds the case's key facts.
+    """
+    all_cited = {index for matched in cited for index in matched} >= set(range(len(dates)))
+    if rule == "cite_both":
+        return float(all_cited)
+    if rule == "acknowledge_both":
+        return float(all_cited or facts_in_answer)
+    newest = max(range(len(dates)), key=lambda index: (dates[index] or "", index))
+    first = next((matched for matched in cited if matched), ())
+    return float(newest in first)

@@ -1,0 +1,202 @@
+"""From the scores of single cases to means, intervals and slices; pure, memory flat.
+
+Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
+of kept. A score is a float, None (not applicable) or FAILED; only floats enter a mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ragmetrics import stats
+from ragmetrics.catalogue import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FAILED: Final = "failed"
+Value = float | Literal["failed"] | None
+Values = tuple[Value, ...]
+Slice = tuple[str, str]
+"""A dimension and its value, such as ``("category", "factual")``."""
+FOLD_AT = 8192
+
+
+def average(rows: Sequence[Values]) -> Values:
+    """One case asked several times: the mean of its scored repeats, metric by metric.
+
+    Without a scored repeat: FAILED when any failed, else None.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    merged: list[Value] = []
+    for column in zip(*rows, strict=True):
+        numbers = [value for value in column if isinstance(value, float)]
+        if numbers:
+            merged.append(sum(numbers) / len(numbers))
+        else:
+            merged.append(FAILED if FAILED in column else None)
+    return tuple(merged)
+
+
+class Tally:
+    """Counts rows of scores, over all cases and by slice. Not for threads."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._index: dict[Values, int] = {}
+        self._counts: list[int] = []
+        self._slices: dict[Slice, dict[int, int]] = {}
+        self._values: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = [None] * width
+        self._missing = [0] * width
+        self._failed = [0] * width
+        self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+
+    def add(self, values: Values, slices: Iterable[Slice] = ()) -> None:
+        """Count one case. ``values`` holds a score for each metric, in the metrics' order."""
+        place = self._index.get(values)
+        if place is None:
+            if len(self._counts) >= FOLD_AT:
+                self.fold()
+            place = self._index[values] = len(self._counts)
+            self._counts.append(0)
+        self._counts[place] += 1
+        for part in slices:
+            counted = self._slices.get(part)
+            if counted is None:
+                counted = self._slices[part] = {}
+            counted[place] = counted.get(place, 0) + 1
+
+    def fold(self) -> None:
+        """Turn the counted rows into counts of values by metric and sums by slice."""
+        import numpy as np
+
+        if not self._counts:
+            return
+        table = np.array(
+            [[v if isinstance(v, float) else np.nan for v in row] for row in self._index], float
+        ).reshape(len(self._counts), self.width)
+        failed = np.array([[v is FAILED or v == FAILED for v in row] for row in self._index])
+        counts = np.array(self._counts, dtype=np.int64)
+        scored = ~np.isnan(table)
+        for column in range(self.width):
+            kept = scored[:, column]
+            self._failed[column] += (lost := int(counts[failed[:, column]].sum()))
+            self._missing[column] += int(counts[~kept].sum()) - lost
+            self._merge(column, table[kept, column], counts[kept])
+        filled = np.where(scored, table, 0.0)
+        for part, counted in self._slices.items():
+            places = np.fromiter(counted.keys(), dtype=np.int64)
+            weights = np.fromiter(counted.values(), dtype=np.int64)
+            self._add_sums(part, weights @ filled[places], weights @ scored[places])
+        self._index, self._counts, self._slices = {}, [], {}
+
+    def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+        """Add values with counts to what a metric has so far, each distinct value once."""
+        import numpy as np
+
+        if (known := self._values[column]) is not None:
+            values = np.concatenate([known[0], values])
+            counts = np.concatenate([known[1], counts])
+        distinct, place = np.unique(values, return_inverse=True)
+        total = np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
+        self._values[column] = (distinct, total)
+
+    def _add_sums(self, part: Slice, sums: Any, numbers: Any) -> None:
+        if (known := self._sums.get(part)) is not None:
+            sums, numbers = sums + known[0], numbers + known[1]
+        self._sums[part] = (sums, numbers)
+
+    def merge(self, other: Tally) -> None:
+        """Add what another tally of the same metrics counted."""
+        self.fold()
+        other.fold()
+        for column, known in enumerate(other._values):
+            if known is not None:
+                self._merge(column, *known)
+            self._missing[column] += other._missing[column]
+            self._failed[column] += other._failed[column]
+        for part, (sums, numbers) in other._sums.items():
+            self._add_sums(part, sums, numbers)
+
+    def summary(
+        self, metrics: Sequence[Metric], seed: int, resamples: int = stats.RESAMPLES
+    ) -> dict[str, Any]:
+        """Means, 95 % intervals and counts by metric; means and counts by slice.
+
+        A metric that no case scored has mean and interval None. Binary metrics get the Wilson
+        interval of a proportion, the others the bootstrap interval of a mean.
+        """
+        self.fold()
+        report: dict[str, Any] = {
+            "definitions": {metric.name: metric.definition for metric in metrics},
+            "n": {},
+            "not_applicable": dict(zip([m.name for m in metrics], self._missing, strict=True)),
+            "failed": dict(zip([m.name for m in metrics], self._failed, strict=True)),
+            "mean": {},
+            "ci95": {},
+        }
+        for metric, known in zip(metrics, self._values, strict=True):
+            n = 0 if known is None else int(known[1].sum())
+            report["n"][metric.name] = n
+            report["mean"][metric.name] = None
+            report["ci95"][metric.name] = None
+            if known is not None and n:
+                values, counts = known
+                report["mean"][metric.name] = float(values @ counts) / n
+                report["ci95"][metric.name] = list(
+                    _interval(metric, values, counts, seed, resamples)
+                )
+        report["by"] = self._by_slice([metric.name for metric in metrics])
+        return report
+
+    def _by_slice(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Per slice: n = cases that the most widely applicable metric scored, and the means.
+
+        Metrics that scored another number of cases are listed with it under ``n_of``.
+        """
+        report: dict[str, dict[str, Any]] = {}
+        for (dimension, value), (sums, numbers) in sorted(self._sums.items()):
+            most = int(numbers.max())
+            if not most:
+                continue
+            means, fewer = {}, {}
+            for name, total, n in zip(names, sums, numbers, strict=True):
+                if n:
+                    means[name] = float(total) / int(n)
+                if n and n != most:
+                    fewer[name] = int(n)
+            entry: dict[str, Any] = {"n": most, "mean": means}
+            report.setdefault(dimension, {})[value] = entry | ({"n_of": fewer} if fewer else {})
+        return report
+
+
+def _interval(
+    metric: Metric,
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    seed: int,
+    resamples: int,
+) -> tuple[float, float]:
+    if metric.binary and set(values.tolist()) <= {0.0, 1.0}:
+        return stats.wilson(float(values @ counts), int(counts.sum()))
+    rng = stats.generator(seed, metric.definition + metric.name)
+    return stats.bootstrap_mean(values, counts, rng, resamples)
+
+
+def slices_of(case: Any) -> list[Slice]:
+    """The slices that a case belongs to: category, difficulty, query type, each tag, each vault."""
+    parts: list[Slice] = [
+        (name, value)
+        for name, value in (
+            ("category", case.category),
+            ("difficulty", case.difficulty),
+            ("query_type", case.query_type),
+        )
+        if value
+    ]
+    parts += [("tag", tag) for tag in dict.fromkeys(case.tags)]
+    parts += [("vault", vault) for vault in dict.fromkeys(case.vaults)]
+    return parts

@@ -1,0 +1,275 @@
+"""Retrieval: did the bot find the passages that support the answer, and how far up the list?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal, NamedTuple
+
+from ragmetrics import catalogue, matching, retrieval
+from ragmetrics.catalogue import Metric
+from ragmetrics.matching import Anchor, Matches, Mode
+from ragmetrics.retrieval import NEVER, Gain, Ranking
+from ragmetrics.tally import Value, Values
+from scoring import Reasons, Row
+from storage import Reference, RetrievedChunk, TestCase, TestResult
+
+Match = Literal["auto", "chunk", "anchor", "doc", "text"]
+_IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
+
+
+class Gold(NamedTuple):
+    """What a case wants found: a grade for each support; ``keys`` depend on the mode."""
+
+    mode: Mode
+    grades: list[float]
+    keys: Any
+    groups: list[list[int]] | None = None
+
+
+@dataclass(frozen=True)
+class RetrievalScorer:
+    """Scores one result against the gold of its case; see the catalogue for what each number is."""
+
+    ks: tuple[int, ...] = catalogue.KS
+    match: Match = "auto"
+    gain: Gain = "linear"
+    min_similarity: float = matching.MIN_SIMILARITY
+
+    section = "retrieval"
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        return catalogue.at_cutoffs(catalogue.RETRIEVAL, self.ks)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "k": list(self.ks),
+            "match": self.match,
+            "gain": self.gain,
+            "min_similarity": self.min_similarity,
+        }
+
+    def score(self, case: TestCase, result: TestResult) -> Row:
+        """Scores of one result. Unanswerable cases and cases without gold are not applicable."""
+        if case.answerable is False:
+            return self._nothing("unanswerable")
+        gold = gold_of(case, self.match)
+        if gold is None:
+            return self._nothing("no gold" if self.match == "auto" else f"no {self.match} gold")
+        chunks = in_rank_order(result)
+        if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
+            return self._nothing("text was truncated")
+        matches = self._match(gold, chunks)
+        rank_scores = _rank_scores(
+            retrieval.ranking(matches, gold.grades, gold.groups), self.ks, self.gain
+        )
+        extra, reasons = self._extra(case, result, gold, chunks)
+        evidence = {"match": gold.mode, "found": matches.first, "hits": matches.hits}
+        return Row(rank_scores + extra, reasons, evidence, (("match", gold.mode),))
+
+    def _nothing(self, reason: str) -> Row:
+        return Row((None,) * len(self.metrics), (("*", reason),))
+
+    def _match(self, gold: Gold, chunks: Sequence[RetrievedChunk]) -> Matches:
+        if gold.mode == "chunk":
+            ids = [chunk.chunk_id for chunk in chunks]
+            return matching.match_ids(gold.keys, ids, len(gold.grades))
+        if gold.mode == "doc":
+            docs = [doc_of(chunk) for chunk in chunks]
+            return matching.match_ids(gold.keys, docs, len(gold.grades))
+        if gold.mode == "anchor":
+            return matching.match_anchors(gold.keys, [place_of(chunk) for chunk in chunks])
+        texts = [chunk.text or "" for chunk in chunks]
+        return matching.match_texts(gold.keys, texts, self.min_similarity)
+
+    def _extra(
+        self, case: TestCase, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
+    ) -> tuple[Values, Reasons]:
+        """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
+        scope, no_scope = scope_of(case, result)
+        attribution, no_attribution = self._attribution(result, gold, chunks)
+        snippets, no_snippets = self._snippets(case, chunks)
+        recency, no_recency = recency_of(case, result)
+        missing = (no_scope, no_attribution, no_snippets, no_recency)
+        return (scope, attribution, *snippets, recency), _reasons(missing, self.ks)
+
+    def _attribution(
+        self, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
+    ) -> tuple[Value, str]:
+        if not result.references:
+            return None, "no references"
+        cited = [resolve(reference, chunks) for reference in result.references]
+        return float(bool(self._match(gold, cited).hits)), ""
+
+    def _snippets(
+        self, case: TestCase, chunks: Sequence[RetrievedChunk]
+    ) -> tuple[tuple[Value, ...], str]:
+        snippets = [snippet for support in case.gold_supports for snippet in support.snippets]
+        nothing = (None,) * len(self.ks)
+        if not snippets:
+            return nothing, "no snippets"
+        if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
+            return nothing, "text was truncated"
+        texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
+        if chunks and not any(texts):
+            return nothing, "no chunk texts"
+        wanted = [[snippet] for snippet in snippets]
+        found = matching.match_texts(wanted, texts, self.min_similarity).first
+        return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
+
+
+@lru_cache(maxsize=1 << 16)
+def _rank_scores(ranking: Ranking, ks: tuple[int, ...], gain: Gain) -> Values:
+    """The metrics of a Ranking in the catalogue's order; rankings recur, so they are remembered."""
+    scores: list[Value] = []
+    for metric in catalogue.RETRIEVAL:
+        function = metric.function
+        if function is None:
+            continue
+        if function is retrieval.ndcg:
+            scores += [retrieval.ndcg(ranking, k, gain) for k in ks]
+            continue
+        if function is retrieval.reciprocal_rank:
+            scores.append(retrieval.reciprocal_rank(ranking, NEVER))
+        scores += [function(ranking, k) for k in ks]
+    return tuple(scores)
+
+
+@lru_cache(maxsize=256)
+def _reasons(
+    missing: tuple[str, str, str, str], ks: tuple[int, ...]
+) -> tuple[tuple[str, str], ...]:
+    scope, attribution, snippets, recency = missing
+    named = [("scope_miss", scope), ("attribution_hit", attribution)]
+    named += [(f"snippet_recall@{k}", snippets) for k in ks]
+    named.append(("recency_rule_ok", recency))
+    return tuple((name, reason) for name, reason in named if reason)
+
+
+def gold_of(case: TestCase, match: Match) -> Gold | None:
+    """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
+
+    A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
+    gold_supports, so they count in the modes that match those (anchor, text).
+    """
+    if match in ("auto", "chunk"):
+        gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
+        if gold is not None or match == "chunk":
+            return gold
+    supports = case.gold_supports
+    if match in ("auto", "anchor") and supports:
+        places = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+        return Gold("anchor", _grades(case), places, case.required_support_groups)
+    if match in ("auto", "doc"):
+        gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
+        if gold is not None or match == "doc":
+            return gold
+    if match == "anchor":
+        return None
+    if supports and all(gold.snippets for gold in supports):
+        snippets = [gold.snippets for gold in supports]
+        return Gold("text", _grades(case), snippets, case.required_support_groups)
+    if case.gold_contexts:
+        wanted = [[text] for text in case.gold_contexts]
+        return Gold("text", [matching.DEFAULT_GRADE] * len(wanted), wanted)
+    return None
+
+
+def _grades(case: TestCase) -> list[float]:
+    return [gold.grade or matching.DEFAULT_GRADE for gold in case.gold_supports]
+
+
+def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
+    wanted = {name: grade for name, grade in grades.items() if grade > 0}
+    for name in ids:
+        if name not in grades:
+            wanted[name] = matching.DEFAULT_GRADE
+    if not wanted:
+        return None
+    return Gold(mode, list(wanted.values()), dict(zip(wanted, range(len(wanted)), strict=True)))
+
+
+def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
+    """The retrieved chunks by rank; the list as it is when it says nothing else."""
+    chunks: Any = result.retrieved
+    try:
+        if [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]:
+            ordered: Sequence[RetrievedChunk] = chunks
+            return ordered
+    except (AttributeError, IndexError):
+        pass
+    return result.chunks()
+
+
+def doc_of(chunk: RetrievedChunk) -> str | None:
+    """The id of the chunk's document: doc_id, else rel_path."""
+    return chunk.rel_path if chunk.doc_id is None else chunk.doc_id
+
+
+def place_of(chunk: RetrievedChunk) -> Anchor | None:
+    """Where the chunk stands; None when the bot does not say."""
+    path = chunk.rel_path
+    return None if path is None else matching.anchor(path, chunk.heading_path)
+
+
+def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
+    """A cited source as a chunk: the retrieved chunk of its id, else what the reference says."""
+    for chunk in chunks:
+        if reference.chunk_id and chunk.chunk_id == reference.chunk_id:
+            return chunk
+    return RetrievedChunk(
+        chunk_id=reference.chunk_id or "",
+        doc_id=reference.doc_id,
+        rel_path=reference.rel_path,
+        heading_path=reference.heading_path,
+    )
+
+
+def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+    """scope_miss of one result, or why it has none."""
+    paths = [gold.rel_path for gold in case.gold_supports]
+    if result.folder_selection is None:
+        return None, "no folder_selection"
+    if not paths:
+        return None, "no gold paths"
+    return matching.scope_miss(paths, result.folder_selection.chosen), ""
+
+
+def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+    """recency_rule_ok of one result, or why it has none."""
+    rule = case.recency_conflict_rule
+    if rule is None:
+        return None, "no recency_conflict_rule"
+    if not case.gold_supports:
+        return None, "no gold_supports"
+    if not result.answer or result.abstained:
+        return None, "no answer"
+    chunks = in_rank_order(result)
+    gold = [
+        matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
+    ]
+    places = [place_of(resolve(reference, chunks)) for reference in result.references]
+    cited = [
+        [index for index, wanted in enumerate(gold) if place and matching.covers(wanted, place)]
+        for place in places
+    ]
+    answer = matching.fold(result.answer)
+    facts = [matching.fold(fact) for fact in case.expected_key_facts]
+    told = bool(facts) and all(fact in answer for fact in facts)
+    dates = [support.date for support in case.gold_supports]
+    return retrieval.recency_rule_ok(rule, cited, dates, told), ""
+
+
+def gold_names(case: TestCase, mode: Mode) -> list[str]:
+    """How each gold support of a mode is called for people, in the order of ``found``."""
+    gold = gold_of(case, mode)
+    if gold is None:
+        return []
+    if gold.mode in ("chunk", "doc"):
+        return list(gold.keys)
+    if gold.mode == "anchor":
+        return [" > ".join((place.path, *place.heading)) for place in gold.keys]
+    return [" / ".join(snippets) for snippets in gold.keys]

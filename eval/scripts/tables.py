@@ -1,0 +1,87 @@
+"""Tables on the terminal, drawn from the same section that --json prints and metrics.json holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics.stats import UNRELIABLE_BELOW
+from targets import Target
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
+CONTROL |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
+CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8298)), "")
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """Foreign text made safe for a terminal: one line, no control or direction characters, cut."""
+    shown = text[: limit + 1].translate(CONTROL)
+    return shown if len(text) <= limit else f"{shown[:limit]}…"
+
+
+def _table(*columns: str, text: int = 1) -> Table:
+    """A borderless table whose first ``text`` columns are left-aligned, the others right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="left" if place < text else "right", no_wrap=place > 0)
+    return table
+
+
+def number(value: float | None) -> str:
+    """Three decimals; an en dash for what is undefined."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def print_section(
+    console: Console, section: Mapping[str, Any], targets: Mapping[str, Target]
+) -> None:
+    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark."""
+    table = _table("metric", "mean", "95 % interval", "n", "n/a", "failed", "target", "")
+    small = False
+    for name, mean in section["mean"].items():
+        interval, n = section["ci95"][name], section["n"][name]
+        small |= 0 < n < UNRELIABLE_BELOW
+        shown = "–" if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
+        target = targets.get(name)
+        passed = None if target is None else target.passed(mean)
+        mark = {None: "", True: "✓", False: "✗"}[passed]
+        style = {None: None, True: "green", False: "red"}[passed]
+        counts = (str(n), str(section["not_applicable"][name]), str(section["failed"][name]))
+        note = "*" if 0 < n < UNRELIABLE_BELOW else ""
+        table.add_row(
+            name, number(mean), shown + note, *counts, str(target or ""), mark, style=style
+        )
+    console.print(table)
+    if small:
+        console.print(f"* n < {UNRELIABLE_BELOW}: interval unreliable")
+
+
+def print_by(
+    console: Console, section: Mapping[str, Any], dimension: str, names: Sequence[str]
+) -> None:
+    """The named metrics' means for each value of a dimension, with the number of cases scored."""
+    slices: Mapping[str, Any] = section["by"].get(dimension, {})
+    if not slices:
+        known = ", ".join(section["by"]) or "none"
+        console.print(f"No case has a {dimension}; dimensions with values: {known}.")
+        return
+    table = _table(dimension, "n", *names)
+    for value, part in slices.items():
+        means = (part["mean"].get(name) for name in names)
+        table.add_row(plain(value, 40), str(part["n"]), *map(number, means))
+    console.print(table)
+
+
+def print_rows(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Any small table; the first column is text."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

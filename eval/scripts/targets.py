@@ -1,0 +1,58 @@
+"""Targets of metrics (eval/targets.toml): what passes, in one place for tables, reports and gates."""
+
+from __future__ import annotations
+
+import operator
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storage import ROOT, Problem, StorageError
+
+TARGETS = ROOT / "eval" / "targets.toml"
+_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_FORM = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound that a mean should keep."""
+
+    sign: str
+    bound: float
+
+    def passed(self, mean: float | None) -> bool | None:
+        """True when the mean keeps the bound; None when there is no mean."""
+        return None if mean is None else bool(_COMPARE[self.sign](mean, self.bound))
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.bound:g}"
+
+
+def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
+    """Targets by section and metric; {} when there is no file.
+
+    Tables whose name the caller does not know are kept. Raises StorageError naming every bad entry.
+    """
+    try:
+        raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path}: cannot be used ({error}).") from None
+    targets: dict[str, dict[str, Target]] = {}
+    problems = []
+    for section, table in raw.items():
+        for name, text in table.items() if isinstance(table, dict) else ():
+            found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+            if found is None:
+                message = f'{text!r} is no target; write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
+                problems.append(Problem(str(path), None, f"[{section}] {name}", message))
+            else:
+                sign, bound = found.groups()
+                targets.setdefault(section, {})[name] = Target(sign, float(bound))
+    if problems:
+        raise StorageError.from_problems(problems)
+    return targets
