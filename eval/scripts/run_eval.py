@@ -1,0 +1,173 @@
+"""Ask a RAG bot every question of the set; write results.jsonl and config.json of a new run.
+
+In: eval_set.jsonl, a bot behind an HTTP API (or --from-jsonl: answers that exist already), and a
+profile (eval/profiles/NAME.toml) that says how the bot is asked and where its answer holds what.
+Out: eval/results/<run_id>/ with config.json and results.jsonl, a line a case in the set's order;
+the folder's path on stdout. While the run goes on the lines stand in results.partial.jsonl.
+
+A call that fails is tried again where that can help (connection, timeout, 429, 5xx) and recorded
+as an error of a known kind otherwise; it never becomes an answer.
+
+    python eval/scripts/run_eval.py --api-url demo
+    python eval/scripts/run_eval.py --api-url http://localhost:8080 --header Authorization=BOT_TOKEN
+    python eval/scripts/run_eval.py --api-url demo --filter category=factual tag=strings --limit 10
+    python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
+    python eval/scripts/run_eval.py --from-jsonl answers.jsonl
+
+Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+
+DEFAULT_MB = 64
+PAIR = re.compile(r"[a-z_]+=.+")
+ADVICE = (
+    "Chunk texts were cut to 200 characters. Scorers that read whole passages (context, "
+    "groundedness, judge) need a run with --store-full-text."
+)
+
+
+class Command(options.Command):
+    """Lets --filter take several pairs: ``--filter category=factual tag=strings``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words: list[str] = []
+        in_filter = False
+        for word in args:
+            follows = in_filter and words[-1] != "--filter" and PAIR.fullmatch(word) is not None
+            if follows:
+                words.append("--filter")
+            in_filter = word == "--filter" or (in_filter and PAIR.fullmatch(word) is not None)
+            words.append(word)
+        return super().parse_args(ctx, words)
+
+
+@options.command(cls=Command)
+@options.eval_set_option
+@options.results_dir_option
+@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
+@click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="How the bot is asked: a name in eval/profiles, or a path.",
+)
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    help="Send a header whose value is in this environment variable. Never written anywhere.",
+)
+@click.option("--demo-arg", multiple=True, help="Options for the embedded API (repeatable).")
+@click.option(
+    "--from-jsonl",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Answers that exist already: our result lines, or {id or question, answer, contexts}.",
+)
+@click.option(
+    "--k", type=click.IntRange(1), default=10, show_default=True, help="Passages to ask for."
+)
+@click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
+@click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
+@click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="NAME=VALUE …",
+    help="Only cases with this id, category, difficulty, tag, answerable or query_type; * and ? "
+    "stand for anything. Same name twice: or; different names: and.",
+)
+@click.option("--limit", type=click.IntRange(1), help="Only the first N of them.")
+@click.option(
+    "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Ask each case N times."
+)
+@click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
+@click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
+@click.option("--retry-errors", is_flag=True, help="With --resume: ask errors again, too.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 512),
+    default=8,
+    show_default=True,
+    help="Calls at once.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds for one call, from connecting to the last byte.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Further tries of a call.",
+)
+@click.option(
+    "--backoff",
+    type=click.FloatRange(0),
+    default=0.5,
+    show_default=True,
+    help="Longest first wait before a new try, in seconds; doubled each time.",
+)
+@click.option(
+    "--max-mb",
+    type=click.FloatRange(0, min_open=True),
+    default=DEFAULT_MB,
+    show_default=True,
+    help="Largest answer in megabytes.",
+)
+@click.option(
+    "--max-error-rate",
+    type=click.FloatRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="Stop with exit code 3 when more than this share of all answers are errors.",
+)
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+@click.pass_context
+def main(ctx: click.Context, /, max_mb: float, **given: Any) -> None:
+    """Ask a RAG bot every question of the set, and record what it answers.
+
+    The run folder's path is printed on stdout. A run that was stopped goes on with
+    --resume --run-id ID.
+    """
+    from runner.plan import Plan
+    from runner.session import run
+    from runner.tally import table
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    default = click.core.ParameterSource.DEFAULT
+    named = frozenset(name for name in given if ctx.get_parameter_source(name) is not default)
+    plan = Plan(**given, max_bytes=int(max_mb * 2**20), given=named)
+    console = options.stderr_console(quiet=plan.quiet)
+    folder, tally = run(plan, console)
+    summary = tally.to_dict()
+    console.print(table(summary, f"Run {folder.name}"))
+    if tally.cut_texts:
+        console.print(ADVICE, soft_wrap=True)
+    if plan.as_json:
+        import orjson
+
+        sys.stdout.write(orjson.dumps({"run": str(folder), **summary}).decode() + "\n")
+    else:
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    main()

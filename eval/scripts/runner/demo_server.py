@@ -1,0 +1,84 @@
+"""The embedded RAG API as a child process for the length of one run."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from runner.errors import Unreachable
+from storage import StorageError
+
+SCRIPT = Path(__file__).resolve().parents[1] / "demo_api.py"
+LISTENING = re.compile(r"listening on (http://\S+)")
+STOP_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
+    """Start demo_api.py on a free port and yield its URL; stop it at the end.
+
+    The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
+    it. Its stderr goes to ours unless ``quiet``. Raises StorageError when it refuses its options,
+    Unreachable when it ends before it listens.
+    """
+    words = [word for option in options for word in shlex.split(option)]
+    child = subprocess.Popen(
+        [sys.executable, str(SCRIPT), "--port", "0", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if quiet else None,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_end_with_parent(),
+    )
+    try:
+        yield _address(child)
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        if child.stdout:
+            child.stdout.close()
+
+
+def _address(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if found := LISTENING.search(line):
+            # a full pipe would stop the server
+            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
+            return found[1].rstrip("/")
+    code = child.wait()
+    if code == 2:
+        raise StorageError("the embedded API refused its options; see demo_api.py --help.")
+    raise Unreachable(f"the embedded API (demo_api.py) ended with code {code} before it listened.")
+
+
+def _drain(stream: object) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        for _ in stream:  # type: ignore[attr-defined]
+            pass
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """For Linux: have the kernel end the child when this process is killed with -9."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+    set_death_signal = 1  # PR_SET_PDEATHSIG, prctl(2)
+    return lambda: prctl(set_death_signal, signal.SIGTERM)

@@ -1,0 +1,217 @@
+"""What the command line asked for, and the configuration that is written with a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from clients.profiles import Profile
+from clients.redact import public_url
+from storage import ROOT, VERSION, RunConfig, StorageError, git_commit, sha256_file
+
+PROFILES = ROOT / "eval" / "profiles"
+SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of run_eval.py, as they are on the command line."""
+
+    eval_set: Path
+    results_dir: Path
+    api_url: str | None
+    from_jsonl: Path | None
+    profile: str
+    header: tuple[str, ...]
+    demo_arg: tuple[str, ...]
+    k: int
+    folder_mode: str | None
+    retrieval_only: bool
+    store_full_text: bool
+    filters: tuple[str, ...]
+    limit: int | None
+    repeat: int
+    run_id: str | None
+    resume: bool
+    retry_errors: bool
+    concurrency: int
+    timeout: float
+    retries: int
+    backoff: float
+    max_bytes: int
+    max_error_rate: float
+    seed: int
+    verbose: bool
+    quiet: bool
+    as_json: bool
+    given: frozenset[str] = frozenset()
+    """Names of the options that did not come from the built-in defaults."""
+
+    @property
+    def demo(self) -> bool:
+        """True when the embedded API is to be started."""
+        return self.api_url == "demo" and self.from_jsonl is None
+
+    def check(self) -> None:
+        """Raises StorageError for combinations that make no sense."""
+        if self.resume and not self.run_id:
+            raise StorageError("--resume needs --run-id: which run is to be continued?")
+        if self.retry_errors and not self.resume:
+            raise StorageError("--retry-errors works with --resume --run-id ID.")
+        if self.demo_arg and not self.demo:
+            raise StorageError("--demo-arg is for --api-url demo.")
+        if self.from_jsonl:
+            if self.resume:
+                raise StorageError("--from-jsonl asks nobody; run it again instead of --resume.")
+            return
+        if not self.api_url:
+            raise StorageError(
+                "which bot? Give --api-url URL, or --api-url demo for the embedded one "
+                "(or set RAG_EVAL_API_URL, or api_url in eval/config.toml)."
+            )
+        parts = urlsplit(self.api_url)
+        if not self.demo and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise StorageError(
+                f"--api-url {public_url(self.api_url)!r}: write http://HOST[:PORT], or demo."
+            )
+
+    def new_run_id(self) -> str:
+        """A readable id that no folder has yet: time and what was asked."""
+        label = "demo" if self.demo else self.profile
+        label = self.from_jsonl.stem if self.from_jsonl else Path(label).stem
+        label = "".join(c if c.isascii() and c.isalnum() else "-" for c in label).strip("-")[:40]
+        base = time.strftime("%Y%m%d-%H%M%S") + (f"-{label}" if label else "")
+        run_id, number = base, 1
+        while (self.results_dir / run_id).exists():
+            number += 1
+            run_id = f"{base}-{number}"
+        return run_id
+
+    def config(self, profile: Profile | None, cases: int, selected: int) -> RunConfig:
+        """The configuration as far as it is known before the bot has said anything."""
+        return RunConfig(
+            run_id=self.run_id or self.new_run_id(),
+            tool_version=VERSION,
+            dataset={
+                "path": _shown_path(self.eval_set),
+                "sha256": sha256_file(self.eval_set),
+                "git_commit": git_commit(self.eval_set),
+                "cases": cases,
+            },
+            retriever={"requested": self._requested(profile)} if profile else {},
+            answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
+            api=self._api(profile),
+            run={
+                "selected": selected,
+                "filter": sorted(self.filters),
+                "limit": self.limit,
+                "repeat": self.repeat,
+                "store_full_text": self.store_full_text,
+                "concurrency": self.concurrency,
+                "timeout_s": self.timeout,
+                "retries": self.retries,
+                "backoff_s": self.backoff,
+                "max_error_rate": self.max_error_rate,
+            },
+            seed=self.seed,
+            started=now(),
+        )
+
+    @property
+    def _imported(self) -> Path:
+        assert self.from_jsonl is not None
+        return self.from_jsonl
+
+    def _requested(self, profile: Profile) -> dict[str, Any]:
+        asked: dict[str, Any] = {
+            "k": self.k if "k" in profile.uses else None,
+            "folder_mode": self.folder_mode,
+            "retrieval_only": self.retrieval_only,
+        }
+        return asked | ({"demo_args": list(self.demo_arg)} if self.demo else {})
+
+    def _api(self, profile: Profile | None) -> dict[str, Any]:
+        if profile is None:
+            return {"source": "jsonl", "path": _shown_path(self._imported), "profile": None}
+        url = "demo" if self.demo else public_url(self.api_url or "")
+        return {
+            "source": "http",
+            "url": url,
+            "profile": profile.name,
+            "profile_sha256": profile.sha256,
+            "fields_seen": [],
+        }
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _shown_path(path: Path) -> str:
+    """Relative to the repository where it lies inside: other machines have other folders."""
+    path = path.resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def add_facts(config: RunConfig, facts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put what the bot tells of itself beside what the run asked for."""
+    for name, found in facts.items():
+        known: dict[str, Any] = getattr(config, name)
+        known.update({key: value for key, value in found.items() if key != "requested"})
+
+
+def differences(old: RunConfig, new: RunConfig, *, facts: bool = False) -> list[str]:
+    """What keeps two configurations from being one run, as ``field: was …, is …``.
+
+    Without ``facts`` only what the command line decides is compared: the bot has not spoken yet.
+    """
+    before, after = _compared(old, facts), _compared(new, facts)
+    return [
+        f"{name}: was {_short(before.get(name))}, is {_short(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _compared(config: RunConfig, facts: bool) -> dict[str, Any]:
+    selection = ("filter", "limit", "repeat", "store_full_text")
+    compared: dict[str, Any] = {
+        "dataset.sha256": config.dataset.get("sha256"),
+        "seed": config.seed,
+        **{f"api.{name}": config.api.get(name) for name in ("source", "url", "profile_sha256")},
+        **{f"run.{name}": config.run.get(name) for name in selection},
+        **dict(_flat("retriever.requested", config.retriever.get("requested"))),
+    }
+    if facts:
+        for name in ("index", "retriever", "answerer"):
+            compared |= dict(_flat(name, getattr(config, name)))
+    return compared
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(f"{prefix}.{key}", item)
+    else:
+        yield prefix, value
+
+
+def _short(value: Any) -> str:
+    text = "absent" if value is None else str(value)
+    return text if len(text) <= 4 * SHOWN else f"{text[:SHOWN]}…"
+
+
+def refuse(folder: Path, found: list[str]) -> None:
+    """Raises StorageError when a run cannot be continued because of ``found`` differences."""
+    if found:
+        raise StorageError(
+            f"{folder.name} cannot be resumed, it was made otherwise:\n  "
+            + "\n  ".join(found)
+            + "\nResume it with what it was made with, or begin a new run; nothing was changed."
+        )

@@ -1,0 +1,236 @@
+"""One run from the first question to results.jsonl."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clients.chat_api import Asked, ChatApi, Question
+from clients.profiles import load_profile
+from runner.connect import check_uses, connected, resolved_headers
+from runner.errors import Unreachable
+from runner.imported import read_answers
+from runner.plan import PROFILES, Plan, add_facts, differences, now, refuse
+from runner.pool import ask_all
+from runner.progress import progress
+from runner.selection import Job, expand, select
+from runner.tally import Tally, printable
+from storage import (
+    ResultsWriter,
+    RunConfig,
+    StorageError,
+    TestResult,
+    iter_results,
+    locked,
+    read_cases,
+    read_config,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
+    """Make the run. Returns its folder and what it came to.
+
+    Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
+    not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
+    """
+    plan.check()
+    cases = read_cases(plan.eval_set)
+    selected = select(cases, plan.filters, plan.limit)
+    jobs = list(expand(selected, plan.repeat))
+    order = [case.id for case in selected]
+    if plan.from_jsonl:
+        answers = read_answers(plan.from_jsonl, cases, jobs)
+        config = plan.config(None, len(cases), len(selected))
+        session = _Session(plan, config, console, len(jobs), order)
+        with session.opened(resume=False):
+            return session.take(answers)
+    profile = load_profile(plan.profile, PROFILES)
+    check_uses(plan, profile)
+    headers = resolved_headers(plan, profile)
+    config = plan.config(profile, len(cases), len(selected))
+    session = _Session(plan, config, console, len(jobs), order)
+    with connected(plan, profile, headers) as api:
+        try:
+            return session.ask(api, jobs)
+        except KeyboardInterrupt:
+            console.print(session.how_to_go_on())
+            raise
+
+
+class _Session:
+    """The folder of one run while it is being filled."""
+
+    def __init__(
+        self, plan: Plan, config: RunConfig, console: Console, total: int, order: list[str]
+    ) -> None:
+        self._plan = plan
+        self._config = config
+        self._console = console
+        self._total = total
+        self._order = order
+        self._kept_errors = 0
+        self._facts: dict[str, dict[str, Any]] | None = None
+        self._writer: ResultsWriter | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self._plan.results_dir / self._config.run_id
+
+    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, Tally]:
+        """Ask what is missing. The first question goes out alone: it shows whether there is a bot,
+        and what the bot tells of itself completes the configuration, before anything is written."""
+        with contextlib.ExitStack() as stack:
+            done: set[tuple[str, int]] = set()
+            if self._plan.resume:
+                self._compare_with_old()
+                writer = stack.enter_context(self.opened(resume=True))
+                done = writer.reopen(self._keep)
+                self._check_errors(self._kept_errors)
+            elif (self.folder / "config.json").exists():
+                ResultsWriter(self._plan.results_dir, self._config.run_id)  # raises: it exists
+            missing = [job for job in jobs if job.key not in done]
+            if not missing:
+                return self._complete()
+            first = api.ask(self._question(missing[0]))
+            if first.result.error is not None and first.result.error.kind == "connection":
+                raise Unreachable(
+                    f"no answer from {self._config.api['url']} "
+                    f"({printable(first.result.error.message)}); is the bot running?"
+                )
+            if not self._plan.resume:
+                stack.enter_context(self.opened(resume=False))
+            self._learn(first)
+            answers = ask_all(
+                missing[1:],
+                lambda job: api.ask(self._question(job)),
+                min(self._plan.concurrency, max(1, len(missing) - 1)),
+                api.stop,
+            )
+            return self.take(self._results(first, answers), done=len(done))
+
+    @contextlib.contextmanager
+    def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
+        """The run folder, held against a second process that would write into it."""
+        plan = self._plan
+        self._writer = ResultsWriter(
+            plan.results_dir,
+            self._config.run_id,
+            store_full_text=plan.store_full_text,
+            resume=resume,
+        )
+        with locked(self.folder / "results.partial.jsonl"):
+            try:
+                if not resume:
+                    self._writer.write_config(self._config)
+                yield self._writer
+            finally:
+                self._writer.close()
+
+    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, Tally]:
+        """Write results as they come; finish, or stop when too many are errors."""
+        assert self._writer is not None
+        errors = self._kept_errors
+        with (
+            progress(self._console, self._total, done, verbose=self._plan.verbose) as step,
+            contextlib.closing(results),
+        ):
+            for result in results:
+                self._writer.write_result(result)
+                errors += result.status == "error"
+                step(result)
+                self._check_errors(errors)
+        return self._complete()
+
+    def _results(self, first: Asked, answers: Generator[Asked]) -> Generator[TestResult]:
+        yield first.result
+        with contextlib.closing(answers):
+            for asked in answers:
+                self._learn(asked)
+                yield asked.result
+
+    def _complete(self) -> tuple[Path, Tally]:
+        assert self._writer is not None
+        already = (self.folder / "results.jsonl").exists() and not (
+            self.folder / "results.partial.jsonl"
+        ).exists()
+        path = self._writer.finish(self._order)
+        if not already:
+            self._config.finished = now()
+            self._writer.write_config(self._config)
+        return self.folder, Tally(iter_results(path))
+
+    def _compare_with_old(self) -> None:
+        if not self.folder.is_dir():
+            raise StorageError(f"{self.folder}: there is no such run to resume.")
+        old = read_config(self.folder)
+        refuse(self.folder, differences(old, self._config))
+        old.run = self._config.run  # concurrency and time-outs may be others
+        old.tool_version = self._config.tool_version
+        self._config = old
+
+    def _learn(self, asked: Asked) -> None:
+        """Complete the configuration from the first good answer; notice a bot that changes.
+
+        Raises StorageError when the first answer of a resumed run comes from another build.
+        """
+        if asked.result.status != "ok" or asked.facts == self._facts:
+            return
+        assert self._writer is not None
+        told = copy.deepcopy(self._config)
+        add_facts(told, asked.facts)
+        if not self._config.api.get("fields_seen"):
+            told.api["fields_seen"] = asked.fields_seen
+            self._config = told
+        elif found := differences(self._config, told, facts=True):
+            if self._facts is None:
+                refuse(self.folder, found)
+            if "facts_changed" in self._config.api:
+                return
+            self._config.api["facts_changed"] = found
+            self._console.print("The bot changed during the run: " + "; ".join(found), style="red")
+        self._facts = asked.facts
+        self._writer.write_config(self._config)
+
+    def _keep(self, result: TestResult) -> bool:
+        kept = result.status == "ok" or not self._plan.retry_errors
+        self._kept_errors += kept and result.status == "error"
+        return kept
+
+    def _question(self, job: Job) -> Question:
+        case, plan = job.case, self._plan
+        return Question(
+            case_id=case.id,
+            text=case.question,
+            k=plan.k,
+            vaults=tuple(case.vaults),
+            folders=tuple(case.folders),
+            folder_mode=plan.folder_mode,
+            user_roles=tuple(case.user_roles),
+            repeat=job.repeat,
+            seed=plan.seed,
+        )
+
+    def _check_errors(self, errors: int) -> None:
+        if errors <= self._plan.max_error_rate * self._total:
+            return
+        resume = "" if self._plan.from_jsonl else f"; go on with {self._how_to_resume()}"
+        raise Unreachable(
+            f"{errors} of {self._total} answers are errors, more than --max-error-rate "
+            f"{self._plan.max_error_rate:g} allows; stopped. What came in is kept in "
+            f"{self.folder}{resume} --retry-errors."
+        )
+
+    def _how_to_resume(self) -> str:
+        return f"--resume --run-id {self._config.run_id}"
+
+    def how_to_go_on(self) -> str:
+        """What to tell someone who stopped the run."""
+        if self._writer is None:
+            return "Stopped before the first answer; nothing was written."
+        return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
