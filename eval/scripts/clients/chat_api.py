@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import orjson
 
-from clients.errors import CallError
+from clients.errors import CallError, NotConnected
 from clients.headers import Headers
 from clients.mapping import build_result, payload_fields
 from clients.profiles import Profile
@@ -65,6 +65,8 @@ class Asked:
     result: TestResult
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     fields_seen: list[str] = field(default_factory=list)
+    connected: bool = True
+    """False when no try got as far as a connection."""
 
 
 class ChatApi:
@@ -146,9 +148,10 @@ class ChatApi:
 
     def _failed(self, error: CallError, question: Question, attempts: int) -> Asked:
         info = ErrorInfo(error.kind, self.redactor.text(error.message), attempts)
-        return Asked(
-            TestResult(question.case_id, question.text, "error", error=info, repeat=question.repeat)
+        result = TestResult(
+            question.case_id, question.text, "error", error=info, repeat=question.repeat
         )
+        return Asked(result, connected=not isinstance(error, NotConnected))
 
 
 def _parse(reply: Reply) -> Any:

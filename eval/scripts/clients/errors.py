@@ -33,3 +33,10 @@ class CallError(Exception):
         self.message = message
         self.retryable = retryable
         self.retry_after = retry_after
+
+
+class NotConnected(CallError):
+    """There was no connection at all: nobody listens, no such host, no valid certificate."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("connection", message, retryable=True)

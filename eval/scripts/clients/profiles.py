@@ -7,6 +7,7 @@ tables of a profile are described in eval/profiles/default.toml itself.
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,8 +71,7 @@ def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
     try:
-        data = path.read_bytes()
-        raw = tomllib.loads(data.decode("utf-8"))
+        raw = tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError:
@@ -79,7 +79,7 @@ def load_profile(name: str, folder: Path) -> Profile:
     except tomllib.TOMLDecodeError as error:
         raise StorageError(f"{path}: is not valid TOML ({error}).") from None
     check = _Check(str(path))
-    profile = check.profile(path.stem, hashlib.sha256(data).hexdigest(), raw)
+    profile = check.profile(path.stem, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
     return profile
@@ -97,6 +97,12 @@ def _find(name: str, folder: Path) -> Path:
     )
 
 
+def _digest(raw: Mapping[str, Any]) -> str:
+    """SHA-256 over what the profile says; comments, order and description do not count."""
+    counted = {key: value for key, value in raw.items() if key != "description"}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
+
+
 class _Check:
     """Walks over a parsed profile and gathers what is wrong with it."""
 
@@ -104,7 +110,7 @@ class _Check:
         self._source = source
         self.problems: list[Problem] = []
 
-    def profile(self, name: str, sha256: str, raw: dict[str, Any]) -> Profile:
+    def profile(self, name: str, raw: dict[str, Any]) -> Profile:
         top = self._table("", raw, TABLES)
         if top.get("schema", 1) != 1:
             self._add("schema", f"is {top['schema']}; this version reads 1")
@@ -115,7 +121,7 @@ class _Check:
         self._request(request)
         return Profile(
             name=name,
-            sha256=sha256,
+            sha256=_digest(raw),
             answer=self._answer(top),
             path=request.get("path", ""),
             method=request.get("method", "POST"),

@@ -13,7 +13,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from clients.errors import RETRIED_STATUS, CallError
+from clients.errors import RETRIED_STATUS, CallError, NotConnected
 from clients.retry import retry_after_seconds
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ class HttpTransport:
             )
             return self._read(response, method, url)
         except requests.ConnectTimeout:
-            message = f"could not connect within {self._clock.seconds:g} s"
-            raise CallError("connection", message, retryable=True) from None
+            raise NotConnected(f"could not connect within {self._clock.seconds:g} s") from None
         except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
             message = f"no complete answer within {self._clock.seconds:g} s"
             raise CallError("timeout", message, retryable=True) from None
@@ -268,18 +267,22 @@ def _too_large(limit: int, detail: str) -> CallError:
 
 def _connection_error(error: BaseException) -> CallError:
     """The innermost reason in a few words: library messages repeat the URL with its query."""
-    innermost: BaseException = error
-    seen = {id(error)}
-    while True:
+    from urllib3 import exceptions
+
+    never = (exceptions.NewConnectionError, exceptions.SSLError, exceptions.ProxyError)
+    connected = True
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        innermost = following
+        seen.add(id(innermost))
+        connected = connected and not isinstance(innermost, never)
         reason = getattr(innermost, "reason", None)
         deeper = innermost.__cause__ or innermost.__context__
         following = reason if isinstance(reason, BaseException) else deeper
-        if following is None or id(following) in seen:
-            break
-        innermost = following
-        seen.add(id(innermost))
     text = getattr(innermost, "strerror", None) or _PLAIN.get(type(innermost).__name__)
-    return CallError("connection", text or type(innermost).__name__, retryable=True)
+    message = text or type(innermost).__name__
+    return CallError("connection", message, retryable=True) if connected else NotConnected(message)
 
 
 _PLAIN = {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from runner.errors import Unreachable
@@ -25,18 +24,18 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
     """Start demo_api.py on a free port and yield its URL; stop it at the end.
 
     The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
-    it. Its stderr goes to ours unless ``quiet``. Raises StorageError when it refuses its options,
+    it; when this process is killed, the child ends because its stdin does. Its stderr goes to ours
+    unless ``quiet``. Raises StorageError when it refuses its options,
     Unreachable when it ends before it listens.
     """
     words = [word for option in options for word in shlex.split(option)]
     child = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--port", "0", *words],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *words],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL if quiet else None,
         text=True,
         start_new_session=True,
-        preexec_fn=_end_with_parent(),
     )
     try:
         yield _address(child)
@@ -47,8 +46,9 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-        if child.stdout:
-            child.stdout.close()
+        for stream in (child.stdin, child.stdout):
+            if stream:
+                stream.close()
 
 
 def _address(child: subprocess.Popen[str]) -> str:
@@ -68,17 +68,3 @@ def _drain(stream: object) -> None:
     with contextlib.suppress(ValueError, OSError):
         for _ in stream:  # type: ignore[attr-defined]
             pass
-
-
-def _end_with_parent() -> Callable[[], None] | None:
-    """For Linux: have the kernel end the child when this process is killed with -9."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    try:
-        prctl = ctypes.CDLL(None).prctl
-    except (OSError, AttributeError):
-        return None
-    set_death_signal = 1  # PR_SET_PDEATHSIG, prctl(2)
-    return lambda: prctl(set_death_signal, signal.SIGTERM)

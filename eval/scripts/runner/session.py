@@ -98,7 +98,7 @@ class _Session:
             if not missing:
                 return self._complete()
             first = api.ask(self._question(missing[0]))
-            if first.result.error is not None and first.result.error.kind == "connection":
+            if first.result.error is not None and not first.connected:
                 raise Unreachable(
                     f"no answer from {self._config.api['url']} "
                     f"({printable(first.result.error.message)}); is the bot running?"
