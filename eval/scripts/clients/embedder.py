@@ -72,10 +72,10 @@ class Embedder:
     ) -> None:
         """Find the model; load nothing. Raises EmbeddingUnavailable when there is no such model."""
         folder = bundled_model() if model is None else Path(model).expanduser()
-        self.folder = folder if folder.is_dir() else None
-        if self.folder is None and (model is None or not _is_hub_name(model)):
+        self.folder = folder if folder.is_dir() and model != "" else None
+        if self.folder is None and not _is_hub_name(model or ""):
             raise EmbeddingUnavailable(
-                f"Embedding model {str(folder)!r} is neither a folder nor a name like owner/model: "
+                f"Embedding model {model!r} is neither a folder nor a name like owner/model: "
                 "correct the name."
             )
         if self.folder is not None and not (self.folder / "config.json").is_file():

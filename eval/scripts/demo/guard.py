@@ -7,6 +7,7 @@ is sent. Both return entries of the response's ``guardrail`` object, and say whe
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,7 +40,6 @@ def check_output(answer: str, contexts: Sequence[str]) -> Verdict:
 @cache
 def _module(name: str) -> Any:
     """The detector's module; None where the guardrails are not installed."""
-    try:
-        return importlib.import_module(f"guardrails.{name}")
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("guardrails.leakage") is None:
         return None
+    return importlib.import_module(f"guardrails.{name}")

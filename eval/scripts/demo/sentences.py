@@ -15,6 +15,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _QUOTE = re.compile(r"^\s*(?:> ?)+")
 _NOT_PROSE = re.compile(r"\s*(?:\||#{1,6} |<!--|[-=*_]{3,}\s*$|\[[^\]]+\]: )")
+_BOLD_SENTENCES = re.compile(r"\*\*(?=[^\s*])([^*]+[.!?])\*\*")  # the marks would end up apart
 _SPACE = re.compile(r"\s+")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -46,11 +47,9 @@ def sentences(markdown: str) -> list[Sentence]:
                 found[-1] = Sentence(found[-1].text, block)
             continue
         # English rules serve other languages too: they know the sentence marks of all scripts.
-        for part in segment("en", block):
+        for part in segment("en", _BOLD_SENTENCES.sub(r"\1", block)):
             if _LETTER.search(part):
-                # Emphasis that spans sentences would leave half a pair of marks.
-                text = part.replace("**", "") if part.count("**") % 2 else part
-                found.append(Sentence(text.strip()))
+                found.append(Sentence(part.strip()))
     return found
 
 

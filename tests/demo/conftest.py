@@ -1,0 +1,101 @@
+"""Fixtures of the embedded bot: a scripted embedding model, an index, a running server process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.embedder import Embedder
+from demo.index import Index, build_index
+from demo.vault import Note
+
+SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
+
+
+class ScriptedModel:
+    """Stands in for a sentence-transformers model: ``vector_of`` decides, ``batches`` remembers."""
+
+    max_seq_length = 256
+
+    def __init__(self, vector_of: Callable[[str], Sequence[float]]) -> None:
+        self.vector_of = vector_of
+        self.batches: list[list[str]] = []
+
+    def encode(self, texts: list[str], *, normalize_embeddings: bool, **_: Any) -> Any:
+        import numpy as np
+
+        assert normalize_embeddings
+        self.batches.append(list(texts))
+        rows = np.array([self.vector_of(text) for text in texts], dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def scripted_embedder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Embedder, ScriptedModel]]:
+    """``scripted_embedder(vector_of, cache_dir)``: a real Embedder over a scripted model."""
+
+    def make(
+        vector_of: Callable[[str], Sequence[float]], cache_dir: Path | None = None
+    ) -> tuple[Embedder, ScriptedModel]:
+        folder = tmp_path / "model"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text("{}")
+        embedder = Embedder(str(folder), cache_dir)
+        model = ScriptedModel(vector_of)
+        monkeypatch.setattr(embedder, "_load", lambda: model)
+        return embedder, model
+
+    return make
+
+
+@pytest.fixture
+def make_index(tmp_path: Path) -> Callable[..., Index]:
+    """``make_index({"a/b.md": "# T\\n\\ntext"}, embedder=None)``: an index of these notes."""
+
+    def make(
+        notes: dict[str, str], embedder: Embedder | None = None, cache_dir: Path | None = None
+    ) -> Index:
+        return build_index(
+            [Note("v", path, text) for path, text in notes.items()],
+            chunk_size=1200,
+            embedder=embedder,
+            cache_dir=cache_dir or tmp_path / "cache",
+        )
+
+    return make
+
+
+@pytest.fixture
+def start_api(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """``start_api("--k", "3")``: a running demo_api.py on a free port, and its URL."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(tmp_path / f"stderr{len(started)}.txt").open("w"),
+            text=True,
+            cwd=tmp_path,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on http://127.0.0.1:"), line
+        return process, line.split()[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()

@@ -1,0 +1,187 @@
+"""Sentences of Markdown, and answers that quote them with their sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.answerer import ABSTENTION, Answer, Answerer
+from demo.chunker import Chunk
+from demo.retriever import Hit
+from demo.sentences import Sentence, sentences
+
+
+def hit(text: str, rank: int = 1, heading: str = "", cosine: float | None = None) -> Hit:
+    chunk = Chunk(f"id{rank}", "v", "a.md", "a.md", "", heading, text)
+    return Hit(chunk, cosine, 1.0, 1.0, rank)
+
+
+def answerer(threshold: float = 0.3, vector_weight: float = 0.0) -> Answerer:
+    """Every term weighs the same."""
+    return Answerer(lambda term: 1.0, vector_weight=vector_weight, threshold=threshold)
+
+
+def texts(markdown: str) -> list[str]:
+    return [sentence.text for sentence in sentences(markdown)]
+
+
+def test_wrapped_lines_are_one_sentence() -> None:
+    assert texts("One sentence\nover two lines. Another, e.g. this one.\n\nA third") == [
+        "One sentence over two lines.",
+        "Another, e.g. this one.",
+        "A third",
+    ]
+
+
+def test_list_items_and_quotes_are_apart() -> None:
+    found = texts("Items:\n- one item\n  goes on\n- two\n1. three\n> quoted text\n> goes on")
+    assert found[:4] == ["Items:", "one item goes on", "two", "three quoted text goes on"]
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "| a | b |\n| --- | --- |\n| c | d |",
+        "```python\ndef f(): return 1\n```",
+        "~~~\nsome code.\n~~~",
+        "```\nnever closed. Code.",
+        "## Heading only",
+        "<!-- a comment -->",
+        "---",
+        "[link]: target",
+        "* * *\n\n123. 45",
+        "",
+    ],
+)
+def test_what_is_no_prose_gives_no_sentence(markdown: str) -> None:
+    assert sentences(markdown) == []
+
+
+def test_announced_code_stays_with_its_sentence() -> None:
+    block = "```\nx = 1\n\ny = 2\n```"
+    assert sentences(f"Write this:\n\n{block}\n\nDone.") == [
+        Sentence("Write this:", block),
+        Sentence("Done."),
+    ]
+    assert sentences(f"No announcement.\n\n{block}") == [Sentence("No announcement.")]
+    long_block = "```\n" + "x\n" * 40 + "```"
+    assert sentences(f"Write this:\n\n{long_block}") == [Sentence("Write this:")]
+
+
+def test_a_fence_inside_a_longer_fence_is_code() -> None:
+    assert texts("````\n```\nnot prose.\n```\n````\nProse.") == ["Prose."]
+
+
+def test_bold_sentences_lose_their_marks() -> None:
+    assert texts("**Bold one. Bold two.** Plain **bold** end. Use x**2 and **kw.") == [
+        "Bold one.",
+        "Bold two.",
+        "Plain **bold** end.",
+        "Use x**2 and **kw.",
+    ]
+
+
+def test_sentences_of_other_scripts() -> None:
+    assert texts("東京は首都です。人口が多い。") == ["東京は首都です。", "人口が多い。"]
+
+
+@given(st.text())
+def test_any_markdown_gives_one_line_sentences(markdown: str) -> None:
+    for sentence in sentences(markdown):
+        assert sentence.text == sentence.text.strip()
+        assert sentence.text
+        assert "\n" not in sentence.text
+
+
+def test_best_sentence_with_its_source() -> None:
+    answer = answerer().answer(
+        "Which owls hunt at night?", [hit("Hens sleep. Owls hunt at night. Cods swim.")]
+    )
+    assert answer.text == "Owls hunt at night. [1]"
+    assert [chunk.chunk_id for chunk in answer.references] == ["id1"]
+    assert not answer.abstained
+    assert answer.confidence == 1.0  # owls, hunt, at, night: all there
+
+
+def test_sentences_complete_each_other_and_share_numbers() -> None:
+    # The question's terms: owls, night, hens, eggs. id3 has the first two, id1 the other two.
+    hits = [
+        hit("Some hens. Hens lay eggs."),
+        hit("Nothing here.", 2),
+        hit("Owls at night.", 3),
+    ]
+    answer = answerer().answer("owls night hens eggs", hits)
+    assert answer.text == "Hens lay eggs. [1] Owls at night. [2]"
+    assert [chunk.chunk_id for chunk in answer.references] == ["id1", "id3"]
+    same = answerer().answer("owls hens", [hit("Only owls. Only hens.")])
+    assert same.text == "Only owls. [1] Only hens. [1]"
+    assert len(same.references) == 1
+
+
+def test_code_is_quoted_below_its_sentence() -> None:
+    block = "```\nx = 1\n```"
+    answer = answerer().answer(
+        "assign value twice", [hit(f"To assign a value:\n\n{block}\n\nTwice.")]
+    )
+    assert answer.text == f"To assign a value: [1]\n\n{block}\nTwice. [1]"
+
+
+def test_confidence_by_hand() -> None:
+    # 2 of 4 terms covered: .5; with a cosine of .9 at weight .25: .75 × .5 + .25 × .9 = .6
+    question = "alpha beta gamma delta"
+    plain = answerer().answer(question, [hit("Alpha and beta.")])
+    assert plain.confidence == 0.5
+    fused = answerer(vector_weight=0.25).answer(question, [hit("Alpha and beta.", cosine=0.9)])
+    assert fused.confidence == pytest.approx(0.6)
+    heading = answerer().answer(question, [hit("Beta.", heading="About alpha")])
+    assert heading.confidence == 0.5
+
+
+def test_abstains_below_the_threshold() -> None:
+    hits = [hit("Alpha and beta.")]
+    question = "alpha beta gamma delta"
+    assert not answerer(0.5).answer(question, hits).abstained
+    refused = answerer(0.51).answer(question, hits)
+    assert refused == Answer(ABSTENTION, (), 0.5, "no_relevant_context")
+
+
+def test_abstains_without_anything_to_quote() -> None:
+    assert answerer(0).answer("alpha", []) == Answer(ABSTENTION, (), 0.0, "no_results")
+    only_code = answerer(0).answer("alpha", [hit("```\nalpha\n```")])
+    assert only_code.abstain_reason == "no_relevant_context"
+    assert only_code.references == ()
+
+
+def test_only_the_first_chunks_are_read() -> None:
+    hits = [hit("Nothing.", rank) for rank in range(1, 6)] + [hit("Alpha beta.", 6)]
+    assert answerer().answer("alpha beta", hits).abstained
+
+
+def test_threshold_zero_always_answers_when_there_is_a_sentence() -> None:
+    assert answerer(0).answer("zebra", [hit("Alpha.")]).text == "Alpha. [1]"
+
+
+WORDS = st.lists(st.sampled_from(["owl", "hen", "egg", "cod", "sea", "the", "of"]), max_size=8)
+TEXTS = st.lists(WORDS.map(lambda words: " ".join(words).capitalize() + "."), max_size=4)
+
+
+@given(question=WORDS, chunk_texts=st.lists(TEXTS, max_size=6), threshold=st.floats(0, 1))
+def test_every_quote_stands_in_the_source_it_names(
+    question: list[str], chunk_texts: list[list[str]], threshold: float
+) -> None:
+    hits = [hit(" ".join(parts), rank) for rank, parts in enumerate(chunk_texts, start=1)]
+    make: Callable[[], Answer] = lambda: answerer(threshold).answer(" ".join(question), hits)  # noqa: E731
+    answer = make()
+    assert answer == make()
+    assert 0 <= answer.confidence <= 1
+    quotes = re.findall(r"(\S.*?) \[(\d+)\]", answer.text)
+    if answer.abstained:
+        assert (quotes, answer.references) == ([], ())
+        return
+    assert {int(number) for _, number in quotes} == set(range(1, len(answer.references) + 1))
+    for quote, number in quotes:
+        assert quote in answer.references[int(number) - 1].text

@@ -1,0 +1,354 @@
+"""Terms, BM25, vectors, fusion, filters, folder choice, and the index on disk."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.folders import select_folders
+from demo.index import Index, build_index, indexed_text
+from demo.lexical import LexicalIndex
+from demo.relevance import coverage, question_terms, relevance
+from demo.retriever import Hit, Retriever, UnknownFilter
+from demo.tokens import terms
+from demo.vault import read_folder
+from records.errors import StorageError
+
+MakeIndex = Callable[..., Index]
+Scripted = Callable[..., tuple[Any, Any]]
+
+ANIMALS = {
+    "birds/owl.md": "# Owl\n\nAn owl hunts at night.",
+    "birds/hen.md": "# Hen\n\nA hen lays eggs.",
+    "fish/cod.md": "# Cod\n\nA cod lays eggs, many eggs.",
+    "fish/deep/eel.md": "# Eel\n\nAn eel is long.",
+    "top.md": "# Zoo\n\nIt opens at nine.",
+}
+
+
+def paths(hits: tuple[Hit, ...]) -> list[str]:
+    return [hit.chunk.rel_path for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The WITH-statement, 3.8!", ["the", "with", "statement", "3", "8"]),
+        ("__init__ set_name _", ["init", "set_name", "set", "name"]),
+        ("Straße ﬁne ＡＢＣ", ["strasse", "fine", "abc"]),
+        ("東京都に行く", ["東京", "京都", "都に", "に行", "行く"]),
+        ("Pythonの本", ["python", "の本"]),
+        ("京", ["京"]),
+        ("भाषा हिन्दी", ["भाषा", "हिन्दी"]),  # vowel signs are marks, no letters
+        ("한국어 문서", ["한국어", "문서"]),
+        ("Ünïcode naïve", ["ünïcode", "naïve"]),
+        ("... -- ==", []),
+        ("", []),
+    ],
+)
+def test_terms(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@given(st.text())
+def test_terms_of_any_text_are_never_empty_strings(text: str) -> None:
+    assert all(term.strip("_ \n\t") for term in terms(text))
+
+
+def test_bm25_and_rarity_by_hand() -> None:
+    # Lengths 2, 4, 3; mean 3. "egg" stands twice in text 1 and once in text 2.
+    index = LexicalIndex.build(["owl night", "hen egg egg coop", "cod egg sea"])
+    idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    assert index.rarity("egg") == pytest.approx(idf)
+    assert index.rarity("unknown") == pytest.approx(math.log(1 + 3.5 / 0.5))
+    # tf / (tf + k1 (1 - b + b dl / mean)) with k1 1.5, b 0.75
+    longer = idf * 2 / (2 + 1.5 * (0.25 + 0.75 * 4 / 3))
+    middle = idf * 1 / (1 + 1.5 * (0.25 + 0.75 * 3 / 3))
+    assert index.scores("Egg, egg? Which EGG!").tolist() == pytest.approx([0, longer, middle])
+    assert index.scores("...").tolist() == [0, 0, 0]
+
+
+def test_texts_without_a_word_cannot_be_indexed() -> None:
+    with pytest.raises(ValueError, match="no text holds a word"):
+        LexicalIndex.build(["...", "---"])
+
+
+def test_question_terms_keep_what_the_question_is_about() -> None:
+    assert question_terms("What does the with statement do?") == {"the", "with", "statement"}
+    assert question_terms("what is what") == {"is"}
+    assert question_terms("Why?") == {"why"}
+
+
+def test_coverage_and_relevance_by_hand() -> None:
+    weights = {"a": 1.0, "b": 2.0, "c": 5.0}
+    assert coverage({"a", "b", "c"}, {"b", "c", "z"}, weights.__getitem__) == pytest.approx(7 / 8)
+    assert coverage(set(), {"a"}, weights.__getitem__) == 0
+    assert relevance(0.8, None, 0.5) == 0.8
+    assert relevance(0.8, 0.4, 0.25) == pytest.approx(0.75 * 0.8 + 0.25 * 0.4)
+    assert relevance(0.8, -0.3, 0.5) == pytest.approx(0.4)
+
+
+def test_lexical_search(make_index: MakeIndex) -> None:
+    retriever = Retriever(make_index(ANIMALS))
+    found = retriever.search("Which animal lays eggs?", 10)
+    assert paths(found.hits) == ["fish/cod.md", "birds/hen.md"]  # eggs twice beats eggs once
+    best, second = found.hits
+    assert (best.rank, second.rank) == (1, 2)
+    assert best.score_vector is None
+    assert best.score_final == 1.0
+    expected = second.score_lexical / best.score_lexical
+    assert second.score_final == pytest.approx(expected, abs=2e-6)
+    assert paths(retriever.search("Which animal lays eggs?", 1).hits) == ["fish/cod.md"]
+    assert retriever.search("quantum", 10).hits == ()
+    assert retriever.search("?!", 10).hits == ()
+
+
+def test_headings_are_searched(make_index: MakeIndex) -> None:
+    index = make_index({"a.md": "# Sorting\n\n## Stability\n\nEqual items keep their order."})
+    assert indexed_text(index.chunks[0]).startswith("Sorting > Stability\n")
+    assert len(Retriever(index).search("stability", 5).hits) == 1
+
+
+def test_languages_without_spaces_are_found(make_index: MakeIndex) -> None:
+    notes = {"a.md": "# 地理\n\n東京都は日本の首都です。", "b.md": "# 食\n\n寿司は魚の料理です。"}
+    assert paths(Retriever(make_index(notes)).search("日本の首都はどこ?", 1).hits) == ["a.md"]
+
+
+def test_equal_scores_keep_reading_order(make_index: MakeIndex) -> None:
+    notes = {f"{name}.md": "# T\n\nThe same words." for name in "dacb"}
+    found = Retriever(make_index(notes)).search("same words", 10)
+    assert paths(found.hits) == ["d.md", "a.md", "c.md", "b.md"]
+
+
+def test_fusion_by_hand(make_index: MakeIndex, scripted_embedder: Scripted) -> None:
+    # Cosines to the question: owl 1, eel 0.6, cod -1, all others 0.
+    directions = {"Owl": [1, 0], "Eel": [0.6, 0.8], "Cod": [-1, 0], "Which": [1, 0]}
+    embedder, _ = scripted_embedder(lambda text: directions.get(text.split()[0], [0, 1]))
+    index = make_index(ANIMALS, embedder)
+    found = Retriever(index, vector_weight=3, lexical_weight=1).search("Which animal lays eggs?", 9)
+    final = {hit.chunk.rel_path: hit for hit in found.hits}
+    assert final["birds/owl.md"].score_final == pytest.approx(0.75 * 1)
+    assert final["fish/deep/eel.md"].score_final == pytest.approx(0.75 * 0.6)
+    assert final["fish/cod.md"].score_final == pytest.approx(0.25 * 1)  # a cosine below 0 is 0
+    assert final["fish/cod.md"].score_vector == pytest.approx(-1)
+    hen = final["birds/hen.md"]
+    cod = final["fish/cod.md"]
+    assert hen.score_final == pytest.approx(0.25 * hen.score_lexical / cod.score_lexical, abs=2e-6)
+    assert "top.md" not in final  # nothing in common by either measure
+    only_words = Retriever(index, vector_weight=0, lexical_weight=1).search("lays eggs", 9)
+    assert [hit.score_vector for hit in only_words.hits] == [None, None]
+
+
+def test_long_chunks_are_judged_by_their_best_window(
+    make_index: MakeIndex, scripted_embedder: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder, _ = scripted_embedder(lambda text: [1, 0] if "needle" in text else [0, 1])
+    monkeypatch.setattr(embedder, "windows", lambda text: text.split(";"))
+    notes = {"a.md": "# A\n\nhay", "b.md": "# B\n\nhay;hay;needle;hay", "c.md": "# C\n\nhay;hay"}
+    index = make_index(notes, embedder)
+    assert index.vectors is not None
+    assert index.vectors.scores("needle").tolist() == pytest.approx([0, 1, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("vector", "lexical", "with_vectors"), [(1, 0, False), (0, 0, True), (-1, 2, True)]
+)
+def test_weights_that_leave_nothing_are_refused(
+    make_index: MakeIndex,
+    scripted_embedder: Scripted,
+    vector: float,
+    lexical: float,
+    with_vectors: bool,
+) -> None:
+    embedder = scripted_embedder(lambda _: [1, 0])[0] if with_vectors else None
+    with pytest.raises(ValueError, match="weights"):
+        Retriever(make_index(ANIMALS, embedder), vector_weight=vector, lexical_weight=lexical)
+
+
+def test_filters(make_index: MakeIndex) -> None:
+    retriever = Retriever(make_index(ANIMALS))
+    question = "eggs night long opens"
+    assert set(paths(retriever.search(question, 9, folders=["fish"]).hits)) == {
+        "fish/cod.md",
+        "fish/deep/eel.md",
+    }
+    assert paths(retriever.search(question, 9, folders=["fish/deep"]).hits) == ["fish/deep/eel.md"]
+    assert paths(retriever.search(question, 9, folders=[""]).hits) == ["top.md"]
+    assert len(retriever.search(question, 9, vaults=["v"]).hits) == 5
+    with pytest.raises(UnknownFilter, match="unknown: 'cats', 'fis'; there are: '', 'birds'"):
+        retriever.search(question, 9, folders=["fis", "birds", "cats"])
+    with pytest.raises(UnknownFilter) as caught:
+        retriever.search(question, 9, vaults=["w"])
+    assert caught.value.field == "vaults"
+
+
+def test_folder_choice_by_hand() -> None:
+    votes = [("a", 5.0), ("b", 3.0), ("a", 1.0), ("c", 0.7), ("d", 0.3)]  # a 6, b 3, c .7, d .3
+    chosen = select_folders("on", votes, 0.9)
+    assert chosen.chosen == ("a", "b")  # 60 % are too few, 90 % are enough
+    assert chosen.reason == "a, b: 90% of the scores of the top 5 chunks"
+    assert select_folders("off", votes, 0.9).chosen == ()
+    assert select_folders("on_with_fallback", votes, 0.9) == chosen
+
+
+def test_folder_choice_falls_back_when_the_best_is_weak() -> None:
+    votes = [("a", 5.0), ("b", 3.0)]
+    assert select_folders("on", votes, 0.29).chosen == ("a", "b")
+    weak = select_folders("on_with_fallback", votes, 0.29)
+    assert weak.chosen == ()
+    assert "fits the question only to 0.29" in weak.reason
+    even = [(name, 1.0) for name in "abcd"]  # 25 % each
+    assert select_folders("on", even, 0.9).chosen == ("a", "b", "c")  # at most three
+    spread = select_folders("on_with_fallback", even, 0.9)
+    assert spread.chosen == ()
+    assert "a, holds only 25%" in spread.reason
+    assert select_folders("on", [], 0.9).chosen == ()
+
+
+def test_chosen_folders_narrow_the_hits(make_index: MakeIndex) -> None:
+    retriever = Retriever(make_index(ANIMALS))
+    found = retriever.search("owl owl hunts night eggs", 9, folder_mode="on")
+    assert found.selection.chosen[0] == "birds"
+    assert {hit.chunk.folder for hit in found.hits} <= set(found.selection.chosen)
+    assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    fallback = retriever.search("zebra submarine owl", 9, folder_mode="on_with_fallback")
+    assert fallback.selection.chosen == ()
+    assert "fallback" in fallback.selection.reason
+
+
+def test_second_build_reads_the_first(
+    make_index: MakeIndex,
+    scripted_embedder: Scripted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embedder, _ = scripted_embedder(lambda text: [len(text), 1])
+    first = make_index(ANIMALS, embedder)
+    (folder,) = (tmp_path / "cache" / "index").iterdir()
+    assert folder.name == first.facts["index_hash"]
+    embedder, model = scripted_embedder(lambda text: [len(text), 1])
+    monkeypatch.setattr(LexicalIndex, "build", None)  # calling it would fail
+    second = make_index(ANIMALS, embedder)
+    assert model.batches == []
+    assert second.facts == first.facts
+    answers = [Retriever(index).search("lays eggs at night", 9).hits for index in (first, second)]
+    assert answers[0] == answers[1]
+
+
+def test_every_change_makes_another_index(
+    make_index: MakeIndex, scripted_embedder: Scripted, tmp_path: Path
+) -> None:
+    embedder, _ = scripted_embedder(lambda _: [1, 0])
+    changed = ANIMALS | {"top.md": "# Zoo\n\nIt opens at ten."}
+    moved = {f"x/{path}": text for path, text in ANIMALS.items()}
+    hashes = [
+        make_index(notes, model).facts["index_hash"]
+        for notes, model in ((ANIMALS, None), (changed, None), (moved, None), (ANIMALS, embedder))
+    ]
+    assert len(set(hashes)) == 4
+    assert {path.name for path in (tmp_path / "cache" / "index").iterdir()} == set(hashes)
+
+
+@pytest.mark.parametrize("name", ["data.csc.index.npy", "vocab.index.json", "rows.npy"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
+def test_damaged_index_is_built_anew(
+    make_index: MakeIndex, scripted_embedder: Scripted, tmp_path: Path, name: str, damage: str
+) -> None:
+    embedder, _ = scripted_embedder(lambda text: [len(text), 1])
+    first = make_index(ANIMALS, embedder)
+    expected = Retriever(first).search("eggs", 9)
+    file = tmp_path / "cache" / "index" / first.facts["index_hash"] / name
+    content = file.read_bytes()
+    file.unlink()
+    if damage != "missing":
+        file.write_bytes(b"" if damage == "empty" else content[: len(content) - 5])
+    assert Retriever(make_index(ANIMALS, embedder)).search("eggs", 9) == expected
+    assert file.read_bytes() == content
+
+
+def test_no_words_at_all_is_the_users_mistake(make_index: MakeIndex) -> None:
+    for notes in ({"a.md": ""}, {"a.md": "# Only a heading"}, {"a.md": "---"}):
+        with pytest.raises(StorageError, match="no text"):
+            make_index(notes)
+
+
+@given(
+    notes=st.dictionaries(
+        st.from_regex(r"\A[a-c]{1,2}/[a-z]{1,3}\.md\Z"), st.text(min_size=1), min_size=1, max_size=5
+    ),
+    question=st.text(),
+    k=st.integers(1, 5),
+    mode=st.sampled_from(["off", "on", "on_with_fallback"]),
+)
+def test_ranks_and_scores_of_any_vault(
+    tmp_path_factory: pytest.TempPathFactory,
+    notes: dict[str, str],
+    question: str,
+    k: int,
+    mode: Any,
+) -> None:
+    from demo.vault import Note
+
+    try:
+        index = build_index(
+            [Note("v", path, text) for path, text in notes.items()],
+            chunk_size=100,
+            embedder=None,
+            cache_dir=tmp_path_factory.getbasetemp() / "hypothesis",
+        )
+    except StorageError:
+        return
+    found = Retriever(index).search(question, k, folder_mode=mode)
+    assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    assert len(found.hits) <= k
+    finals = [hit.score_final for hit in found.hits]
+    assert finals == sorted(finals, reverse=True)
+    assert all(0 < score <= 1 for score in finals)
+    assert found.selection.reason
+
+
+def test_pages_of_a_real_book_are_found(tmp_path: Path) -> None:
+    """77 questions by the authors of the Rust book; plain BM25 of pages reaches .42 and .65."""
+    import json
+
+    data = os.environ.get("RAG_EVAL_DATA")
+    if not data:
+        pytest.skip("RAG_EVAL_DATA is not set: no real questions")
+    book = Path(data) / "vault_rust_book"
+    gold = dict(line.split()[0:3:2] for line in (book / "qrels.txt").read_text().splitlines())
+    index = build_index(
+        read_folder(book / "vault"), chunk_size=1200, embedder=None, cache_dir=tmp_path
+    )
+    retriever = Retriever(index)
+    first = among_five = asked = 0
+    for line in (book / "qa.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        if case["id"] not in gold:
+            continue
+        hits = retriever.search(case["question"], 50).hits
+        pages = list(dict.fromkeys(hit.chunk.doc_id for hit in hits))
+        asked += 1
+        first += pages[:1] == [gold[case["id"]]]
+        among_five += gold[case["id"]] in pages[:5]
+    assert asked == 77
+    assert first / asked >= 0.35
+    assert among_five / asked >= 0.65
+
+
+def test_noise_of_the_model_does_not_change_the_order(
+    make_index: MakeIndex, scripted_embedder: Scripted
+) -> None:
+    # Vectors of one text differ by about 1e-7 between batches.
+    directions = {"One": [0.6, 0.8], "Two": [0.6 + 2e-7, 0.8], "Near": [1, 0]}
+    embedder, _ = scripted_embedder(lambda text: directions[text.split()[0]])
+    notes = {"a.md": "# One\n\nx", "b.md": "# Two\n\nx"}
+    found = Retriever(make_index(notes, embedder)).search("Near", 2)
+    assert found.hits[0].score_final == found.hits[1].score_final
+    assert paths(found.hits) == ["a.md", "b.md"]
