@@ -70,8 +70,8 @@ class Core:
         self._briefs: dict[str, Brief] = {}
         self.current = ""
         self.refresh()
-        last = next((e["case"] for e in reversed(events) if e.get("case") in self._briefs), None)
-        self._open_first(last)
+        self._last_touched = str(events[-1].get("case", "")) if events else ""
+        self.reopen()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -136,20 +136,6 @@ class Core:
         if self._progress is None:
             self._progress = progress_of(self._briefs, self._seconds)
         return self._progress
-
-    @property
-    def dirty(self) -> bool:
-        """Is anything changed that the files do not hold yet?"""
-        return bool(self._changed)
-
-    def pending(self) -> tuple[dict[str, Entry | None], list[str]]:
-        """What differs from the files (None: deleted), and the order of all cases in the set."""
-        return dict(self._changed), list(self._order)
-
-    def state(self) -> bytes:
-        """Everything that undo restores, as canonical bytes."""
-        changed = {k: None if e is None else asdict(e) for k, e in sorted(self._changed.items())}
-        return encoded({"order": self._order, "changed": changed}).encode()
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -241,6 +227,10 @@ class Core:
         if not known:
             self._order.insert(len(self._order) if place is None else place, case_id)
             self._requeue()
+
+    def reopen(self) -> None:
+        """Open the case that was last worked on, after `restore`."""
+        self._open_first(self._last_touched if self.knows(self._last_touched) else None)
 
     # -- moving about --------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from labeller.ports import (
 )
 from labeller.rows import ROW_ORDERS
 from labeller.snippets import Sentence
+from labeller.syncing import Syncing
 from labeller.undoing import Undoing
 from labeller.views import Row, SupportView, label_of
 from labeller.worklist import ORDERS, STATUSES, Brief, Progress
@@ -66,7 +67,7 @@ __all__ = [
 ]
 
 
-class Session(Adjudicating, Undoing, Moving):
+class Session(Adjudicating, Undoing, Moving, Syncing):
     """One annotator at work on one set.
 
     `record` gets each event first and must not raise. `now` gives epoch seconds. `seed` decides the

@@ -30,6 +30,7 @@ class Rows(Core):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._chunks: dict[str, list[Chunk]] = {}
+        self._kept: dict[str, list[Chunk]] = {}
         self._problems: dict[str, str] = {}
         self._seen: dict[str, set[str]] = {}
         self._rows: tuple[tuple[Any, ...], list[Row], list[SupportView]] | None = None
@@ -52,6 +53,7 @@ class Rows(Core):
     def set_chunks(self, case_id: str, chunks: Sequence[Chunk]) -> None:
         """The chunks of the case's own question, in rank order; probed ones stay."""
         kept = [chunk for chunk in self._chunks.get(case_id, ()) if chunk.origin]
+        kept += self._kept.pop(case_id, [])
         fresh = _distinct(chunks, ())
         self._chunks[case_id] = fresh + _distinct(kept, fresh)
         self._problems.pop(case_id, None)
@@ -69,6 +71,14 @@ class Rows(Core):
     def set_problem(self, case_id: str, text: str) -> None:
         """The chunks could not be fetched; the case stays open and can be edited."""
         self._problems[case_id] = text
+        self._version += 1
+
+    def forget_chunks(self, case_id: str) -> None:
+        """Drop what was fetched for a case's own question, before it is fetched again."""
+        self._problems.pop(case_id, None)
+        kept = [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]
+        if kept:
+            self._kept[case_id] = kept
         self._version += 1
 
     def upcoming(self, ahead: int) -> list[str]:

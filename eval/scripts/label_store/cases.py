@@ -1,0 +1,131 @@
+"""The set and the judgements as the session sees them: only records that the toolkit can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from label_store.document import Document, decode
+from labeller.entry import LABEL_FIELDS
+from records.cases import TestCase, case_from_dict, check_case
+from records.errors import StorageError
+
+Record = dict[str, Any]
+HIDDEN = (
+    *LABEL_FIELDS,
+    "relevant_docs",
+    "relevance_grades",
+    "relevant_chunks",
+    "chunk_relevance_grades",
+    "expected_chunks",
+    "expected_citations",
+)
+"""Fields that would tell a second annotator what the first one decided."""
+
+_decode_case = msgspec.json.Decoder(TestCase).decode
+
+
+def identify_case(raw: bytes) -> tuple[str | None, str]:
+    """The id of a case's line, or what is wrong with the line."""
+    try:
+        case = _decode_case(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _slowly(raw)
+    findings = list(check_case(case))
+    return (None, _said(findings)) if findings else (case.id, "")
+
+
+def _slowly(raw: bytes) -> tuple[str | None, str]:
+    """The same for a line that does not fit at first sight: null for a list, or an error."""
+    try:
+        record = decode(raw)
+    except ValueError as error:
+        return None, f"is no JSON object ({error})"
+    case, findings = case_from_dict(record)
+    return (None, _said(findings)) if case is None else (case.id, "")
+
+
+def _said(findings: list[tuple[str, str]]) -> str:
+    return "; ".join(f"{field}: {message}" for field, message in findings)
+
+
+def identify_judgement(raw: bytes) -> tuple[str | None, str]:
+    """The case id of a judgement's line, or what is wrong with the line."""
+    try:
+        case_id = decode(raw).get("case_id")
+    except ValueError as error:
+        return None, f"is no JSON object ({error})"
+    return (case_id, "") if isinstance(case_id, str) else (None, "case_id: is missing")
+
+
+def validate(case: Record) -> list[str]:
+    """What the toolkit would refuse in a record, each as one sentence; [] for a good one."""
+    try:
+        json.dumps(case, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return ["The text holds half of a character (a lone surrogate); the set cannot keep it."]
+    return [f"{field}: {message}" for field, message in case_from_dict(case)[1]]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file. Raises StorageError, one sentence."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise StorageError(
+            f"{path}: no such file; name the set with --eval-set, or make an empty one to start."
+        ) from None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+class Judgements(Mapping[str, Record]):
+    """An annotator's judgements by case id, without the key itself."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __getitem__(self, key: str) -> Record:
+        return {k: v for k, v in self.document[key].items() if k not in ("case_id", *LABEL_FIELDS)}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.document
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document)
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+
+class SecondView(Mapping[str, Record]):
+    """The cases as a second annotator sees them: with that person's own labels, or none."""
+
+    def __init__(self, cases: Document, judgements: Document) -> None:
+        self._cases, self._judgements = cases, judgements
+
+    def __getitem__(self, key: str) -> Record:
+        case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
+        known = self._judgements.get(key, {})
+        return case | {k: known[k] for k in LABEL_FIELDS if k in known}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._cases
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cases)
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+
+def judgement_line(case_id: str, judgement: Record, case: Record, *, second: bool) -> Record | None:
+    """What an annotator's file holds of a case; a second annotator's labels stand there too."""
+    labels: Record = {k: case[k] for k in LABEL_FIELDS if k in case} if second else {}
+    if not judgement and not labels:
+        return None
+    return {"case_id": case_id, **judgement, **labels}

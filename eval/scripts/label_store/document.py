@@ -1,0 +1,169 @@
+"""A JSONL file that is changed line by line: what was not touched keeps its bytes.
+
+Byte order mark, CRLF, blank lines, lines that cannot be read, unknown fields, spacing and escapes
+of untouched lines all stay as they are. Lines are parted at ``\\n`` alone, since U+2028 and U+0085
+may stand inside a JSON string.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+Record = dict[str, Any]
+Identify = Callable[[bytes], tuple[str | None, str]]
+"""The id that a line holds, or None and what is wrong with it."""
+
+BOM = b"\xef\xbb\xbf"
+_STYLES = (((", ", ": "), False), ((",", ":"), False), ((", ", ": "), True), ((",", ":"), True))
+_LONG_NUMBER = re.compile(rb"\d{16}")
+
+
+@dataclass(slots=True)
+class Line:
+    """One line without its newline; `id` is None for blank and unreadable ones."""
+
+    raw: bytes
+    id: str | None = None
+    gone: bool = False
+
+
+def decode(raw: bytes) -> Record:
+    """The object of a line. Raises ValueError when it is none."""
+    text = raw.strip()
+    if not _LONG_NUMBER.search(text):
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            value = json.loads(text.decode("utf-8"))
+    else:
+        value = json.loads(text.decode("utf-8"))  # orjson would round numbers over 64 bits
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object")
+    return value
+
+
+def encode(record: Record, like: bytes | None) -> bytes:
+    """A line for `record`, with the spacing and escapes of the line `like` if they are regular."""
+    separators, ascii_only = _style(like)
+    try:
+        return json.dumps(record, ensure_ascii=ascii_only, separators=separators).encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8, but an escape
+        return json.dumps(record, ensure_ascii=True, separators=separators).encode("ascii")
+
+
+def _style(like: bytes | None) -> tuple[tuple[str, str], bool]:
+    if like is not None:
+        text = like.strip()
+        record = decode(text)
+        for separators, ascii_only in _STYLES:
+            made = json.dumps(record, ensure_ascii=ascii_only, separators=separators)
+            if made.encode("utf-8", "surrogatepass") == text:
+                return separators, ascii_only
+        if b'":"' in text or b'","' in text:
+            return (",", ":"), False
+    return _STYLES[0]
+
+
+def written(value: Any) -> str:
+    """A string that is equal for values that would be written the same."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+class Document(Mapping[str, Record]):
+    """The records of a file by id, parsed when they are asked for, and the bytes around them."""
+
+    def __init__(self, data: bytes, identify: Identify) -> None:
+        self._identify = identify
+        self._first: dict[str, bytes] = {}
+        self.reload(data)
+
+    def reload(self, data: bytes) -> None:
+        """Take the file as it is now. Lines as they first were are remembered all the same."""
+        identify = self._identify
+        self.problems: list[tuple[int, str]] = []
+        self._bom = BOM if data.startswith(BOM) else b""
+        self._lines = [Line(raw) for raw in data[len(self._bom) :].split(b"\n")]
+        self._at: dict[str, Line] = {}
+        for number, line in enumerate(self._lines, start=1):
+            if not line.raw or line.raw.isspace():
+                continue
+            found, problem = identify(line.raw)
+            if found is not None and found in self._at:
+                problem = f"{found!r} is the id of an earlier line too; this line is left alone"
+                found = None
+            if found is None:
+                self.problems.append((number, problem))
+                continue
+            line.id = found
+            self._at[found] = line
+
+    def __getitem__(self, key: str) -> Record:
+        return decode(self._at[key].raw)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._at
+
+    def __iter__(self) -> Iterator[str]:
+        return (line.id for line in self._lines if line.id is not None and not line.gone)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def patch(self, changes: Mapping[str, Record | None], order: list[str]) -> None:
+        """Set records, take out those that are None, and add new ones where `order` has them."""
+        for key, record in changes.items():
+            if record is None:
+                self._remove(key)
+            elif key in self._at:
+                self._replace(self._at[key], key, record)
+            else:
+                self._insert(key, record, order)
+
+    def render(self) -> bytes:
+        """The whole file as it is to be written."""
+        return self._bom + b"\n".join(line.raw for line in self._lines if not line.gone)
+
+    def _remove(self, key: str) -> None:
+        line = self._at.pop(key, None)
+        if line is not None:
+            self._first.setdefault(key, line.raw)
+            line.gone = True  # its place is kept, for the case that it comes back
+
+    def _replace(self, line: Line, key: str, record: Record) -> None:
+        first = self._first.setdefault(key, line.raw)
+        if written(record) == written(decode(first)):
+            line.raw = first
+        elif written(record) != written(decode(line.raw)):
+            end = b"\r" if first.endswith(b"\r") else b""
+            line.raw = encode(record, first) + end
+
+    def _insert(self, key: str, record: Record, order: list[str]) -> None:
+        for line in self._lines:
+            if line.id == key:
+                line.gone = False
+                self._at[key] = line
+                self._replace(line, key, record)
+                return
+        model = next((line.raw for line in self._lines if line.id is not None), None)
+        end = b"\r" if model is not None and model.endswith(b"\r") else b""
+        line = Line(encode(record, model) + end, key)
+        self._lines.insert(self._place(key, order), line)
+        self._at[key] = line
+
+    def _place(self, key: str, order: list[str]) -> int:
+        """Behind the nearest case before it; else before the first case; else at the end."""
+        before = order[: order.index(key)] if key in order else order
+        for other in reversed(before):
+            if other in self._at:
+                return self._lines.index(self._at[other]) + 1
+        for place, line in enumerate(self._lines):
+            if line.id is not None and not line.gone:
+                return place
+        ends_open = bool(self._lines[-1].raw)
+        return len(self._lines) if ends_open else len(self._lines) - 1

@@ -1,0 +1,54 @@
+"""Three-way merge of one case: what it was, what it is here, what it is in the file now.
+
+Fields are merged one by one; the labels (answerable, supports, groups) count as one field, since
+half of one person's labels and half of another's would be nobody's judgement.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from label_store.document import written
+from labeller.entry import LABEL_FIELDS
+
+Record = dict[str, Any]
+
+
+def merge(
+    base: Record | None, mine: Record | None, theirs: Record | None
+) -> tuple[Record | None, tuple[str, ...]]:
+    """The merged record and the fields in conflict; those hold `mine` in the result.
+
+    A case deleted on one side and changed on the other conflicts in every field that was changed.
+    """
+    if written(mine) == written(theirs) or written(base) == written(theirs):
+        return mine, ()
+    if written(base) == written(mine):
+        return theirs, ()
+    if mine is None or theirs is None:
+        changed = mine if theirs is None else theirs
+        return mine, _differing(base or {}, changed or {})
+    merged: Record = {}
+    conflicts: list[str] = []
+    for group in _groups(theirs, mine):
+        parts = [{k: side[k] for k in group if k in side} for side in (base or {}, mine, theirs)]
+        was, here, there = parts
+        if written(here) == written(there) or written(was) == written(here):
+            chosen = there
+        else:
+            chosen = here
+            if written(was) != written(there):
+                conflicts += [k for k in group if written(here.get(k)) != written(there.get(k))]
+        merged |= chosen
+    order = [*theirs, *(k for k in mine if k not in theirs)]
+    return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
+
+
+def _groups(*records: Record) -> list[tuple[str, ...]]:
+    names = dict.fromkeys(name for record in records for name in record)
+    return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
+
+
+def _differing(one: Record, other: Record) -> tuple[str, ...]:
+    names = dict.fromkeys([*one, *other])
+    return tuple(name for name in names if written(one.get(name)) != written(other.get(name)))
