@@ -147,9 +147,9 @@ def main(
     if exit_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     _check_host(host, allow_remote, quiet)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.DEBUG if verbose else logging.WARNING, format="%(message)s"
-    )
+    _log_to_stderr(verbose)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # one of an earlier run would tell a wrong port
     index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
     _serve(_bot(index, settings), host, port, ready_file)
 
@@ -164,6 +164,16 @@ def _stop_with_stdin() -> None:
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    """Requests and faults of the server; libraries that log are none of the reader's business."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("demo")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    logger.propagate = False
 
 
 def _check_host(host: str, allow_remote: bool, quiet: bool) -> None:
@@ -248,9 +258,9 @@ def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
             "choose another --port, or --port 0 for a free one."
         ) from None
     with server:
-        click.echo(f"listening on {server.url}")
         if ready_file is not None:
             storage.replace_bytes(ready_file, f"{server.url}\n".encode())
+        click.echo(f"listening on {server.url}")
         server.serve_forever()
 
 

@@ -37,6 +37,10 @@ def test_wrapped_lines_are_one_sentence() -> None:
     ]
 
 
+def test_signs_inside_a_line_start_no_item() -> None:
+    assert texts("Use a * b and - x or 2) too") == ["Use a * b and - x or 2) too"]
+
+
 def test_list_items_and_quotes_are_apart() -> None:
     found = texts("Items:\n- one item\n  goes on\n- two\n1. three\n> quoted text\n> goes on")
     assert found[:4] == ["Items:", "one item goes on", "two", "three quoted text goes on"]

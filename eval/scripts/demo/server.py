@@ -87,6 +87,7 @@ class BotServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: BotServer
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # 0.9 would leave out the status of a refusal
     server_version = "rag-eval-demo"
     sys_version = ""
     timeout = IDLE_SECONDS

@@ -1,0 +1,236 @@
+"""The script: a real process that serves, stops cleanly, and never outlives its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
+SLOW_MODULES = (
+    "textual",
+    "sentence_transformers",
+    "torch",
+    "sklearn",
+    "numpy",
+    "requests",
+    "bm25s",
+)
+
+Start = Callable[..., tuple["subprocess.Popen[str]", str]]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """demo_api.py that is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def ask(url: str, question: str, **settings: Any) -> Any:
+    body = {"question": question, **settings}
+    response = requests.post(f"{url}/api/v1/ask?debug=true", json=body, timeout=240)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def gone(pid: int) -> bool:
+    """True when no process has this id, or only its remains."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "zoo"
+    (folder / "birds").mkdir(parents=True)
+    (folder / "birds" / "hen.md").write_text("# Hen\n\nA hen lays eggs in the morning.\n")
+    (folder / "cod.md").write_text("# Cod\n\n## Eggs\n\nA cod lays very many eggs in the sea.\n")
+    return folder
+
+
+@pytest.fixture
+def quick(tmp_path: Path, vault: Path) -> tuple[str, ...]:
+    return ("--lexical-only", "--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
+
+
+def test_help_loads_nothing_slow() -> None:
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['demo_api.py', '--help']\nsys.path.insert(0, {str(SCRIPT.parent)!r})\n"
+        f"try: runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        f"print('slow:', [name for name in {SLOW_MODULES} if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "--exit-with-stdin" in done.stdout
+    assert done.stdout.splitlines()[-1] == "slow: []"
+
+
+def test_serves_a_folder(start_api: Start, quick: tuple[str, ...], tmp_path: Path) -> None:
+    ready = tmp_path / "ready.txt"
+    ready.write_text("http://127.0.0.1:1")  # of an earlier run
+    _, url = start_api(*quick, "--ready-file", str(ready), "--k", "1")
+    assert ready.read_text() == url + "\n"
+    health = requests.get(url + "/health", timeout=30).json()
+    assert (health["status"], health["vaults"], health["chunks"]) == ("ok", ["zoo"], 2)
+    body = ask(url, "How many eggs does a cod lay in the sea?", folders=[""])
+    assert body["references"][0]["heading_path"] == "Cod > Eggs"
+    assert len(body["retrieved"]) == 1
+    assert body["retriever"]["vector_weight"] == 0
+
+
+def test_serves_the_python_reference(start_api: Start, tmp_path: Path) -> None:
+    _, url = start_api("--lexical-only", "--cache-dir", str(tmp_path / "cache"))
+    body = ask(url, "Which statement is used to try a block and clean up in a finally clause?")
+    assert body["index"]["vaults"] == ["python"]
+    assert "statements/try.md" in {chunk["rel_path"] for chunk in body["retrieved"]}
+    assert body["answer"].count("[1]") >= 1
+
+
+def test_settings_reach_the_bot(start_api: Start, quick: tuple[str, ...]) -> None:
+    _, url = start_api(
+        *quick, "--chunk-size", "100", "--folder-mode", "on", "--abstain-threshold", "1"
+    )
+    body = ask(url, "eggs zebra")
+    assert body["index"]["chunk_size"] == 100
+    assert body["retriever"]["folder_mode"] == "on"
+    assert body["abstain_reason"] == "no_relevant_context"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["term", "int"]
+)
+def test_signals_stop_it_cleanly(
+    start_api: Start, quick: tuple[str, ...], tmp_path: Path, number: int, code: int
+) -> None:
+    process, url = start_api(*quick)
+    ask(url, "eggs")
+    process.send_signal(number)
+    assert process.wait(60) == code
+    assert (tmp_path / "stderr0.txt").read_text() == ""
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=30)
+
+
+def test_closed_stdin_stops_it(start_api: Start, quick: tuple[str, ...]) -> None:
+    process, _ = start_api(*quick)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, *sys.argv[1:]], stdin=subprocess.PIPE,"
+        " stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(300)\n"
+    )
+    command = [str(SCRIPT), "--port", "0", "--exit-with-stdin", *quick]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *command], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert not gone(child)
+        parent.send_signal(signal.SIGKILL)
+    while not gone(child):  # the test's own time limit ends a wait that is in vain
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--host", "0.0.0.0"), "add --allow-remote"),
+        (("--host", "example.invalid"), "add --allow-remote"),
+        (("--k", "0"), "--k"),
+        (("--port", "70000"), "--port"),
+        (("--vault", "no-such-folder"), "no-such-folder"),
+        (("--embedding-model", "./no-such-model"), "--lexical-only"),
+        (("--lexical-only", "--lexical-weight", "0"), "--lexical-weight"),
+        (("--vector-weight", "-1"), "--vector-weight"),
+        (("--abstain-threshold", "2"), "--abstain-threshold"),
+        (("--folder-mode", "maybe"), "on_with_fallback"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_2(
+    tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    done = run("--cache-dir", str(tmp_path), *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_empty_folder_is_refused(tmp_path: Path) -> None:
+    done = run("--lexical-only", "--vault", str(tmp_path))
+    assert done.returncode == 2
+    assert "Markdown" in done.stderr
+
+
+def test_taken_port_is_refused(quick: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run(*quick, "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert "--port 0" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_remote_host_warns(quick: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), *quick, "--host", "0.0.0.0", "--port", "0", "--allow-remote"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    _, talk = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert talk.startswith("Warning: ")
+
+
+@pytest.mark.slow
+def test_real_model_and_a_second_start(start_api: Start, vault: Path, tmp_path: Path) -> None:
+    arguments = ("--cache-dir", str(tmp_path / "cache"), "--vault", str(vault))
+    question = "When does a chicken produce her offspring?"  # shares no word with the answer
+    first_process, url = start_api(*arguments)
+    body = ask(url, question)
+    assert body["retrieved"][0]["rel_path"] == "birds/hen.md"
+    assert 0.2 < body["retrieved"][0]["score_vector"] < 1
+    assert body["index"]["embedding_model"] == "all-MiniLM-L6-v2"
+    assert "Embedded 2 of 2 passages" in (tmp_path / "stderr0.txt").read_text()
+    first_process.terminate()
+    first_process.wait()
+    second_process, url = start_api(*arguments)
+    again = ask(url, question)
+    assert again["retrieved"] == body["retrieved"]
+    assert (tmp_path / "stderr1.txt").read_text() == ""
+    maps = Path(f"/proc/{second_process.pid}/maps")
+    if maps.exists():  # all vectors were kept, the question's too: torch was never needed
+        assert "torch" not in maps.read_text()
+        assert "numpy" in maps.read_text()
+    assert os.listdir(tmp_path / "cache" / "index") == [again["index"]["index_hash"]]
