@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -55,7 +56,11 @@ def public_url(url: str) -> str:
     return urlunsplit((split.scheme, split.netloc.rpartition("@")[2], split.path, "", ""))
 
 
-def url_secrets(url: str) -> list[str]:
-    """The password of a URL, as written and decoded."""
-    password = urlsplit(url).password or ""
-    return [text for text in (password, unquote(password)) if len(text) >= MIN_LENGTH]
+def split_login(url: str) -> tuple[str, dict[str, str]]:
+    """``url`` without user name and password, and the header that says the same."""
+    split = urlsplit(url)
+    if "@" not in split.netloc:
+        return url, {}
+    login = f"{unquote(split.username or '')}:{unquote(split.password or '')}".encode()
+    bare = split._replace(netloc=split.netloc.rpartition("@")[2])
+    return urlunsplit(bare), {"Authorization": f"Basic {b64encode(login).decode()}"}

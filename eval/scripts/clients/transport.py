@@ -98,6 +98,8 @@ class HttpTransport:
         except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
             message = f"no complete answer within {self._clock.seconds:g} s"
             raise CallError("timeout", message, retryable=True) from None
+        except urllib3.exceptions.DecodeError:
+            raise CallError("malformed", "the body is not compressed as it says") from None
         except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             # requests' own exceptions are OSErrors
             raise _connection_error(error) from None

@@ -1,0 +1,445 @@
+"""The client against a real HTTP server: what each answer, good or bad, becomes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.chat_api import ChatApi, Question
+from clients.errors import KINDS
+from clients.headers import Headers
+from clients.profiles import load_profile
+from clients.retry import Interrupted, RetryPolicy
+from records.results import RetrievedChunk, TestResult
+
+PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
+QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)
+IMPATIENT = RetryPolicy(timeout=0.3, retries=1, backoff=0.001)
+MakeApi = Callable[..., ChatApi]
+
+
+@pytest.fixture
+def api(fake_bot: Any) -> Iterator[MakeApi]:
+    made: list[ChatApi] = []
+
+    def make(
+        profile: str = "default", policy: RetryPolicy = QUICK, url: str = "", **more: Any
+    ) -> ChatApi:
+        client = ChatApi(
+            url or fake_bot.url, load_profile(profile, PROFILES), policy=policy, **more
+        )
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+
+
+def ask(client: ChatApi, text: str = "q", **more: Any) -> TestResult:
+    return client.ask(Question("case", text, **more)).result
+
+
+def kind(result: TestResult) -> str:
+    """The error kind; a failed call has nothing that a scorer could take for an answer."""
+    assert result.status == "error"
+    assert result.error is not None
+    assert result.error.kind in KINDS
+    assert result.answer is None
+    assert result.retrieved == []
+    return result.error.kind
+
+
+def test_request_and_answer_of_the_default_profile(fake_bot: Any, api: MakeApi) -> None:
+    asked = api().ask(Question("case", "who?", k=7, folders=("a", "b"), folder_mode="on", repeat=2))
+    (exchange,) = fake_bot.seen
+    assert exchange.path == "/api/v1/ask?debug=true"
+    # vaults has no value, so the key is left out; k keeps its type
+    assert exchange.json() == {
+        "question": "who?",
+        "k": 7,
+        "folders": ["a", "b"],
+        "folder_mode": "on",
+    }
+    result = asked.result
+    assert (result.test_case_id, result.question, result.repeat) == ("case", "who?", 2)
+    assert result.answer == "answer to who? [1]"
+    assert result.latency_ms == {"retrieve": 2.0, "generate": 3.0, "total": 5.0}
+    assert result.folder_selection is not None
+    assert result.folder_selection.chosen == ["notes"]
+    chunk = result.chunks()[0]
+    assert (chunk.chunk_id, chunk.heading_path, chunk.score_lexical) == ("c-who?", "A > B", 2.0)
+    assert chunk.text_length == len("about who? ") + 300
+    assert "retrieved[].chunk_id" in asked.fields_seen
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"", "malformed"),
+        (b"  \n", "malformed"),
+        (b"<html><body>busy</body></html>", "malformed"),
+        (b'{"answer": "a", "retrieved": [', "malformed"),
+        (b'{"answer": "a", "retrieved": [], "confidence": NaN}', "malformed"),
+        (b'{"answer": "a", "retrieved": [], "confidence": Infinity}', "malformed"),
+        (b'{"answer": "a", "retrieved": [], "confidence": 1e999}', "malformed"),
+        ('{"answer": "é", "retrieved": []}'.encode("latin-1"), "malformed"),
+        ('{"answer": "a", "retrieved": []}'.encode("utf-16"), "malformed"),
+        (b'{"answer": "\\ud800", "retrieved": []}', "malformed"),
+        (b"[" * 5000, "malformed"),
+        (b"[]", "mapping"),
+        (b"null", "mapping"),
+        (b'"answer"', "mapping"),
+        (b'{"answer": 42, "retrieved": []}', "mapping"),
+        (b'{"answer": null, "retrieved": []}', "mapping"),
+        (b'{"answer": "a"}', "mapping"),
+        (b'{"answer": "a", "retrieved": null}', "mapping"),
+        (b'{"answer": "a", "retrieved": "c1"}', "mapping"),
+        (b'{"answer": "a", "retrieved": [17]}', "mapping"),
+        (b'{"answer": "a", "retrieved": [{}]}', "mapping"),
+        (b'{"answer": "a", "retrieved": [{"chunk_id": 5}]}', "mapping"),
+        (b'{"answer": "a", "retrieved": [{"chunk_id": "c", "score_final": "high"}]}', "mapping"),
+        (b'{"answer": "a", "retrieved": [{"chunk_id": "c", "rank": 0}]}', "mapping"),
+        (b'{"answer": "a", "retrieved": [], "abstained": "no"}', "mapping"),
+        (b'{"answer": "a", "retrieved": [], "latency_ms": {"total": -1}}', "mapping"),
+        (b'{"answer": "a", "retrieved": [], "latency_ms": {"total": "5 ms"}}', "mapping"),
+        (b'{"answer": "a", "retrieved": [], "latency_ms": 5}', "mapping"),
+        (b'{"answer": "a", "retrieved": [], "references": {}}', "mapping"),
+        (b'{"error": {"message": "index is being built"}}', "bot_error"),
+    ],
+)
+def test_unusable_bodies_are_asked_once(
+    fake_bot: Any, api: MakeApi, body: bytes, expected: str
+) -> None:
+    fake_bot.default = lambda exchange: exchange.raw(body)
+    assert kind(ask(api())) == expected
+    assert fake_bot.asked["q"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "tries"),
+    [
+        (400, "client_error", 1),
+        (401, "client_error", 1),
+        (404, "client_error", 1),
+        (422, "client_error", 1),
+        (429, "rate_limited", 3),
+        (500, "server_error", 3),
+        (501, "server_error", 1),
+        (502, "server_error", 3),
+        (503, "server_error", 3),
+        (504, "server_error", 3),
+    ],
+)
+def test_statuses(fake_bot: Any, api: MakeApi, status: int, expected: str, tries: int) -> None:
+    # the body is a valid answer: the status alone makes it an error
+    fake_bot.default = lambda exchange: exchange.reply(fake_bot.answer("q"), status)
+    result = ask(api())
+    assert kind(result) == expected
+    assert result.error is not None
+    assert result.error.message.startswith(f"HTTP {status}")
+    assert result.error.attempts == fake_bot.asked["q"] == tries
+
+
+@pytest.mark.parametrize("failure", ["status", "reset", "cut", "hang"])
+def test_a_passing_failure_is_retried(fake_bot: Any, api: MakeApi, failure: str) -> None:
+    ways: dict[str, Callable[[Any], None]] = {
+        "status": lambda exchange: exchange.reply({}, 500),
+        "reset": lambda exchange: exchange.reset(),
+        "cut": lambda exchange: exchange.cut(json.dumps(fake_bot.answer("q")).encode()),
+        "hang": lambda exchange: exchange.hang(),
+    }
+    fake_bot.script("q", ways[failure], fake_bot.reply_properly)
+    policy = RetryPolicy(timeout=1.0, retries=1, backoff=0) if failure == "hang" else QUICK
+    assert ask(api(policy=policy)).status == "ok"
+    assert fake_bot.asked["q"] == 2
+
+
+def test_retry_after_is_waited_for(fake_bot: Any, api: MakeApi) -> None:
+    waits: list[float] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return False
+
+    fake_bot.script(
+        "q", lambda exchange: exchange.reply({}, 429, Retry_After="7"), fake_bot.reply_properly
+    )
+    client = api()
+    client.stop = Stop()
+    result = ask(client)
+    assert result.status == "ok"
+    assert len(waits) == 1
+    assert 7 <= waits[0] <= 7 + QUICK.backoff  # what the server asked for, and the jitter
+    assert result.latency_ms["total"] == 5.0
+
+
+def test_a_retry_after_beyond_the_time_of_the_call_is_not_waited_for(
+    fake_bot: Any, api: MakeApi
+) -> None:
+    fake_bot.default = lambda exchange: exchange.reply({}, 429, Retry_After="86400")
+    result = ask(api())
+    assert kind(result) == "rate_limited"
+    assert result.error is not None
+    assert "86400" in result.error.message
+    assert fake_bot.asked["q"] == 1
+
+
+def test_waiting_for_a_retry_is_no_latency(fake_bot: Any, api: MakeApi) -> None:
+    """Without times from the bot the client's own is taken: that of the last try alone."""
+    answer = fake_bot.answer("q", latency_ms=None)
+    fake_bot.script("q", lambda exchange: exchange.hang(), lambda exchange: exchange.reply(answer))
+    result = ask(api(policy=RetryPolicy(timeout=2.0, retries=1, backoff=0)))
+    # the first try took all of its 2 s; a total that held it would be above 2000
+    assert 0 < result.latency_ms["total"] < 2000
+
+
+@pytest.mark.parametrize("way", ["hang", "drip"])
+def test_the_deadline_covers_the_whole_call(fake_bot: Any, api: MakeApi, way: str) -> None:
+    """A byte now and then keeps every single read alive: only a deadline ends such a call."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Filler: " + b"a" * 5000
+    ways: dict[str, Callable[[Any], None]] = {
+        "hang": lambda exchange: exchange.hang(),
+        "drip": lambda exchange: exchange.drip(head),
+    }
+    fake_bot.default = ways[way]
+    result = ask(api(policy=IMPATIENT))
+    assert kind(result) == "timeout"
+    assert fake_bot.asked["q"] == 2
+
+
+def test_a_slow_body_is_ended_too(fake_bot: Any, api: MakeApi) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"
+
+    def slow_body(exchange: Any) -> None:
+        exchange.handler.wfile.write(head)
+        exchange.drip(b" " * 9000)
+
+    fake_bot.default = slow_body
+    assert kind(ask(api(policy=IMPATIENT))) == "timeout"
+
+
+@pytest.mark.parametrize("announce", [True, False])
+def test_a_huge_body_is_cut_off(fake_bot: Any, api: MakeApi, announce: bool) -> None:
+    total, limit = 200 * 2**20, 2**20
+    sent: list[int] = []
+    left = threading.Event()
+
+    def flood(exchange: Any) -> None:
+        sent.append(exchange.stream(total, announce))
+        left.set()
+
+    fake_bot.default = flood
+    result = ask(api(max_bytes=limit))
+    assert kind(result) == "too_large"
+    assert fake_bot.asked["q"] == 1
+    assert left.wait(30)
+    # the limit, and what lies in the sockets' buffers
+    assert sent[0] < 40 * 2**20
+
+
+def test_a_body_that_unpacks_beyond_the_limit(fake_bot: Any, api: MakeApi) -> None:
+    packed = gzip.compress(b" " * (30 * 2**20))
+    fake_bot.default = lambda exchange: exchange.raw(packed, Content_Encoding="gzip")
+    assert kind(ask(api(max_bytes=2**20))) == "too_large"
+
+
+def test_compressed_answers_are_read(fake_bot: Any, api: MakeApi) -> None:
+    packed = gzip.compress(json.dumps(fake_bot.answer("q")).encode())
+    fake_bot.script("good", lambda exchange: exchange.raw(packed, Content_Encoding="gzip"))
+    fake_bot.script("bad", lambda exchange: exchange.raw(packed[::-1], Content_Encoding="gzip"))
+    assert ask(api(), "good").answer == "answer to q [1]"
+    assert kind(ask(api(), "bad")) == "malformed"
+
+
+def test_nobody_listens(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.close()
+    asked = api().ask(Question("case", "q"))
+    assert kind(asked.result) == "connection"
+    assert not asked.connected
+    assert asked.result.error is not None
+    assert asked.result.error.attempts == 3
+
+
+def test_a_broken_connection_is_not_an_absent_bot(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.default = lambda exchange: exchange.reset()
+    asked = api().ask(Question("case", "q"))
+    assert kind(asked.result) == "connection"
+    assert asked.connected
+
+
+def test_redirects(fake_bot: Any, api: MakeApi) -> None:
+    def moved(exchange: Any, status: int, target: str) -> None:
+        exchange.raw(b"", status, Location=target)
+
+    fake_bot.script("here", lambda e: moved(e, 307, "/other"), fake_bot.reply_properly)
+    fake_bot.script("away", lambda e: moved(e, 307, "http://other.invalid/api"))
+    fake_bot.script("port", lambda e: moved(e, 308, "http://127.0.0.1:9/api"))
+    fake_bot.script("get", lambda e: moved(e, 302, "/login"))
+    fake_bot.script("circle", lambda e: moved(e, 307, "/api/v1/ask"))
+    client = api()
+    assert ask(client, "here").status == "ok"
+    for name in ("away", "port", "get", "circle"):
+        assert kind(ask(client, name)) == "redirect"
+    assert fake_bot.asked["away"] == fake_bot.asked["get"] == 1
+
+
+def test_no_cookie_reaches_the_next_question(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.default = lambda exchange: exchange.reply(
+        fake_bot.answer("q"), Set_Cookie="session=1; Path=/"
+    )
+    client = api()
+    ask(client)
+    ask(client)
+    assert all("Cookie" not in exchange.headers for exchange in fake_bot.seen)
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_loopback(
+    fake_bot: Any, api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert ask(api()).status == "ok"
+
+
+def test_secrets_are_taken_out_of_everything(fake_bot: Any, api: MakeApi) -> None:
+    """The bot repeats the header in its answer, in a key and in an error page."""
+    token = "tok-5f3a9c"
+    headers = Headers({"Authorization": f"Bearer {token}"}, (token, f"Bearer {token}"))
+
+    def echo(exchange: Any) -> None:
+        seen = exchange.headers["Authorization"]
+        exchange.reply(fake_bot.answer("q", answer=f"you sent {seen}", usage={seen: 1}))
+
+    fake_bot.script("answer", echo)
+    fake_bot.script(
+        "error", lambda exchange: exchange.reply(exchange.headers["Authorization"], 403)
+    )
+    client = api(headers=headers)
+    for name in ("answer", "error"):
+        asked = client.ask(Question("case", name))
+        assert token not in repr(asked)
+        assert "[secret]" in repr(asked)
+    assert fake_bot.seen[0].headers["Authorization"] == f"Bearer {token}"
+
+    # user name and password of the address are sent as a header too: base64 of user:pass-word
+    basic = "dXNlcjpwYXNzLXdvcmQ="
+    address = fake_bot.url.replace("http://", "http://user:pass-word@")
+    client = api(url=address)
+    for name in ("answer", "error"):
+        assert basic not in repr(client.ask(Question("case", name)))
+    assert fake_bot.seen[-1].headers["Authorization"] == f"Basic {basic}"
+
+
+def test_stop_ends_a_call_that_waits(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.default = lambda exchange: exchange.reply({}, 503, Retry_After="60")
+    client = api(policy=RetryPolicy(timeout=100, retries=2))
+    threading.Timer(0.1, client.stop.set).start()
+    with pytest.raises(Interrupted):
+        client.ask(Question("case", "q"))
+    assert fake_bot.asked["q"] == 1
+
+
+def test_an_abstention_needs_neither_answer_nor_passages(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.default = lambda exchange: exchange.reply(
+        {"abstained": True, "abstain_reason": "no_context", "references": None}
+    )
+    result = ask(api())
+    assert (result.status, result.abstained, result.answer) == ("ok", True, None)
+
+
+def test_plain_ids_missing_ids_and_missing_ranks(fake_bot: Any, api: MakeApi) -> None:
+    passage = {"rel_path": "a.md", "text": "words"}
+    fake_bot.default = lambda exchange: exchange.reply(
+        {
+            "answer": "a",
+            "retrieved": ["c9", passage, passage | {"text": "others"}],
+            "references": [{"chunk_id": "c9"}, {"chunk_id": "c8"}],
+        }
+    )
+    result = ask(api())
+    chunks = result.retrieved
+    assert all(isinstance(chunk, RetrievedChunk) for chunk in chunks)
+    ids = [chunk.chunk_id for chunk in result.chunks()]
+    assert ids[0] == "c9"
+    assert len(set(ids)) == 3  # made of path and text, so equal passages get equal ids
+    assert [chunk.rank for chunk in result.chunks()] == [1, 2, 3]
+    assert [reference.index for reference in result.references] == [1, 2]
+
+
+def test_retrieval_only_records_nothing_else(fake_bot: Any, api: MakeApi) -> None:
+    result = ask(api(retrieval_only=True))
+    assert len(result.retrieved) == 1
+    assert result.answer is None
+    assert result.references == []
+    assert result.abstained is None
+    assert result.guardrail == {}
+
+
+def test_a_server_of_the_openai_protocol(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.question = lambda exchange: exchange.json()["messages"][-1]["content"]
+    fake_bot.default = lambda exchange: exchange.reply(
+        {
+            "model": "rag-2",
+            "system_fingerprint": "fp_1",
+            "choices": [{"message": {"content": "yes [1]"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 812, "completion_tokens": 96, "details": {"x": 1}},
+            "sources": [
+                {"id": "s1", "file": "a.md", "section": "Intro", "content": "abc", "score": 0.83}
+            ],
+        }
+    )
+    client = api("openai_chat", headers=Headers({"Authorization": "Bearer x"}))
+    asked = client.ask(Question("case", "why {not}?", k=3, seed=11))
+    sent = fake_bot.seen[0]
+    assert sent.path == "/v1/chat/completions"
+    assert (sent.json()["top_k"], sent.json()["seed"]) == (3, 11)
+    assert sent.json()["messages"][-1] == {"role": "user", "content": "why {not}?"}
+    result = asked.result
+    assert (result.answer, result.abstained) == ("yes [1]", False)
+    assert result.usage["prompt_tokens"] == 812
+    assert result.chunks()[0] == RetrievedChunk(
+        "s1", None, "a.md", "Intro", score_final=0.83, text="abc", text_length=3, rank=1
+    )
+    assert (result.references[0].index, result.references[0].rel_path) == (1, "a.md")
+    assert asked.facts == {"answerer": {"model": "rag-2", "system_fingerprint": "fp_1"}}
+    assert set(result.latency_ms) == {"total"}  # this server sends none: the client's own
+
+
+def test_retrieval_only_asks_the_openai_server_for_one_token(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.question = lambda exchange: "q"
+    fake_bot.default = lambda exchange: exchange.reply({"sources": [{"id": "s1"}]})
+    result = ask(api("openai_chat", retrieval_only=True))
+    assert fake_bot.seen[0].json()["max_tokens"] == 1
+    assert [chunk.chunk_id for chunk in result.chunks()] == ["s1"]
+
+
+def test_a_pipeline_that_returns_documents(fake_bot: Any, api: MakeApi) -> None:
+    fake_bot.question = lambda exchange: exchange.json()["input"]["input"]
+    document = {
+        "id": 7,
+        "page_content": "abc",
+        "metadata": {"source": "notes/a.md", "Header 1": "A", "Header 2": "B", "score": 0.5},
+    }
+    bare = {"page_content": "def", "metadata": {"source": "notes/b.md"}}
+    fake_bot.default = lambda exchange: exchange.reply(
+        {"output": {"answer": "yes", "context": [document, bare]}, "metadata": {"run_id": "r"}}
+    )
+    result = ask(api("documents"), "why?", k=4)
+    assert fake_bot.seen[0].path == "/rag/invoke"
+    assert fake_bot.seen[0].json() == {
+        "input": {"input": "why?"},
+        "config": {"configurable": {"k": 4}},
+    }
+    first, second = result.chunks()
+    assert (first.chunk_id, first.rel_path, first.heading_path) == ("7", "notes/a.md", "A > B")
+    assert (first.text, first.score_final, first.rank) == ("abc", 0.5, 1)
+    assert (second.rel_path, second.heading_path, second.rank) == ("notes/b.md", "", 2)
+    assert len(second.chunk_id) == 16  # no id in the answer: made of path and text

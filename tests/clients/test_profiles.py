@@ -1,0 +1,171 @@
+"""Profiles: what is refused, with every problem at once, and what a template becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clients.headers import resolve_headers
+from clients.mapping import compile_path, payload_fields
+from clients.profiles import load_profile
+from clients.template import ABSENT, merge, render
+from records.errors import StorageError
+
+PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
+SMALLEST = """
+[request]
+path = "/ask"
+[request.body]
+q = "{question}"
+[response]
+answer = "a"
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("path", sorted(PROFILES.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_profiles_load_by_name(path: Path) -> None:
+    assert load_profile(path.stem, PROFILES).name == path.stem
+
+
+def test_the_smallest_profile(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, SMALLEST), PROFILES)
+    assert (profile.method, profile.uses) == ("POST", frozenset({"question"}))
+    assert profile.answer.required == {"answer"}
+
+
+def test_comments_do_not_change_the_hash_and_content_does(tmp_path: Path) -> None:
+    first = load_profile(write(tmp_path, SMALLEST), PROFILES).sha256
+    commented = load_profile(write(tmp_path, "# words\n" + SMALLEST), PROFILES).sha256
+    changed = load_profile(write(tmp_path, SMALLEST.replace("/ask", "/b")), PROFILES).sha256
+    assert first == commented != changed
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        colour = "red"
+        latency_unit = "minutes"
+        required = ["confidence"]
+        [request]
+        path = "ask"
+        method = "FETCH"
+        query = ["debug"]
+        [request.headers]
+        X = 5
+        [request.body]
+        q = "{question} {nonsense}"
+        [response]
+        answer = "a..b"
+        retrieved = 7
+        mood = "m"
+        cost_usd = "c"
+        [chunk]
+        id = "id"
+        [constant]
+        cost_usd = 0.0
+        abstained = "no"
+        """,
+    )
+    with pytest.raises(StorageError) as caught:
+        load_profile(path, PROFILES)
+    assert {problem.field for problem in caught.value.problems} == {
+        "colour",
+        "latency_unit",
+        "required",
+        "request.path",
+        "request.method",
+        "request.query",
+        "request.headers.X",
+        "request.body.q",
+        "response.answer",
+        "response.retrieved",
+        "response.mood",
+        "chunk.id",
+        "constant.cost_usd",
+        "constant.abstained",
+    }
+    assert all(problem.path == path for problem in caught.value.problems)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[request\n", "not valid TOML"),
+        (SMALLEST.replace("{question}", "hello"), 'has no "{question}"'),
+        (SMALLEST.replace("answer", "# answer"), "maps no field"),
+        ("schema = 2\n" + SMALLEST, "this version reads 1"),
+        (SMALLEST.replace("[request]", '[request]\nmethod = "GET"'), "a GET request has none"),
+    ],
+)
+def test_single_problems(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(StorageError, match=words):
+        load_profile(write(tmp_path, text), PROFILES)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(StorageError, match="default, documents, openai_chat"):
+        load_profile("nothing", PROFILES)
+
+
+def test_placeholders_keep_their_type() -> None:
+    values = {"k": 5, "question": "a {k} b", "folders": ["x", "y"], "vaults": [], "seed": None}
+    template = {
+        "k": "{k}",
+        "text": "top {k} of {folders}: {question}",
+        "folders": "{folders}",
+        "vaults": "{vaults}",
+        "braces": "{{k}}",
+        "nested": [{"seed": "{seed}"}, "{seed}", True, 1.5],
+    }
+    # a value is put in as it is: braces inside the question are text
+    assert render(template, values) == {
+        "k": 5,
+        "text": "top 5 of x, y: a {k} b",
+        "folders": ["x", "y"],
+        "braces": "{k}",
+        "nested": [{}, True, 1.5],
+    }
+    assert render("{seed}", values) is ABSENT
+
+
+def test_merge_goes_into_tables() -> None:
+    base = {"a": {"b": 1, "c": 2}, "d": [1]}
+    assert merge(base, {"a": {"b": 9}, "d": [2]}) == {"a": {"b": 9, "c": 2}, "d": [2]}
+    assert base == {"a": {"b": 1, "c": 2}, "d": [1]}
+
+
+@pytest.mark.parametrize("value", [{"a": {"b": 1}}, {"a": [1]}, {"a": None}, {}, [], None, "a", 3])
+def test_the_short_way_equals_jmespath(value: object) -> None:
+    """Dotted names are looked up without the interpreter; ``a.b | @`` goes through it."""
+    assert compile_path("a.b")(value) == compile_path("a.b | @")(value)
+
+
+def test_payload_fields_have_names_and_no_values() -> None:
+    payload = {"a": [{"b": {"c": {"d": "secret"}}}], "e": "secret"}
+    assert payload_fields(payload) == ["a", "a[].b", "a[].b.c", "e"]
+
+
+def test_headers_from_the_environment() -> None:
+    templates = {"Authorization": "Bearer ${KEY}", "X-Plain": "v"}
+    headers, problems = resolve_headers(templates, {"KEY": "abcdef"}, "here")
+    assert not problems
+    assert headers.values == {"Authorization": "Bearer abcdef", "X-Plain": "v"}
+    assert "abcdef" in headers.secrets
+    assert "abcdef" not in repr(headers)
+
+
+@pytest.mark.parametrize("value", ["", "abc", "abc\ndef", " abcdef", "abcdef\r", "schlüssel€"])
+def test_values_that_are_no_header_are_refused_and_not_shown(value: str) -> None:
+    _, problems = resolve_headers({"X": "${KEY}"}, {"KEY": value}, "here")
+    assert len(problems) == 1
+    if value:
+        assert value.strip() not in str(problems[0])
