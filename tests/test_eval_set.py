@@ -1,8 +1,10 @@
 """The eval set of the demo: complete, well formed, and true to the vault of this very Python.
 
-The anchors and snippets were labelled on the Python versions in LABELLED_ON. Another Python has
-other texts, so there the anchor tests are skipped with that reason; a single case may narrow the
-list with its own field ``python_versions``.
+The anchors and snippets were labelled on the releases in LABELLED_ON; there each of them must
+hold. The texts change even between patch releases (in 3.11.2 the type hierarchy has no headings
+below the first), so on any other release a case that differs is skipped, with the difference as
+the reason, and most cases must still hold. A case may narrow the list with a field of its own,
+``python_versions``.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from demo.vault import Note, python_reference
 from records.cases import case_from_dict
 
 EVAL_SET = Path(__file__).parent.parent / "eval_set.jsonl"
-LABELLED_ON = ("3.11", "3.12", "3.13")
-RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+LABELLED_ON = ("3.11.7", "3.12.1", "3.13.0")
+RUNNING = ".".join(str(part) for part in sys.version_info[:3])
+MUST_HOLD_ANYWHERE = 0.75
 FIELDS = ["id", "question", "answerable", "category", "difficulty", "query_type"]
 FIELDS += ["expected_key_facts", "reference_answer", "gold_supports", "required_support_groups"]
 FIELDS += ["recency_conflict_rule", "tags", "vaults", "folders", "python_versions"]
@@ -84,10 +87,12 @@ def unlabelled_copies(case: Case, sections: Sections) -> Iterator[str]:
                 yield f"{path} # {head}: also holds: {snippet}"
 
 
-def skip_unless_labelled_here(case: Case) -> None:
+def judge(case: Case, problems: list[str]) -> None:
+    """No problem may be found on a release that the case was labelled on; elsewhere, skip."""
     versions = case.get("python_versions", LABELLED_ON)
-    if RUNNING not in versions:
-        pytest.skip(f"labelled on Python {', '.join(versions)}; this is {RUNNING}")
+    if problems and RUNNING not in versions:
+        pytest.skip(f"labelled on Python {', '.join(versions)}; on {RUNNING}: {problems[0]}")
+    assert problems == []
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +175,18 @@ def test_gold_stands_at_several_depths_and_in_every_folder() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_every_anchor_and_snippet_stands_in_the_vault(case: Case, sections: Sections) -> None:
-    skip_unless_labelled_here(case)
-    assert list(anchor_problems(case, sections)) == []
+    judge(case, list(anchor_problems(case, sections)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_no_word_for_word_copy_of_a_snippet_was_left_out(case: Case, sections: Sections) -> None:
-    skip_unless_labelled_here(case)
-    assert list(unlabelled_copies(case, sections)) == []
+    judge(case, list(unlabelled_copies(case, sections)))
+
+
+def test_most_labels_hold_on_any_python(sections: Sections) -> None:
+    answerable = [case for case in CASES if case["answerable"]]
+    holding = [case for case in answerable if not any(anchor_problems(case, sections))]
+    assert len(holding) >= MUST_HOLD_ANYWHERE * len(answerable)
 
 
 def test_a_broken_label_is_found() -> None:
@@ -206,7 +215,9 @@ def test_a_broken_label_is_found() -> None:
     ]
 
 
-def test_a_case_of_another_python_version_is_skipped_not_passed() -> None:
-    with pytest.raises(pytest.skip.Exception, match=r"labelled on Python 2\.7"):
-        skip_unless_labelled_here({"python_versions": ["2.7"]})
-    skip_unless_labelled_here({"python_versions": ["2.7", RUNNING]})
+def test_a_difference_fails_on_a_labelled_release_and_is_skipped_elsewhere() -> None:
+    with pytest.raises(pytest.skip.Exception, match=r"labelled on Python 2\.7\.18; on .*: gone"):
+        judge({"python_versions": ["2.7.18"]}, ["gone"])
+    with pytest.raises(AssertionError, match="gone"):
+        judge({"python_versions": ["2.7.18", RUNNING]}, ["gone"])
+    judge({"python_versions": ["2.7.18"]}, [])
