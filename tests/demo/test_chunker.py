@@ -81,6 +81,13 @@ def test_code_longer_than_a_chunk_is_cut_at_line_ends_and_fenced_again() -> None
     ]
 
 
+def test_what_only_starts_like_a_fence_is_cut_as_prose() -> None:
+    # Backticks after the opening ones make it no fence; an opening line that is longer than a
+    # chunk cannot be repeated around each piece.
+    assert paths_and_texts("```a``` b\nccc", 9) == [("", "```a``` b"), ("", "ccc")]
+    assert paths_and_texts("```aa bb cc\nd\n```", 8) == [("", "```aa bb"), ("", "cc\nd\n```")]
+
+
 def test_a_giant_paragraph_is_cut_at_sentence_ends_then_words_then_hard() -> None:
     assert paths_and_texts("One two. Three four. Five.", 12) == [
         ("", "One two."),

@@ -62,7 +62,7 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[Chunk
         raise ValueError(f"max_chars is {max_chars}; it must be at least 1")
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark")
+    parser = MarkdownIt("commonmark").disable("inline")  # only blocks matter here
     chunks: dict[tuple[str, str, str], Chunk] = {}
     for note in notes:
         for heading_path, lines, code_lines in _sections(note.text, parser):
@@ -111,34 +111,35 @@ def _sections(text: str, parser: MarkdownIt) -> Iterator[tuple[str, list[str], l
 def _pieces(lines: list[str], code_lines: list[bool], max_chars: int) -> Iterator[str]:
     """The section's text, packed greedily from whole paragraphs and code blocks."""
     parts: list[str] = []
-    for block in _blocks(lines, code_lines):
+    for block, is_code in _blocks(lines, code_lines):
+        fence = _FENCE.match(block) if is_code else None
         if len(block) <= max_chars:
             parts.append(block)
-        elif fence := _FENCE.match(block):
+        elif fence and 0 < block.find("\n") <= max_chars:
             parts += _split_fence(block, fence[1], max_chars)
         else:
             parts += _split_prose(block, max_chars)
     yield from _pack(parts, "\n\n", max_chars)
 
 
-def _blocks(lines: list[str], code_lines: list[bool]) -> Iterator[str]:
-    """Paragraphs (cut at blank lines) and whole code blocks."""
+def _blocks(lines: list[str], code_lines: list[bool]) -> Iterator[tuple[str, bool]]:
+    """Paragraphs (cut at blank lines) and whole code blocks, and whether each is code."""
     block: list[str] = []
     was_code = False
     for line, code in zip(lines, code_lines, strict=True):
         ends = (not code and not line.strip()) or code != was_code
         if ends and block:
-            yield "\n".join(block)
+            yield "\n".join(block), was_code
             block = []
         was_code = code
         if code or line.strip():
-            block.append(line.rstrip() if not code else line)
+            block.append(line if code else line.rstrip())
     if block:
-        yield "\n".join(block)
+        yield "\n".join(block), was_code
 
 
 def _split_fence(block: str, fence: str, max_chars: int) -> Iterator[str]:
-    """Pieces of a long fenced block, cut at line ends, each inside fences of its own."""
+    """Pieces of a long fenced block, cut at line ends, each with fences like the whole has."""
     first, *body = block.split("\n")
     if body and body[-1].strip().startswith(fence):
         body.pop()
