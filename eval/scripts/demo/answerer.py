@@ -88,9 +88,9 @@ class Answerer:
         weights = {term: self._rarity(term) for term in wanted}
         total = sum(weights.values()) or 1.0
         left = [
-            _Candidate(sentence, hit, place, _covered(wanted, sentence.text, hit.chunk))
+            _Candidate(sentence, hit, place, _covered(wanted, words, hit.chunk))
             for hit in hits
-            for place, sentence in enumerate(_chunk_sentences(hit.chunk.text))
+            for place, (sentence, words) in enumerate(_read(hit.chunk.text))
         ]
         chosen: list[_Candidate] = []
         covered = dict.fromkeys(wanted, 0.0)
@@ -120,10 +120,10 @@ class Answerer:
         return round(relevance(coverage(wanted, found, self._rarity), best, self._vector_weight), 4)
 
 
-def _covered(wanted: frozenset[str], sentence: str, chunk: Chunk) -> dict[str, float]:
+def _covered(wanted: frozenset[str], words: frozenset[str], chunk: Chunk) -> dict[str, float]:
     in_heading = wanted.intersection(terms(chunk.heading_path))
     covered = dict.fromkeys(sorted(in_heading), HEADING_SHARE)
-    covered.update(dict.fromkeys(sorted(wanted.intersection(terms(sentence))), 1.0))
+    covered.update(dict.fromkeys(sorted(wanted & words), 1.0))
     return covered
 
 
@@ -143,5 +143,6 @@ def _compose(chosen: Sequence[_Candidate], confidence: float) -> Answer:
 
 
 @lru_cache(maxsize=4096)
-def _chunk_sentences(text: str) -> tuple[Sentence, ...]:
-    return tuple(sentences(text))
+def _read(text: str) -> tuple[tuple[Sentence, frozenset[str]], ...]:
+    """The sentences of a chunk, each with its terms."""
+    return tuple((sentence, frozenset(terms(sentence.text))) for sentence in sentences(text))

@@ -6,7 +6,7 @@ In: folders and scores of the best chunks. Out: the folders chosen and a reason 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,15 +33,16 @@ class Selection:
 
 
 def select_folders(
-    mode: FolderMode, votes: Sequence[tuple[str, float]], relevance: float
+    mode: FolderMode, votes: Sequence[tuple[str, float]], relevance: Callable[[], float]
 ) -> Selection:
     """Folders by the summed scores of their chunks.
 
-    ``votes`` holds (folder, score >= 0) of the best chunks, best first; ``relevance`` in [0, 1]
-    tells how well the first of them fits the question. Folders are taken from the strongest on
-    until they hold ``ENOUGH`` of all votes, at most ``MOST_FOLDERS``; equal ones keep the order of
-    their best chunks. With ``on_with_fallback`` all folders are searched when the relevance is
-    below ``WEAK_RELEVANCE`` or the strongest folder holds less than ``WEAK_SHARE``.
+    ``votes`` holds (folder, score >= 0) of the best chunks, best first; ``relevance()`` in [0, 1]
+    tells how well the first of them fits the question, and is asked only when it matters. Folders
+    are taken from the strongest on until they hold ``ENOUGH`` of all votes, at most
+    ``MOST_FOLDERS``; equal ones keep the order of their best chunks. With ``on_with_fallback`` all
+    folders are searched when the relevance is below ``WEAK_RELEVANCE`` or the strongest folder
+    holds less than ``WEAK_SHARE``.
     """
     if mode == "off":
         return Selection((), "folder selection is off: all folders were searched")
@@ -53,10 +54,10 @@ def select_folders(
         return Selection((), "no chunk matched: all folders were searched")
     ranked = sorted(sums, key=lambda folder: -sums[folder])
     best_share = sums[ranked[0]] / total
-    if mode == "on_with_fallback" and relevance < WEAK_RELEVANCE:
+    if mode == "on_with_fallback" and (fit := relevance()) < WEAK_RELEVANCE:
         return Selection(
             (),
-            f"fallback to all folders: the best chunk fits the question only to {relevance:.2f} "
+            f"fallback to all folders: the best chunk fits the question only to {fit:.2f} "
             f"(least: {WEAK_RELEVANCE:.2f})",
         )
     if mode == "on_with_fallback" and best_share < WEAK_SHARE:

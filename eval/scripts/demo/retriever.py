@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 """Scores are rounded before they are compared, so the order is the one that readers can check."""
+SHOWN = 30
+"""Names that a message lists at most."""
 
 
 class UnknownFilter(ValueError):
@@ -33,8 +35,7 @@ class UnknownFilter(ValueError):
 
     def __init__(self, field: str, names: Collection[str], known: Collection[str]) -> None:
         self.field = field
-        shown = ", ".join(repr(name) for name in sorted(names))
-        super().__init__(f"unknown: {shown}; there are: {', '.join(map(repr, sorted(known)))}")
+        super().__init__(f"unknown: {_listed(names)}; there are: {_listed(known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Retriever:
         selection = select_folders(
             folder_mode,
             [(chunks[i].folder, float(final[i])) for i in order[:VOTERS]],
-            self._relevance(question, order[0], vector) if order else 0.0,
+            lambda: self._relevance(question, order[0], vector),
         )
         if selection.chosen:
             order = [i for i in order if chunks[i].folder in selection.chosen]
@@ -135,6 +136,8 @@ class Retriever:
         ):
             if unknown := set(names) - known:
                 raise UnknownFilter(field, unknown, known)
+        if not vaults and not folders:
+            return np.ones(len(self.index.chunks), dtype=np.bool_)
         wanted = frozenset(folders)
         return np.array(
             [
@@ -160,6 +163,11 @@ class Retriever:
             similar = np.maximum(vector, 0.0)
             final = final + self.vector_weight * similar / (float(similar.max()) or 1.0)
         return np.round(final, DIGITS)
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = [repr(name) for name in sorted(names)[:SHOWN]]
+    return ", ".join([*shown, f"… {len(names) - SHOWN} more"] if len(names) > SHOWN else shown)
 
 
 def _with_parents(folder: str) -> list[str]:
