@@ -1,0 +1,183 @@
+"""Agreement figures against hand-derived values, scikit-learn, and published examples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragmetrics.agreement import (
+    clustered_interval,
+    cohen_kappa,
+    krippendorff_alpha,
+    overlap,
+    positive_agreement,
+    raw_agreement,
+    weighted_kappa,
+)
+
+LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+def marks(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[bool], list[bool]]:
+    """Two annotators' marks with the given counts."""
+    a = [True] * both + [True] * only_a + [False] * only_b + [False] * neither
+    b = [True] * both + [False] * only_a + [True] * only_b + [False] * neither
+    return a, b
+
+
+def test_two_marks_each_one_shared_among_twenty() -> None:
+    # p_o = 18/20; each marks 2 of 20, so p_e = .1*.1 + .9*.9 = .82; kappa = .08/.18 = 4/9.
+    # Dice = 2*1/(2+2) = 1/2; Jaccard = 1/3.
+    a, b = marks(1, 1, 1, 17)
+    assert raw_agreement(a, b) == pytest.approx(0.9)
+    assert cohen_kappa(a, b) == pytest.approx(4 / 9)
+    assert positive_agreement(a, b) == pytest.approx(0.5)
+    assert overlap(a, b) == pytest.approx(1 / 3)
+
+
+def test_the_same_raw_agreement_can_be_worse_than_chance() -> None:
+    # p_o = 18/20; each marks 1 of 20: p_e = .05*.05 + .95*.95 = .905; kappa = -.005/.095 = -1/19.
+    a, b = marks(0, 1, 1, 18)
+    assert raw_agreement(a, b) == pytest.approx(0.9)
+    assert cohen_kappa(a, b) == pytest.approx(-1 / 19)
+    assert positive_agreement(a, b) == 0
+    assert overlap(a, b) == 0
+
+
+def test_one_more_mark_of_one_annotator() -> None:
+    # a marks 3, b marks 2 of 20: p_o = .95; p_e = .15*.1 + .85*.9 = .78; kappa = .17/.22 = 17/22.
+    # Dice = 4/5; Jaccard = 2/3.
+    a, b = marks(2, 1, 0, 17)
+    assert cohen_kappa(a, b) == pytest.approx(17 / 22)
+    assert positive_agreement(a, b) == pytest.approx(0.8)
+    assert overlap(a, b) == pytest.approx(2 / 3)
+
+
+def test_kappa_is_undefined_where_both_always_say_the_same() -> None:
+    assert cohen_kappa([True] * 5, [True] * 5) is None
+    assert cohen_kappa([], []) is None
+    assert raw_agreement([], []) is None
+    assert positive_agreement([False], [False]) is None
+    assert overlap([False], [False]) is None
+
+
+def test_perfect_agreement_is_exactly_one() -> None:
+    labels = ["x", "y", "z", "x"]
+    assert cohen_kappa(labels, labels) == 1
+    assert weighted_kappa(labels, labels, ["x", "y", "z"]) == 1
+    assert krippendorff_alpha([(label, label) for label in labels]) == 1
+
+
+def test_weighted_kappa_by_hand() -> None:
+    # Categories 0, 1, 2. Pairs: (0,0) (0,1) (1,1) (2,0).
+    # a: 0 twice, 1 once, 2 once; b: 0 twice, 1 twice.
+    # Linear: observed = 0+1+0+2 = 3. Expected sum of |i-j| n_i m_j:
+    #   0-0: 0, 0-1: 1*2*2 = 4, 1-0: 1*1*2 = 2, 1-1: 0, 2-0: 2*1*2 = 4, 2-1: 1*1*2 = 2; 12 in all.
+    #   kappa = 1 - 3*4/12 = 0.
+    # Quadratic: observed = 1+4 = 5; expected = 4 + 2 + 8 + 2 = 16; kappa = 1 - 5*4/16 = -1/4.
+    a, b = [0, 0, 1, 2], [0, 1, 1, 0]
+    assert weighted_kappa(a, b, [0, 1, 2], "linear") == pytest.approx(0)
+    assert weighted_kappa(a, b, [0, 1, 2], "quadratic") == pytest.approx(-0.25)
+
+
+def test_weighted_kappa_refuses_an_unknown_label() -> None:
+    with pytest.raises(ValueError, match="not among the categories"):
+        weighted_kappa([0], [7], [0, 1])
+
+
+def test_alpha_nominal_by_hand() -> None:
+    # Units (a,a) (a,b) (b,b): coincidences o_ab = o_ba = 1, n_a = n_b = 3, n = 6.
+    # alpha = 1 - (n-1) * (1+1) / (2*3*3) = 1 - 10/18 = 4/9.
+    units = [("a", "a"), ("a", "b"), ("b", "b")]
+    assert krippendorff_alpha(units) == pytest.approx(4 / 9)
+
+
+def test_alpha_interval_by_hand() -> None:
+    # Units (1,2) (3,3): D within = 2*(1)^2/(2-1) = 2. Totals: 1, 2, 3, 3.
+    # Pairs of totals, both ways: 1-2: 2*1; 1-3: 2*2*4 = 16; 2-3: 2*2*1 = 4; 22 in all.
+    # alpha = 1 - 3*2/22 = 8/11.
+    assert krippendorff_alpha([(1, 2), (3, 3)], "interval") == pytest.approx(8 / 11)
+
+
+def test_alpha_ordinal_by_hand() -> None:
+    # Units (1,2) (3,3) (1,1): totals n_1 = 3, n_2 = 1, n_3 = 2; n = 6.
+    # Ordinal distance: ranks between the middles of two labels, squared. Middles: 1.5, 3.5, 5.
+    # 1-2: 2^2 = 4; 1-3: 3.5^2 = 12.25; 2-3: 1.5^2 = 2.25.
+    # Observed: 2*4 = 8. Expected: 2*(3*1*4 + 3*2*12.25 + 1*2*2.25) = 2*(12+73.5+4.5) = 180.
+    # alpha = 1 - 5*8/180 = 7/9.
+    assert krippendorff_alpha([(1, 2), (3, 3), (1, 1)], "ordinal") == pytest.approx(7 / 9)
+
+
+def test_alpha_of_the_example_with_gaps() -> None:
+    # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", example C: four observers,
+    # twelve units, gaps. He gives .743 nominal, .815 ordinal, .849 interval.
+    rows = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ]
+    units = list(zip(*rows, strict=True))
+    assert krippendorff_alpha(units, "nominal") == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(units, "ordinal") == pytest.approx(0.815, abs=5e-4)
+    assert krippendorff_alpha(units, "interval") == pytest.approx(0.849, abs=5e-4)
+
+
+def test_alpha_is_undefined_without_pairs_or_variation() -> None:
+    assert krippendorff_alpha([]) is None
+    assert krippendorff_alpha([("a", None), (None, "b")]) is None
+    assert krippendorff_alpha([("a", "a"), ("a", "a")]) is None
+
+
+@settings(deadline=None)  # the first call imports scikit-learn
+@given(LABELS)
+def test_kappas_equal_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    ours = cohen_kappa(a, b)
+    if ours is not None:
+        assert ours == pytest.approx(cohen_kappa_score(a, b), abs=1e-12)
+    for weights in ("linear", "quadratic"):
+        weighted = weighted_kappa(a, b, [0, 1, 2, 3], weights)
+        if weighted is not None:
+            theirs = cohen_kappa_score(a, b, labels=[0, 1, 2, 3], weights=weights)
+            assert weighted == pytest.approx(theirs, abs=1e-12)
+
+
+@given(LABELS)
+def test_ranges_and_symmetry(pairs: list[tuple[int, int]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    for figure in (cohen_kappa, raw_agreement):
+        value = figure(a, b)
+        assert value == figure(b, a)
+        assert value is None or (-1 <= value <= 1 and math.isfinite(value))
+    alpha = krippendorff_alpha(pairs, "ordinal")
+    assert alpha is None or alpha <= 1
+    one, other = [x > 1 for x in a], [y > 1 for y in b]
+    dice, jaccard = positive_agreement(one, other), overlap(one, other)
+    assert (dice is None) == (jaccard is None)
+    if dice is not None and jaccard is not None:
+        # J = D / (2 - D) for any two sets
+        assert jaccard == pytest.approx(dice / (2 - dice))
+
+
+def test_lists_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"zip|longer|shorter"):
+        cohen_kappa([1, 2], [1])
+
+
+def test_interval_draws_whole_questions() -> None:
+    # Every question agrees within itself fully or not at all: the share over draws of 2 questions
+    # is 0, .5 or 1 with probability 1/4, 1/2, 1/4, so the 95 % interval is [0, 1].
+    clusters = [[1, 1, 1], [0, 0, 0]]
+    found = clustered_interval(
+        clusters, lambda items: sum(items) / len(items), np.random.default_rng(0)
+    )
+    assert found == (0.0, 1.0)
+    assert clustered_interval([[1]], lambda items: 1.0, np.random.default_rng(0)) is None
+    assert clustered_interval(clusters, lambda items: None, np.random.default_rng(0)) is None
