@@ -85,9 +85,8 @@ def _sections(text: str, parser: MarkdownIt) -> Iterator[tuple[str, list[str], l
     """(heading path, body lines, which of them are code) for each section, in reading order."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     is_code = [False] * len(lines)
-    heads: list[tuple[int, int, int, str]] = [
-        (0, 0, 0, "")
-    ]  # start, end of the lines; level; title
+    # (heading's first line, line after it, level, title); the first stands for the text above all
+    heads: list[tuple[int, int, int, str]] = [(0, 0, 0, "")]
     tokens = parser.parse("\n".join(lines))
     for at, token in enumerate(tokens):
         if token.map is None:
