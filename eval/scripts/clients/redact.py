@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 MASK = "[secret]"
 MIN_LENGTH = 4
@@ -44,10 +45,15 @@ class Redactor:
 
 
 def _parts(secret: str) -> set[str]:
-    """A value and, for ``Bearer abc``, the part behind the scheme."""
+    """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
+
+    An error page is shown as it is, so it may hold the value in one of these forms.
+    """
     words = secret.split()
-    parts = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
-    return {part for part in parts if len(part) >= MIN_LENGTH}
+    plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
+    written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}
+    slashes = {text.replace("/", "\\/") for text in written}
+    return {part for part in plain | written | slashes if len(part) >= MIN_LENGTH}
 
 
 def public_url(url: str) -> str:

@@ -12,7 +12,15 @@ from urllib.parse import urlsplit
 
 from clients.profiles import Profile
 from clients.redact import public_url
-from storage import ROOT, VERSION, RunConfig, StorageError, git_commit, sha256_file
+from storage import (
+    ROOT,
+    VERSION,
+    RunConfig,
+    StorageError,
+    check_run_id,
+    git_commit,
+    sha256_file,
+)
 
 PROFILES = ROOT / "eval" / "profiles"
 SHOWN = 12
@@ -59,6 +67,8 @@ class Plan:
 
     def check(self) -> None:
         """Raises StorageError for combinations that make no sense."""
+        if self.run_id:
+            check_run_id(self.run_id)
         if self.resume and not self.run_id:
             raise StorageError("--resume needs --run-id: which run is to be continued?")
         if self.retry_errors and not self.resume:
