@@ -81,6 +81,11 @@ def test_another_model_does_not_see_the_vectors(tmp_path: Path) -> None:
     assert Embedder(str(folders[1]), tmp_path).identity == one.identity
 
 
+def test_names_that_look_alike_have_their_own_caches(tmp_path: Path) -> None:
+    paths = {Embedder(name, tmp_path)._cache._path for name in ("a/b", "a_b", "a/b@1", "a/b@2")}
+    assert len(paths) == 4
+
+
 @pytest.mark.parametrize("damage", [b"not a database", b"SQLite format 3\0" + b"\xff" * 4096])
 def test_damaged_cache_is_built_anew(
     scripted_embedder: Scripted, tmp_path: Path, damage: bytes
@@ -181,7 +186,8 @@ import sys
 from pathlib import Path
 from clients.embedder import Embedder
 texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
-vectors = Embedder(None, Path(sys.argv[1])).encode(texts)
+embedder = Embedder(None, Path(sys.argv[1]))
+vectors = embedder.encode([*texts, "lone \\ud800 surrogate", ""])
 cosines = vectors @ vectors.T
 print("torch" in sys.modules, *(f"{cosines[pair]:.4f}" for pair in ((0, 1), (0, 2), (1, 2))))
 """

@@ -86,8 +86,8 @@ class Embedder:
         self.threads = threads
         self.batch_size = batch_size
         self.identity = _folder_hash(self.folder) if self.folder else self.name
-        slug = "".join(c if c.isalnum() or c in "-." else "_" for c in self.identity)[:100]
-        self._cache = VectorCache(cache_dir and cache_dir / "embeddings" / f"{slug}.sqlite")
+        file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
+        self._cache = VectorCache(cache_dir and cache_dir / "embeddings" / file)
         self._model: Any = None
         self._tokenizer: Any = None
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ class Embedder:
 
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        keys = [_sha256(text) for text in texts]
         unique = dict(zip(keys, texts, strict=True))
         known = self._cache.read(list(unique))
         missing = sorted((key for key in unique if key not in known), key=lambda k: len(unique[k]))
@@ -154,7 +154,7 @@ class Embedder:
                     self._tokenizer = self._load().tokenizer.backend_tokenizer
                 self._tokenizer.no_truncation()
                 self._tokenizer.no_padding()
-            encoded = self._tokenizer.encode(text, add_special_tokens=False)
+            encoded = self._tokenizer.encode(_whole(text), add_special_tokens=False)
         return list(encoded.offsets), _reading_length(self.folder, self._model)
 
     def _run_model(self, texts: list[str]) -> Vectors:
@@ -164,7 +164,7 @@ class Embedder:
         with self._lock:
             model = self._load()
             vectors = model.encode(
-                texts,
+                [_whole(text) for text in texts],
                 batch_size=self.batch_size,
                 normalize_embeddings=True,
                 show_progress_bar=False,
@@ -206,6 +206,20 @@ class Embedder:
                 "check the name and the network, or give a folder."
             ) from error
         return self._model
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _whole(text: str) -> str:
+    """``text`` without lone surrogates, which tokenizers refuse: ``?`` in their place."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _file_name(name: str) -> str:
+    """The end of a model's name, for people who look into the folder."""
+    return "".join(c if c.isalnum() or c in "-." else "_" for c in name)[-40:].lstrip(".")
 
 
 def _is_hub_name(model: str) -> bool:
