@@ -219,11 +219,13 @@ class _Session:
     def _check_errors(self, errors: int) -> None:
         if errors <= self._plan.max_error_rate * self._total:
             return
-        resume = "" if self._plan.from_jsonl else f"; go on with {self._how_to_resume()}"
+        more = (
+            "" if self._plan.from_jsonl else f"; go on with {self._how_to_resume()} --retry-errors"
+        )
         raise Unreachable(
             f"{errors} of {self._total} answers are errors, more than --max-error-rate "
             f"{self._plan.max_error_rate:g} allows; stopped. What came in is kept in "
-            f"{self.folder}{resume} --retry-errors."
+            f"{self.folder}{more}."
         )
 
     def _how_to_resume(self) -> str:
