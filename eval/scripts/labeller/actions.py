@@ -1,4 +1,4 @@
-"""The one table of actions. Bindings, hints, help page, command palette and keymap are read from it.
+"""The one table of actions: bindings, hints, help, command palette and keymap are read from it.
 
 An action's `id` is its name in the keymap file; with `-` as `_` it is the method
 `action_<id>` of the screen named by `where`. Keys are written as Textual names them. An action with
@@ -95,16 +95,25 @@ ACTIONS: tuple[Action, ...] = (
         ("!rate-mode", "R", "rate mode", "Bare 0-3 grade and step down; Esc leaves."),
         ("!group", f"m:{GROUPS}", "put in group", "m a-e: put the chunk into group A-E."),
         ("!next-group", "M", "next group", "Start the next group for the marks that follow."),
-        ("!heading", "H", "heading", "Choose how much of the heading path the support names."),
+        ("!share", f"&:{GROUPS}", "also in group", "& a-e: the chunk counts in that group too."),
+        (
+            "!shorten",
+            "<",
+            "wider section",
+            "The support names a wider section (heading) each time.",
+        ),
+        ("!lengthen", ">", "narrower", "The support names the narrower section again."),
+        ("!reanchor", "@", "anchor here", "A support whose text was lost is here now."),
+        ("supports", "w", "what is written", "The supports in words, also those not on screen."),
         ("!snippets", "t", "snippets", "Pick the sentences that carry the answer."),
     ),
     *_part(
         "Decide",
         "main",
-        ("!confirm", "enter", "ok, next", "Confirm, and open the next open question."),
-        ("!unanswerable", "x", "unanswerable", "The documents do not hold the answer; on or off."),
+        ("!confirm", "enter", "ok+next", "Confirm, and open the next open question."),
+        ("!unanswerable", "x", "no answer", "The documents do not hold the answer; on or off."),
         ("!answerable", "a", "answerable", "Answerable; set by itself at the first mark."),
-        ("!skip", "s", "skip", "Judge later: the question goes to the end of the queue."),
+        ("!skip", "s", "later", "Judge later: the question goes to the end of the queue."),
         ("!flag", "f", "flag", "Flag the question, or take the flag away."),
         ("!note", "c", "note", "Write a note; also where you say that you cannot tell."),
         ("!undo", "u backspace ctrl+z", "undo", "Undo; as far back as you like."),
@@ -163,6 +172,7 @@ ACTIONS: tuple[Action, ...] = (
         ("inside", "v", "inside", "Choose words inside the sentence; v again ends it."),
         ("word-right", "w e", "word right", "One word more."),
         ("word-left", "b", "word left", "One word less."),
+        ("start-right", "W", "begin later", "Let the selection begin one word later."),
         ("right", "l right", "letter right", "One letter more."),
         ("left", "h left", "letter left", "One letter less."),
         ("fact", "F", "make key fact", "Make a key fact of it."),
@@ -188,7 +198,7 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 HINTS = {
-    "main": "mark mark-row mark-high-row confirm unanswerable skip flag undo filter probe edit",
+    "main": "mark mark-row confirm unanswerable skip undo probe flag edit new filter mark-high-row",
     "snippet": "pick inside fact keep close",
     "adjudicate": "take-a take-b take-both take-none note next undo close",
 }

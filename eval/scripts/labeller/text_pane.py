@@ -7,6 +7,7 @@ so highlights are plain `(start, end, style name)` offsets into the original tex
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from textual import events
@@ -66,17 +67,26 @@ class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
 
     def reveal(self, start: int, end: int) -> None:
         """Scroll so that the offsets `start` to `end` are in view, the start first."""
-        first = last = 0
-        for number, (begin, stop) in enumerate(self._lines):
-            if begin <= start:
-                first = number
-            if begin < max(end, start + 1) and stop >= begin:
-                last = number
+        first, last = self._line_of(start), self._line_of(max(start, end - 1))
         height = max(1, self.size.height)
         if last >= self.top + height:
             self.scroll_by(last - height + 1 - self.top)
         if first < self.top:
             self.scroll_by(first - self.top)
+
+    def next_mark(self, name: str, by: int) -> bool:
+        """Bring the next (`by` 1) or previous (-1) stretch marked `name` to the top line."""
+        tops = sorted({self._line_of(start) for start, _, style in self._marks if style == name})
+        ahead = [line for line in tops if (line > self.top if by > 0 else line < self.top)]
+        if not tops:
+            return False
+        target = (ahead or tops)[0 if by > 0 else -1]
+        self.top = max(0, min(target, self.line_count - 1))
+        self.refresh()
+        return True
+
+    def _line_of(self, offset: int) -> int:
+        return max(0, bisect_right(self._lines, (offset, 1 << 40)) - 1)
 
     def _layout(self) -> None:
         width = self.size.width - 2
@@ -87,6 +97,7 @@ class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self._layout()
+        self.refresh()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self.scroll_by(3)

@@ -1,0 +1,173 @@
+"""Adjudication: where the set (A) and a second annotator (B) differ, and the final choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from labeller import lines
+from labeller.actions import Keymap
+from labeller.display import DisplayText, display, one_line
+from labeller.lists import Bar, Line, LineList, Span
+from labeller.measure import fit
+from labeller.mode_screen import ModeScreen
+from labeller.ports import Refused
+from labeller.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from labeller.model import Disagreement, Session
+
+
+class AdjudicationScreen(ModeScreen):
+    """Shows both sides without names, one line a difference, with the text of its chunk."""
+
+    def __init__(
+        self, session: Session, names: list[str], look: lines.Look, keymap: Keymap
+    ) -> None:
+        super().__init__("adjudicate", look, keymap)
+        self._session = session
+        self._names = names
+        self._items: list[tuple[str, Disagreement]] = []
+        self._case: str | None = None
+
+    def compose(self) -> ComposeResult:
+        self.top = Bar(id="mode-top")
+        self.list = LineList(self._line, id="mode-list")
+        self.text = TextPane(id="mode-text")
+        with Vertical():
+            yield self.top
+            yield self.list
+            yield self.text
+            yield self.end
+
+    def on_mount(self) -> None:
+        if not self._find():
+            here = self._session.current
+            self._advance()
+            if self._session.current != here:
+                self.say("the next question that differs")
+        super().on_mount()
+
+    def _find(self) -> list[tuple[str, Disagreement]]:
+        """The differences of the current question, with everyone who labelled it."""
+        found: list[tuple[str, Disagreement]] = []
+        for name in self._names:
+            try:
+                found += [(name, item) for item in self._session.disagreements(name)]
+            except Refused:
+                continue
+        return found
+
+    def show(self) -> None:
+        session = self._session
+        new = session.current != self._case
+        self._case = session.current
+        self._items = self._find()
+        cursor = 0 if new else self.list.cursor
+        self.list.set_count(len(self._items), cursor)
+        width = self.size.width
+        left = f"adjudicate {one_line(session.current, 40)}"
+        open_ = sum(not item.choice for _, item in self._items)
+        right = f"{len(self._items)} differences, {open_} to settle"
+        columns = f"   {'A':<14}{'B':<14}{'final':<9}row  what"
+        self.top.show(
+            [
+                lines.rule(self.look, width, left, right),
+                *lines.question_lines(session, width, 2),
+                (("dim", display(columns)),),
+            ]
+        )
+        item = self._item()
+        text = "Nothing differs here. Enter goes to the next question that differs, Esc leaves."
+        if item is not None:
+            text = item.row.chunk.text if item.row else "The chunk is not among the rows here."
+            if item.kind == "state":
+                text = "Can the question be answered from the documents?"
+        self.text.show(display(text))
+
+    def _item(self) -> Disagreement | None:
+        cursor = self.list.cursor
+        return self._items[cursor][1] if cursor < len(self._items) else None
+
+    def _line(self, index: int, width: int) -> Line:
+        _, item = self._items[index]
+        sign = ">" if index == self.list.cursor else " "
+        label = item.row.label if item.row else "-"
+        where = lines.path_of(item.rel_path, item.heading_path) or one_line(item.text)
+        cells = [
+            fit(one_line(text), size)
+            for text, size in ((item.a, 14), (item.b, 14), (item.choice or "?", 9), (label, 5))
+        ]
+        style = "good" if item.choice else "row"
+        spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]
+        return (*spans, (style, where))
+
+    def do_down(self) -> None:
+        self.list.move_to(self.list.cursor + 1)
+
+    def do_up(self) -> None:
+        self.list.move_to(self.list.cursor - 1)
+
+    def do_take_a(self) -> None:
+        self._take("a")
+
+    def do_take_b(self) -> None:
+        self._take("b")
+
+    def do_take_both(self) -> None:
+        self._take("union")
+
+    def do_take_none(self) -> None:
+        self._take("neither")
+
+    def _take(self, choice: str) -> None:
+        if not self._items:
+            raise Refused("nothing differs here; Enter goes on")
+        name, item = self._items[self.list.cursor]
+        self.say(self._session.adjudicate(name, item.index, choice))
+        self.do_down()
+
+    def do_note(self) -> None:
+        from labeller.modals import Prompt
+
+        def closed(text: str | None) -> None:
+            if text is not None:
+                try:
+                    self.say(self._session.note(text))
+                except Refused as refusal:
+                    self.say(str(refusal), "warn")
+                self.redraw()
+
+        note = str(self._session.judgement.get("note") or "")
+        self.app.push_screen(Prompt("Note to this question", note), closed)
+
+    def do_next(self) -> None:
+        """Confirm this question as settled, and open the next one that differs."""
+        for name in dict.fromkeys(name for name, _ in self._items):
+            self.say(self._session.adjudicated(name))
+        if not self._advance():
+            self.say("no other question differs")
+
+    def _advance(self) -> bool:
+        """Open the next question with something to settle; stay when there is none."""
+        session = self._session
+        here = session.current
+        ids = list(session.visible)
+        start = ids.index(here) + 1 if here in ids else 0
+        for case_id in (*ids[start:], *ids[:start]):
+            if case_id == here or not any(case_id in session.others[n] for n in self._names):
+                continue
+            session.goto(case_id)
+            if any(not item.choice for _, item in self._find()):
+                return True
+        if here:
+            session.goto(here)
+        return False
+
+    def do_undo(self) -> None:
+        self.say(self._session.undo())
+
+    def do_close(self) -> None:
+        self.dismiss("")

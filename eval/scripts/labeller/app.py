@@ -1,0 +1,253 @@
+"""The application: one session on one screen, chunks arriving, saves in the background, clean ends.
+
+    code = run(session, store, source, theme="light")
+
+It gets everything it needs and knows no file and no server. All foreign text is shown through
+`labeller.display`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from labeller.actions import keymap_problems
+from labeller.display import display
+from labeller.keys import Keyed
+from labeller.lines import Look
+from labeller.ports import deliver, prefetch
+from labeller.screens import MainScreen
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+    from labeller.model import Session
+    from labeller.ports import Source, Store
+
+AUTOSAVE_SECONDS = 60.0
+THEMES = {"dark": "textual-dark", "light": "textual-light"}
+PASTE_LIMIT = 1 << 20
+
+
+def _commands() -> type[Provider]:
+    from labeller.palette import LabelCommands
+
+    return LabelCommands
+
+
+class LabelApp(App[None], inherit_bindings=False):
+    """Runs the main screen. `session` is changed in this thread only."""
+
+    TITLE = "label"
+    CSS_PATH = "labeller.tcss"
+    COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
+    COMMAND_PALETTE_BINDING = "f12"  # our own keys are in the table
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "quit (twice)", show=False),
+    ]
+
+    class Arrived(Message):
+        """Something came from the source (posted in its thread)."""
+
+    class Saved(Message):
+        """A save ended with this status text."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(
+        self,
+        session: Session,
+        store: Store,
+        source: Source,
+        *,
+        look: Look | None = None,
+        theme: str | None = None,
+        keymap: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.store = store
+        self.source = source
+        self.places: set[tuple[str, str]] = set()
+        self.crash_file = ""
+        self._saving = self._opening = False
+        self._held: list[events.Key] = []
+        self._interrupted = False
+        self.animation_level = "none"
+        self.theme = THEMES.get(theme or "dark", "textual-dark")
+        name = source.describe()
+        self.main = MainScreen(session, store, look or Look(), dict(keymap or {}), name)
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Not in the main thread (a test), or no such signals (Windows): then without.
+            try:
+                loop.add_signal_handler(number, self._end_by_signal)
+            except (NotImplementedError, RuntimeError, ValueError):
+                break
+        self.source.listen(self._tell_arrival)
+        self.push_screen(self.main)
+        self.prefetch()
+        self.take_arrivals()
+        self.set_interval(AUTOSAVE_SECONDS, self._autosave)
+        if self.store.conflicts:
+            self.call_after_refresh(self.main.show_conflicts)
+
+    def _tell_arrival(self) -> None:
+        """Called in the fetching thread."""
+        self.post_message(self.Arrived())
+
+    def _end_by_signal(self) -> None:
+        self.exit(return_code=130)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Make pasted text harmless before any field sees it; keys go to a screen that takes them."""
+        if isinstance(event, events.Paste):
+            event.text = display(event.text, PASTE_LIMIT)
+        elif isinstance(event, events.Key) and not event.is_forwarded:
+            if self._opening:
+                self._held.append(event)
+                return
+            if event.key != "ctrl+c":
+                self._interrupted = False
+            screen = self.screen
+            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
+                return
+        await super().on_event(event)
+
+    def push_screen(self, screen: Any, *args: Any, **options: Any) -> Any:
+        """Keys that come while a window opens wait for it, and do not fall on the one below."""
+        opening = super().push_screen(screen, *args, **options)
+        if self.main.is_mounted:
+            self._opening = True
+            self.screen.call_after_refresh(self._opened)
+        return opening
+
+    async def _opened(self) -> None:
+        self._opening = False
+        held, self._held = self._held, []
+        for event in held:
+            await self.on_event(event)
+
+    def action_interrupt(self) -> None:
+        """Ctrl+c in a window: the second in a row leaves."""
+        if self._interrupted:
+            self.exit()
+        self._interrupted = True
+
+    # -- chunks ---------------------------------------------------------------------------------
+
+    def prefetch(self) -> None:
+        """Ask for the chunks of the current question and of the next ones."""
+        prefetch(self.session, self.source)
+
+    def take_arrivals(self) -> None:
+        """Hand what came to the session, and show it."""
+        before = len(self.session.rows()) if self.session.current else 0
+        arrived = deliver(self.session, self.source)
+        for arrival in arrived:
+            self.places.update((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            if arrival.query is not None and arrival.case_id == self.session.current:
+                new = len(self.session.rows()) - before
+                found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
+                self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")
+        if arrived and self.main.is_mounted:
+            self.main.sync()
+
+    def on_label_app_arrived(self, event: Arrived) -> None:
+        self.take_arrivals()
+
+    # -- saving ---------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write the set in a thread; one save at a time."""
+        if not self._saving:
+            self._saving = True
+            self.run_worker(self._save, thread=True, exit_on_error=False, group="save")
+
+    def _save(self) -> None:
+        try:
+            text = self.store.save()
+        except Exception as error:
+            # Not a promise of the store, but a failed save must never end the session.
+            text = f"NOT SAVED: {type(error).__name__}"
+        self.post_message(self.Saved(text))
+
+    def _autosave(self) -> None:
+        if self.session.dirty and not self.session.read_only:
+            self.save()
+
+    def on_label_app_saved(self, event: Saved) -> None:
+        self._saving = False
+        self.main.say(event.text, "warn" if self.store.problem else "row")
+        self.main.list_questions()
+        self.main.redraw()
+        if self.store.conflicts and self.screen is self.main:
+            self.main.show_conflicts()
+
+    # -- crashes --------------------------------------------------------------------------------
+
+    def _fatal_error(self) -> None:
+        """In place of Textual's traceback, which shows local values: a file without any text."""
+        error = self._exception
+        self.crash_file = write_crash_file(error) if error is not None else ""
+        said = (
+            "The labeller failed. Every label is in the journal; start it again to go on.\n"
+            f"Where it failed is written in {self.crash_file} (no questions or chunks in it)."
+        )
+        self._exit_renderables.append(Text(display(said)))
+        self._close_messages_no_wait()
+
+
+def write_crash_file(error: BaseException) -> str:
+    """Write where `error` came from: types and places, no messages and no values."""
+    lines = []
+    seen: BaseException | None = error
+    while seen is not None:
+        lines.append(type(seen).__name__)
+        for frame in traceback.extract_tb(seen.__traceback__):
+            lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}")
+        seen = seen.__cause__ or seen.__context__
+    handle, path = tempfile.mkstemp(prefix="label-crash-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def run(
+    session: Session,
+    store: Store,
+    source: Source,
+    *,
+    ascii: bool = False,  # noqa: A002 - the option's name
+    mouse: bool = True,
+    theme: str | None = None,
+    keymap: Mapping[str, str] | None = None,
+) -> int:
+    """Run the labeller in this terminal until the user leaves. Returns the exit code.
+
+    Raises ValueError with one sentence a line when the keymap names an unknown action or gives one
+    key to two. Closing store and source is the caller's.
+    """
+    problems = keymap_problems(keymap or {})
+    if problems:
+        raise ValueError("\n".join(problems))
+    app = LabelApp(session, store, source, look=Look(ascii=ascii), theme=theme, keymap=keymap)
+    app.run(mouse=mouse)
+    return app.return_code or 0

@@ -1,0 +1,78 @@
+"""The keys of the main screen: bindings, two-key actions, refusals, the digits of rate mode.
+
+The actions themselves are methods `do_<action id>` of the classes built on this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from labeller.actions import Keymap, find
+from labeller.display import DisplayText
+from labeller.keys import keys_for
+from labeller.label_view import LabelView
+from labeller.lines import Look
+from labeller.ports import Refused
+
+if TYPE_CHECKING:
+    from labeller.model import Row, Session
+    from labeller.ports import Store
+
+
+class LabelScreen(LabelView, inherit_bindings=False):
+    """Turns keys into actions, and shows what a refused action says."""
+
+    def __init__(
+        self, session: Session, store: Store, look: Look, keymap: Keymap, source_name: str
+    ) -> None:
+        super().__init__(session, store, look, keymap, source_name)
+        self._keys = keys_for("main", keymap)
+        self.last_action = ""
+        self.last_words = ""  # what n and N look for
+
+    def need_row(self) -> Row:
+        """The row under the cursor; refuses when there is none."""
+        row = self.row
+        if row is None:
+            raise Refused("no chunk here; p searches for one, P adds a support by path")
+        return row
+
+    def perform(self, name: str, key: str = "") -> None:
+        """Do the action `name` of this screen; `key` is its digit or letter, if it takes one."""
+        action = find("main", name)
+        if action.then and not key:
+            self.pending = action
+            self._show_end()
+            return
+        self._message = ("row", DisplayText(""))
+        method: Callable[..., None] = getattr(self, "do_" + name.replace("-", "_"))
+        try:
+            method(key) if key else method()
+        except Refused as refusal:
+            self.say(str(refusal), "warn")
+        self.last_action = name
+        self.sync()
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what a key press stands for: second key of an action, grade, or action."""
+        action = self.pending
+        if action is not None:
+            self.pending = None
+            if character and character in action.then:
+                self.perform(action.id, character)
+            elif key == "escape":
+                self.say("")
+            else:
+                wanted = f"{action.then[0]} to {action.then[-1]}" if action.then[1:] else "g"
+                self.say(f"{self._key_of(action)} takes {wanted}; nothing was done", "warn")
+            return True
+        if self.rating and character and character in "0123":
+            self.perform("grade", character)
+            self.chunks.move_to(self.chunks.cursor + 1)
+            self.sync()
+            return True
+        if key not in self._keys:
+            return False
+        self.perform(*self._keys[key])
+        return True

@@ -1,0 +1,321 @@
+"""The look of the main screen: layout, and what is drawn when. No keys, no actions.
+
+`sync` is called after every action: it compares what the session says with what is shown, and
+repaints the difference only. Nothing here changes a label.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from labeller import lines
+from labeller.actions import Action, find, hint_parts, keys_of, shown_key
+from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
+from labeller.lists import Bar, Line, LineList, Span
+from labeller.measure import cells
+from labeller.text_pane import Mark, TextPane
+
+if TYPE_CHECKING:
+    from labeller.actions import Keymap
+    from labeller.model import Row, Session
+    from labeller.ports import Store
+
+WHOLE = 1 << 30
+
+
+class LabelView(Screen[None], inherit_bindings=False):
+    """Draws the session; `LabelScreen` adds the keys."""
+
+    AUTO_FOCUS = "#chunks"
+    ALLOW_SELECT = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the type is Textual's
+        (0, "-tiny-x"),
+        (40, "-narrow"),
+        (60, "-stack"),
+        (100, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-tiny-y"),
+        (10, "-low"),
+        (16, "-middle"),
+        (32, "-tall"),
+    ]
+
+    def __init__(
+        self, session: Session, store: Store, look: lines.Look, keymap: Keymap, source_name: str
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.store = store
+        self.look = look
+        self.keymap = keymap
+        self.source_name = source_name
+        self.rows: list[Row] = []
+        self.words = ""  # filter of the chunk list
+        self.text_words = ""  # looked for in the text
+        self.zoomed = False
+        self.rating = False
+        self.range_start: int | None = None
+        self.pending: Action | None = None
+        self._message: Span = ("row", DisplayText(""))
+        self._shown_case: str | None = None
+        self._shown_brief: object = None
+        self._visible: list[str] = []
+        self._longest = 0
+        self._pattern: re.Pattern[str] | None = None
+        self._previews: dict[str, DisplayText] = {}
+
+    def compose(self) -> ComposeResult:
+        self.chunks = LineList(self._chunk_row, id="chunks")
+        self.text = TextPane(id="text")
+        self.questions = LineList(self._question_row, id="questions")
+        self.bars = {
+            name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule", "end")
+        }
+        with Horizontal():
+            with Vertical(id="side"):
+                yield self.bars["side-top"]
+                yield self.questions
+                yield self.bars["side-end"]
+            with Vertical(id="main"):
+                yield self.bars["top"]
+                yield self.chunks
+                yield self.bars["text-rule"]
+                yield self.text
+                yield self.bars["end"]
+        yield Bar(id="too-small")
+
+    def on_mount(self) -> None:
+        small = display("window too small, keys still work")
+        self.query_one("#too-small", Bar).show([(("warn", small),)])
+        self.list_questions()
+        if self.store.notices:
+            self.say("; ".join(self.store.notices))
+        self.sync()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self.redraw)
+
+    def redraw(self) -> None:
+        """Draw every line again."""
+        self._shown_brief = None
+        self.sync()
+        self.chunks.refresh()
+        self.questions.refresh()
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor; None when there is none."""
+        cursor = self.chunks.cursor
+        return self.rows[cursor] if cursor < len(self.rows) else None
+
+    def say(self, text: str, style: str = "row") -> None:
+        """Show a message on the status line until the next one."""
+        self._message = (style, one_line(text, 500))
+        if self.is_mounted:
+            self._show_end()
+
+    def _key_of(self, action: Action) -> str:
+        keys = keys_of(action, self.keymap)
+        return shown_key(keys[0]) if keys else action.label
+
+    # -- drawing --------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Show what the session says now; repaint what differs."""
+        session = self.session
+        if session.current != self._shown_case:
+            self._new_case()
+        rows = self._read_rows()
+        row = rows[self.chunks.cursor] if self.chunks.cursor < len(rows) else None
+        if row is not None and not row.seen and self.text.display:
+            session.see(row.number)
+            rows = self._read_rows()
+        self._show_rows(rows)
+        self._show_text()
+        brief = session.brief(session.current) if session.current else None
+        self._show_top()
+        if brief != self._shown_brief:
+            self._shown_brief = brief
+            self._show_side()
+        self._show_end()
+
+    def _new_case(self) -> None:
+        self._shown_case = self.session.current
+        self._shown_brief = None
+        self._previews.clear()
+        self._pattern = lines.words_pattern(self.session.terms())
+        self.words = self.text_words = ""
+        self.range_start = None
+        self.rows = []
+        self.chunks.set_count(0)
+
+    def _read_rows(self) -> list[Row]:
+        rows = self.session.rows()
+        words = self.words.casefold().split()
+        return [row for row in rows if holds(row, words)] if words else rows
+
+    def _show_rows(self, rows: list[Row]) -> None:
+        before, self.rows = self.rows, rows
+        if len(before) != len(rows):
+            paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
+            self._longest = max(map(cells, paths), default=0)
+            self.chunks.set_count(len(rows), self.chunks.cursor)
+        else:
+            changed = [i for i, row in enumerate(rows) if row != before[i]]
+            self.chunks.refresh_rows(changed)
+
+    def _show_text(self) -> None:
+        row = self.row
+        if row is None:
+            self.text.show(display(self._why_no_chunks()))
+            self._bar("text-rule", [self._text_rule("no chunk")])
+            return
+        text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
+        self.text.show(text, self._marks_in(row, text))
+        self._show_text_rule()
+
+    def _show_text_rule(self) -> None:
+        row = self.row
+        if row is None:
+            return
+        path = lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
+        left = f"row {row.label} {self.look.rule * 2} {path}"
+        if row.chunk.origin:
+            left += f' (found by "{one_line(row.chunk.origin, 40)}")'
+        place = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
+        if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
+            place += "; cut, z shows all"
+        self._bar("text-rule", [self._text_rule(left, place)])
+
+    def _text_rule(self, left: str, right: str = "") -> Line:
+        return lines.rule(self.look, self.text.size.width, left, right)
+
+    def _why_no_chunks(self) -> str:
+        session = self.session
+        if not session.current:
+            return "No question to show: Esc drops the filter, o adds a question."
+        if self.words:
+            return "No chunk holds these words. Esc drops the filter."
+        problem = session.chunks_problem()
+        if problem:
+            return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
+        if session.has_chunks():
+            return "Nothing was found for this question. p searches with other words."
+        return f"Fetching chunks from {self.source_name} …"
+
+    def _marks_in(self, row: Row, text: DisplayText) -> list[Mark]:
+        marks: list[Mark] = []
+        if self._pattern is not None:
+            marks = [(m.start(), m.end(), "term") for m in self._pattern.finditer(text)]
+        if self.text_words:
+            words = lines.words_pattern(self.text_words.split())
+            if words is not None:
+                marks += [(m.start(), m.end(), "marked") for m in words.finditer(text)]
+        if row.snippets and not row.auto:
+            picked = [s for s in self.session.sentences(row.number) if s.picked]
+            marks += [(s.start, s.end, "marked") for s in picked]
+        return marks
+
+    def _show_top(self) -> None:
+        bar = self.bars["top"]
+        width, height = bar.size.width, bar.size.height
+        if width <= 0:
+            return
+        session = self.session
+        saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
+        top = [lines.header(session, width, saved, waiting=not session.has_chunks())]
+        if session.current:
+            top += lines.question_lines(session, width, max(1, height - 3))
+            top.append(lines.state_line(session))
+            top.append(lines.chunks_rule(session, self.rows, self.look, width, self.words))
+        bar.show(top)
+
+    def _show_side(self) -> None:
+        if self._shown_case in self._visible:
+            place = self._visible.index(self._shown_case)
+            if not self.questions.has_focus:
+                self.questions.move_to(place)
+            self.questions.refresh_rows([place])
+        session = self.session
+        width = self.questions.size.width
+        words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
+        self._bar(
+            "side-top", [lines.rule(self.look, width, f"questions, {session.order} order", words)]
+        )
+        legend = one_line(lines.LEGEND)
+        half = legend.index("s later")
+        self._bar(
+            "side-end",
+            [(("dim", DisplayText(legend[:half])),), (("dim", DisplayText(legend[half:])),)],
+        )
+
+    def list_questions(self) -> None:
+        """Read the list of questions again, after its order, filter or members changed."""
+        self._visible = list(self.session.visible)
+        current = self.session.current
+        place = self._visible.index(current) if current in self._visible else 0
+        self.questions.set_count(len(self._visible), place)
+        self._shown_brief = None
+
+    def question_at(self, index: int) -> str | None:
+        """The id on row `index` of the question list."""
+        return self._visible[index] if index < len(self._visible) else None
+
+    def _show_end(self) -> None:
+        bar = self.bars["end"]
+        width = bar.size.width
+        pending = ""
+        if self.pending is not None:
+            choices = self.pending.then
+            pending = f"{self._key_of(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
+        elif self.rating:
+            pending = "RATE: 0-3 grades, Esc leaves"
+        elif self.range_start is not None:
+            pending = "RANGE: move, Space marks, Esc leaves"
+        self.bars["end"].show(
+            [
+                lines.status(self._message, pending, width),
+                lines.hints(
+                    hint_parts("main", self.keymap), self._key_of(find("main", "help")), width
+                ),
+            ]
+        )
+
+    def _bar(self, name: str, shown: list[Line]) -> None:
+        self.bars[name].show(shown)
+
+    def _chunk_row(self, index: int, width: int) -> Line:
+        row = self.rows[index]
+        key = row.chunk.key
+        shown = self._previews.get(key)
+        if shown is None:
+            shown = self._previews[key] = lines.preview(row.chunk.text, self._pattern)
+        sign = " "
+        if index == self.chunks.cursor:
+            sign = ">"
+        elif self.range_start is not None:
+            low, high = sorted((self.range_start, self.chunks.cursor))
+            sign = ":" if low <= index <= high else " "
+        return lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
+
+    def _question_row(self, index: int, width: int) -> Line:
+        case_id = self._visible[index]
+        sign = ">" if case_id == self._shown_case else " "
+        return lines.question_row(self.session.brief(case_id), width, sign=sign)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self._show_end()
+
+
+def holds(row: Row, words: list[str]) -> bool:
+    """Does a row's path, heading or text hold all of these casefolded words?"""
+    chunk = row.chunk
+    text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()
+    return all(word in text for word in words)

@@ -1,0 +1,113 @@
+"""Small windows that return one value: a line of text, a yes or no, a note."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Checkbox, Input, Static
+
+from labeller.display import DisplayText, display, one_line
+
+
+def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Static:  # noqa: A002
+    """A Static that draws `text` letter by letter, never as markup."""
+    return Static(Content(text), id=id, classes=classes)
+
+
+class Prompt(ModalScreen[str | None]):
+    """One line at the bottom of the screen. Enter returns it, Esc None.
+
+    `live` is called with each change, so that a filter works while it is typed.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", show=False)]
+
+    def __init__(
+        self, label: str, value: str = "", live: Callable[[str], str] | None = None
+    ) -> None:
+        super().__init__()
+        self._label = one_line(label)
+        self._value = one_line(value)
+        self._live = live
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="prompt"):
+            yield shown(self._label, id="prompt-label")
+            yield Input(self._value, id="prompt-input", compact=True)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if self._live is not None:
+            message = self._live(event.value)
+            text = f"{self._label}  {message}" if message else self._label
+            self.query_one("#prompt-label", Static).update(Content(one_line(text)))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class Ask(ModalScreen[str]):
+    """A question with a few one-key answers; Esc gives the empty string."""
+
+    def __init__(self, text: str, answers: dict[str, str]) -> None:
+        super().__init__()
+        self._text = display(text)
+        self._answers = answers
+        for key, label in answers.items():
+            self._bindings.bind(key, f"answer('{key}')", label)
+        self._bindings.bind("escape", "answer('')", "leave")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask"):
+            yield shown(self._text)
+            keys = "   ".join(f"{key} {label}" for key, label in self._answers.items())
+            yield shown(display(f"\n{keys}   Esc leave"), classes="keys")
+
+    def action_answer(self, key: str) -> None:
+        self.dismiss(key)
+
+
+class NoteForm(ModalScreen[tuple[str, bool] | None]):
+    """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", show=False)]
+
+    def __init__(self, note: str, cannot_tell: bool) -> None:
+        super().__init__()
+        self._note = one_line(note)
+        self._cannot_tell = cannot_tell
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask"):
+            yield shown(display("Note to this question"))
+            yield Input(self._note, id="note", compact=True)
+            yield Checkbox(
+                Content("I cannot tell whether it is answerable (the note says why)"),
+                self._cannot_tell,
+                id="cannot-tell",
+                compact=True,
+            )
+            yield shown(
+                display("\nEnter keep   Tab, Space cannot tell   Esc leave"), classes="keys"
+            )
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.action_keep()
+
+    def key_enter(self) -> None:
+        self.action_keep()
+
+    def action_keep(self) -> None:
+        cannot_tell = self.query_one("#cannot-tell", Checkbox).value
+        self.dismiss((self.query_one("#note", Input).value, cannot_tell))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,67 @@
+"""The command palette: every action with its key, the orders of the queue, and any question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from labeller.actions import actions_of, keys_of, shown_key
+from labeller.display import display, one_line
+from labeller.open_actions import OpenActions
+from labeller.ports import Refused
+from labeller.worklist import ORDERS
+
+Command = tuple[str, str, Callable[[], None]]
+
+
+class LabelCommands(Provider):
+    """Finds actions by the letters of their label; a number or id goes to that question."""
+
+    def _commands(self, screen: OpenActions) -> Iterator[Command]:
+        for action in actions_of("main"):
+            if action.id in ("palette", "top"):
+                continue
+            keys = " ".join(map(shown_key, keys_of(action, screen.keymap)))
+            label = f"{action.label} ({keys})" if keys else action.label
+            yield label, action.help, partial(self._run, screen.perform, action.id)
+        for order in ORDERS:
+            run = partial(self._run, screen.queue_order, order)
+            yield f"questions in {order} order", "Another order of the questions.", run
+
+    @staticmethod
+    def _run(action: Callable[[str], None], argument: str) -> None:
+        action(argument)
+
+    def _go(self, screen: OpenActions, wanted: str) -> None:
+        try:
+            screen.go_to(wanted)
+        except Refused as refusal:
+            screen.say(str(refusal), "warn")
+        screen.sync()
+
+    async def discover(self) -> Hits:
+        """Every action, before anything is typed."""
+        if isinstance(self.screen, OpenActions):
+            for label, text, run in self._commands(self.screen):
+                yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
+
+    async def search(self, query: str) -> Hits:
+        """The question of that number or id first, then the actions that match."""
+        screen = self.screen
+        if not isinstance(screen, OpenActions):
+            return
+        wanted = query.strip().lstrip(":")
+        if wanted:
+            label = f"go to question {wanted}"
+            found = wanted.isdecimal() or screen.session.find(wanted) is not None
+            if found:
+                score = 2.0 if wanted.isdecimal() or screen.session.knows(wanted) else 0.1
+                yield Hit(score, Content(one_line(label)), partial(self._go, screen, wanted))
+        matcher = self.matcher(query)
+        for label, text, run in self._commands(screen):
+            score = matcher.match(label)
+            if score > 0:
+                yield Hit(score, Content(display(label)), run, text=label, help=text)

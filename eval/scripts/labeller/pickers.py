@@ -1,0 +1,162 @@
+"""Windows with a list to choose from: a path for a support, the supports of the case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from labeller.display import display, one_line
+from labeller.lines import path_of
+from labeller.lists import Line, LineList
+from labeller.modals import shown
+from labeller.ports import Refused
+
+if TYPE_CHECKING:
+    from labeller.model import Session
+
+Place = tuple[str, str]
+"""Path of a file, and a heading path with ` > ` between its headings."""
+
+
+class PickPlace(ModalScreen[Place | None]):
+    """A path and heading, picked from the known ones by their letters, or typed in full."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("down", "step(1)", "down", show=False),
+        Binding("up", "step(-1)", "up", show=False),
+    ]
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        super().__init__()
+        self._places = sorted(set(places))
+        self._found = list(self._places)
+
+    def compose(self) -> ComposeResult:
+        self._list = LineList(self._line, id="places")
+        self._list.can_focus = False
+        with Vertical(id="picker"):
+            yield shown(
+                display("Support by path: type parts of the path, or all of `path > heading`")
+            )
+            yield Input(id="place", compact=True)
+            yield self._list
+            yield shown(display("Up, Down choose   Enter take   Esc leave"), classes="keys")
+
+    def on_mount(self) -> None:
+        self._list.set_count(len(self._found))
+
+    def _line(self, index: int, width: int) -> Line:
+        sign = "> " if index == self._list.cursor else "  "
+        path, heading = self._found[index]
+        return (("row", one_line(sign + path_of(path, heading))),)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        words = event.value.casefold().split()
+        self._found = [
+            place
+            for place in self._places
+            if all(word in " > ".join(place).casefold() for word in words)
+        ]
+        self._list.set_count(len(self._found))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        typed = event.value.strip()
+        if self._found:
+            self.dismiss(self._found[self._list.cursor])
+        elif typed:
+            path, _, heading = typed.partition(" > ")
+            self.dismiss((path.strip(), heading.strip()))
+        else:
+            self.dismiss(None)
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class SupportsScreen(ModalScreen[None]):
+    """The supports of the case as they will be written, in words; one can be taken out."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,w,enter", "leave", "leave", show=False),
+        Binding("down,j", "step(1)", "down", show=False),
+        Binding("up,k", "step(-1)", "up", show=False),
+        Binding("d,delete", "remove", "remove", show=False),
+        Binding("less_than_sign", "heading(-1)", "wider", show=False),
+    ]
+
+    def __init__(self, session: Session, after: Callable[[str], None]) -> None:
+        super().__init__()
+        self._session = session
+        self._after = after
+
+    def compose(self) -> ComposeResult:
+        self._list = LineList(self._line, id="supports")
+        with Vertical(id="picker"):
+            yield shown(display(""), id="needs")
+            yield self._list
+            yield shown(
+                display("d take out   < wider section   u in the main screen undoes   Esc leave"),
+                classes="keys",
+            )
+
+    def on_mount(self) -> None:
+        self._list.focus()
+        self._read()
+
+    def _read(self) -> None:
+        words = self._session.needs_words() or "No support is marked yet."
+        self.query_one("#needs", Static).update(Content(display(words)))
+        self._views = self._session.supports()
+        self._list.set_count(len(self._views), self._list.cursor)
+
+    def _line(self, index: int, width: int) -> Line:
+        view = self._views[index]
+        where = f"row {', '.join(view.rows)}" if view.rows else "not on screen"
+        grade = "" if view.grade is None else f" grade {view.grade:g}"
+        sign = ">" if index == self._list.cursor else " "
+        path = path_of(view.rel_path, view.heading_path)
+        text = (
+            f"{sign} {view.letters or '-'} {path} ({where}{grade}, {len(view.snippets)} snippets)"
+        )
+        return (("row" if view.rows else "warn", one_line(text)),)
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def action_remove(self) -> None:
+        self._change(lambda index: self._session.remove_support(index))
+
+    def action_heading(self, by: int) -> None:
+        def wider(index: int) -> str:
+            heading = self._views[index].heading_path.rpartition(" > ")[0]
+            return self._session.set_heading(index, heading)
+
+        self._change(wider)
+
+    def _change(self, action: Callable[[int], str]) -> None:
+        if not self._views:
+            return
+        try:
+            self._after(action(self._list.cursor))
+        except Refused as refusal:
+            self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
+            return
+        self._read()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._list.refresh()

@@ -1,0 +1,155 @@
+"""Snippet mode: pick the sentences of one chunk that carry the answer, or words inside one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from labeller import lines
+from labeller.actions import Keymap
+from labeller.display import display
+from labeller.lists import Bar
+from labeller.mode_screen import ModeScreen
+from labeller.text_pane import Mark, TextPane
+
+if TYPE_CHECKING:
+    from labeller.model import Session
+
+_WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
+
+
+class SnippetScreen(ModeScreen):
+    """Each pick is a label at once, as everywhere; Esc takes back those made here."""
+
+    def __init__(self, session: Session, number: int, look: lines.Look, keymap: Keymap) -> None:
+        super().__init__("snippet", look, keymap)
+        self._session = session
+        self._number = number
+        self._index = 0
+        self._inside: tuple[int, int] | None = None
+        self._steps = 0
+
+    def compose(self) -> ComposeResult:
+        self.rule_bar = Bar(id="mode-rule")
+        self.text = TextPane(id="mode-text")
+        with Vertical():
+            yield self.rule_bar
+            yield self.text
+            yield self.end
+
+    def show(self) -> None:
+        """Draw the sentences: the cursor's stands out, picked ones are marked."""
+        row = self._session.row(self._number)
+        self._sentences = self._session.sentences(self._number)
+        count = len(self._sentences)
+        path = lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
+        left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
+        right = f"sentence {self._index + 1} of {count}"
+        self.rule_bar.show([lines.rule(self.look, self.size.width, left, right)])
+        marks: list[Mark] = [(s.start, s.end, "marked") for s in self._sentences if s.picked]
+        here = self._here()
+        if here is not None:
+            start, end = here
+            marks.append((start, end, "cursor"))
+            self.text.show(display(row.chunk.text, max(end, 1 << 16)), marks)
+            self.text.reveal(start, end)
+        else:
+            self.text.show(display(row.chunk.text), marks)
+        self.pending = "INSIDE: w b l h, Space picks" if self._inside else ""
+
+    def _here(self) -> tuple[int, int] | None:
+        if self._inside is not None:
+            return self._inside
+        if self._index < len(self._sentences):
+            sentence = self._sentences[self._index]
+            return sentence.start, sentence.end
+        return None
+
+    def do_down(self) -> None:
+        self._inside = None
+        self._index = min(self._index + 1, max(0, len(self._sentences) - 1))
+
+    def do_up(self) -> None:
+        self._inside = None
+        self._index = max(0, self._index - 1)
+
+    def do_pick(self) -> None:
+        if self._inside is not None:
+            start, end = self._inside
+            message = self._session.select(self._number, start, end)
+            self._inside = None
+        else:
+            message = self._session.pick(self._number, self._index)
+        self._steps += 1
+        self.say(message)
+
+    def do_inside(self) -> None:
+        if self._inside is not None:
+            self._inside = None
+            return
+        here = self._here()
+        if here is not None:
+            start, end = here
+            word = _WORD.search(self._text(), start, end)
+            self._inside = (start, word.end() if word else min(start + 1, end))
+
+    def _text(self) -> str:
+        return self._session.row(self._number).chunk.text
+
+    def _stretch(self, end: int) -> None:
+        if self._inside is None:
+            self.do_inside()
+            return
+        start = self._inside[0]
+        self._inside = (start, max(start + 1, min(end, len(self._text()))))
+
+    def do_word_right(self) -> None:
+        end = self._inside[1] if self._inside else 0
+        word = _WORD.search(self._text(), end)
+        self._stretch(word.end() if word else len(self._text()))
+
+    def do_word_left(self) -> None:
+        if self._inside is None:
+            return
+        start, end = self._inside
+        ends = [m.end() for m in _WORD.finditer(self._text(), start, end) if m.end() < end]
+        self._stretch(ends[-1] if ends else start + 1)
+
+    def do_right(self) -> None:
+        self._stretch((self._inside[1] if self._inside else 0) + 1)
+
+    def do_left(self) -> None:
+        if self._inside is not None:
+            self._stretch(self._inside[1] - 1)
+
+    def do_start_right(self) -> None:
+        """Let the selection begin a word later."""
+        if self._inside is None:
+            self.do_inside()
+            return
+        start, end = self._inside
+        starts = [m.start() for m in _WORD.finditer(self._text(), start, end) if m.start() > start]
+        if starts:
+            self._inside = (starts[0], end)
+        else:
+            word = _WORD.search(self._text(), end)
+            if word:
+                self._inside = (word.start(), word.end())
+
+    def do_fact(self) -> None:
+        here = self._here()
+        if here is not None:
+            self.say(self._session.key_fact(self._text()[here[0] : here[1]]))
+            self._steps += 1
+
+    def do_keep(self) -> None:
+        count = self._session.row(self._number).snippets
+        self.dismiss(f"{count} snippets in row {self._session.row(self._number).label}")
+
+    def do_close(self) -> None:
+        for _ in range(self._steps):
+            self._session.undo()
+        self.dismiss("the picks were taken back" if self._steps else "")
