@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -252,14 +252,14 @@ def test_what_a_bot_says_cannot_steer_the_terminal() -> None:
 
 
 @pytest.fixture
-def two_cases(tmp_path: Path) -> Iterator[Path]:
+def two_cases(tmp_path: Path) -> Path:
     path = tmp_path / "set.jsonl"
     lines = [
         {"id": "a", "question": "What does a lambda expression yield?"},
         {"id": "b", "question": "Which cheese goes on a pizza?"},
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    yield path
+    return path
 
 
 def demo_command(two_cases: Path, *words: str) -> list[str]:

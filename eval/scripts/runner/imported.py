@@ -99,13 +99,14 @@ class _Importer:
         if not isinstance(repeat, int) or key not in self._wanted:
             raise ValueError(f"repeat is {repeat!r}; --repeat says how many each case has")
         first = self._found.setdefault(key, number)
+        if raw.get("error") or raw.get("status") == "error":
+            error = _error(raw.get("error"))
+            result = TestResult(case.id, case.question, "error", error=error, repeat=repeat)
+        else:
+            result = build_result(_fields(raw), case.id, case.question, repeat)
         if first != number:
             raise ValueError(f"case {case.id!r} has an answer on line {first} already")
-        if raw.get("error") or raw.get("status") == "error":
-            return TestResult(
-                case.id, case.question, "error", error=_error(raw.get("error")), repeat=repeat
-            )
-        return build_result(_fields(raw), case.id, case.question, repeat)
+        return result
 
     def _case(self, raw: dict[str, Any]) -> TestCase:
         identity = _first(raw, IDS)
