@@ -136,12 +136,12 @@ def uncertainty(results: Path) -> Mapping[str, float]:
 def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str, float]:
     """How badly each case of a run failed, seen from its results alone.
 
-    3 an error; 2 an abstention where there is an answer, or an answer where there is none; 1 no gold
-    support retrieved; below 1 the later the first support came.
+    3 an error; 2 an abstention where there is an answer, or an answer where there is none; 1 no
+    gold support retrieved; below 1 the later the first support came.
     """
     found: dict[str, float] = {}
     for result in _results(results):
-        case = cases[result.test_case_id] if result.test_case_id in cases else None
+        case = cases.get(result.test_case_id)
         if case is None or result.test_case_id in found:
             continue
         if result.status == "error":

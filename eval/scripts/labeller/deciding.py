@@ -10,7 +10,7 @@ from labeller.entry import Entry
 from labeller.history import timestamp
 from labeller.marking import Marking
 from labeller.ports import Refused
-from labeller.supports import write_supports
+from labeller.supports import USUAL_GRADE, write_supports
 from labeller.worklist import CANNOT_TELL, IDLE_SECONDS, SKIPPED, UNANSWERABLE, next_open
 
 ANSWERABLE = "answerable"
@@ -152,7 +152,7 @@ class Deciding(Marking):
                 "key": row.chunk.key,
                 "rel_path": row.chunk.rel_path,
                 "heading_path": heading(row.chunk.heading_path),
-                "grade": (row.grade or 1) if row.marked else 0 if row.seen else None,
+                "grade": (row.grade or USUAL_GRADE) if row.marked else 0 if row.seen else None,
                 **({"origin": row.chunk.origin} if row.chunk.origin else {}),
             }
             for row in self.rows()

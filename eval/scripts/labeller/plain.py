@@ -1,7 +1,7 @@
 """Line mode: the same session for screen readers, dumb terminals, pipes and scripts.
 
-Prints the question and its chunks, reads a line such as ``2 7b``, ``x`` or ``u``, and prints one line
-that says what was done, after it is in the journal. An empty line confirms.
+Prints the question and its chunks, reads a line such as ``2 7b``, ``x`` or ``u``, and prints one
+line that says what was done, after it is in the journal. An empty line confirms.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ _MARK = re.compile(r"(\.?\d+|\+\d+)([a-zA-Z])?(?:=([0-3]))?")
 class Plain:
     """One line session. `prompt` says whether a person sits at the other end."""
 
+    session: Session
+    store: Store
+    source: Source
+
     def __init__(
         self,
         session: Session,
@@ -42,7 +46,10 @@ class Plain:
         source.listen(self._came.set)
 
     def run(self) -> int:
-        """Read lines until ``q`` or the end of the input; returns the exit code."""
+        """Read lines until ``q`` or the end of the input; returns the exit code.
+
+        Closing store and source is the caller's.
+        """
         for notice in self.store.notices:
             self.say(notice)
         self.show_case()
@@ -54,10 +61,7 @@ class Plain:
             if not line or line.strip() in ("q", "quit"):
                 break
             self.obey(line.strip())
-        said = self.store.close()
-        if said:
-            self.say(said)
-        return 2 if self.store.problem else 0
+        return 0
 
     def obey(self, line: str) -> None:
         """Do what one line says, and say what was done; a refusal is said in the same way."""

@@ -21,8 +21,9 @@ ENOUGH_OF_QUESTION: Final = 0.4
 AUTO_LIMIT: Final = 400
 """Characters of the longest sentence that is taken by itself: no one reads a quote of pages."""
 
+# A dot at the beginning of a line ends nothing: it is a prompt of code, or a leader.
 _END = re.compile(
-    r"(?:[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
+    r"(?:(?<=[^\s.!?…])[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|sec|ch|mr|mrs|ms|dr|prof|st|inc|ltd|[A-Za-z])\.$",

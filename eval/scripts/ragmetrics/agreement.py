@@ -76,7 +76,7 @@ def weighted_kappa(
 def krippendorff_alpha(
     units: Sequence[Sequence[float | str | None]], level: Level = "nominal"
 ) -> float | None:
-    """Agreement of any number of annotators beyond chance, with gaps (Krippendorff 2011). At most 1.
+    """Agreement of several annotators beyond chance, with gaps (Krippendorff 2011); at most 1.
 
     Each unit holds one label an annotator, None for none; units with fewer than two labels do not
     count. alpha = 1 - D_o / D_e over the pairs of labels within units; 1 is perfect, 0 chance,

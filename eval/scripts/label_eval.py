@@ -1,0 +1,125 @@
+"""Label gold supports from the keyboard: which passages answer each question of the set.
+
+In: eval_set.jsonl, and passages to judge: from the bot's API (--api-url URL, or demo) or from a
+run's results (--from-run RUN). Out: the same set with gold_supports, groups, grades and snippets;
+all else that was judged (rows read and not marked, notes, flags, times) in
+eval/labels/judgements/<annotator>.jsonl. Every key that changes something is in the journal beside
+the set before it is shown as done; a killed session goes on where it was.
+
+    python eval/scripts/label_eval.py --api-url demo
+    python eval/scripts/label_eval.py --from-run latest --order failing
+    python eval/scripts/label_eval.py --api-url http://localhost:8080 --annotator maria
+    python eval/scripts/label_eval.py --agreement
+    python eval/scripts/label_eval.py --plain --from-run latest < marks.txt
+    python eval/scripts/label_eval.py --validate && python eval/scripts/label_eval.py --stats --json
+
+Exit codes: 0 done, 2 bad input or usage, or labels that could not be saved, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+
+ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
+
+
+@options.command()
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
+@click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="How the bot is asked: a name in eval/profiles, or a path.",
+)
+@click.option(
+    "--k",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="Passages to show for a question.",
+)
+@click.option("--from-run", metavar="RUN", help="Show the passages stored in this run instead.")
+@click.option(
+    "--annotator",
+    metavar="NAME",
+    help="Label a second time, not seeing the set's labels, into NAME's own file.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="file",
+    show_default=True,
+    help="Order of the questions. disagreement: where annotators differ most; failing, uncertain: "
+    "by the results of --run.",
+)
+@options.run_option
+@options.seed_option
+@click.option("--no-blind", is_flag=True, help="Show rank and scores; noted with each judgement.")
+@click.option("--inspect", is_flag=True, help="Show rank and scores, and write nothing.")
+@click.option("--plain", is_flag=True, help="Lines in, lines out: no full screen.")
+@click.option("--serve", is_flag=True, help="Serve the same screens to a browser on this machine.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="With --serve: the address to listen on. There is no password.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=8090,
+    show_default=True,
+    help="With --serve: the port.",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules and marks in ASCII.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
+@click.option(
+    "--keymap",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A TOML file of action = key lines.  [default: eval/keymap.toml if there is one]",
+)
+@click.option(
+    "--validate", is_flag=True, help="Check the set and all label files; exit 2 on faults."
+)
+@click.option("--stats", is_flag=True, help="Print what the set holds.")
+@click.option("--agreement", is_flag=True, help="Print how far the annotators agree.")
+@click.option(
+    "--export-qrels",
+    type=click.Choice(["doc", "anchor"]),
+    help="Print the labels as TREC qrels, by file or by file#heading.",
+)
+@options.json_option
+@options.verbosity_options
+def main(**given: Any) -> int:
+    """Label which passages answer each question of the set, from the keyboard.
+
+    ? shows the keys. Every label is on disk at once; Ctrl+S writes the set.
+    """
+    from label_store import jobs
+    from label_store.plan import Plan
+
+    plan = Plan(**given)
+    plan.check()
+    for wanted, job in (
+        (plan.validate, jobs.validate),
+        (plan.stats, jobs.statistics),
+        (plan.agreement, jobs.agreement),
+        (plan.export_qrels, jobs.export_qrels),
+        (plan.serve, jobs.serve),
+    ):
+        if wanted:
+            return job(plan)
+    return jobs.label(plan)
+
+
+if __name__ == "__main__":
+    main()

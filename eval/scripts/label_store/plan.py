@@ -1,0 +1,119 @@
+"""What the command line of label_eval.py asked for."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeller.entry import GOLD
+from storage import CACHE_DIR, ROOT, StorageError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PROFILES = ROOT / "eval" / "profiles"
+KEYMAP = ROOT / "eval" / "keymap.toml"
+CHUNK_CACHE = CACHE_DIR / "label_chunks"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of label_eval.py, as they are on the command line."""
+
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    api_url: str | None
+    profile: str
+    k: int
+    from_run: str | None
+    annotator: str | None
+    order: str
+    run: str
+    seed: int
+    no_blind: bool
+    inspect: bool
+    plain: bool
+    serve: bool
+    host: str
+    port: int
+    ascii_only: bool
+    no_mouse: bool
+    theme: str | None
+    keymap: Path | None
+    validate: bool
+    stats: bool
+    agreement: bool
+    export_qrels: str | None
+    as_json: bool
+    verbose: bool
+    quiet: bool
+
+    def check(self) -> None:
+        """Raises StorageError for options that contradict each other, or a full screen nowhere."""
+        jobs = [self.validate, self.stats, self.agreement, bool(self.export_qrels), self.serve]
+        if sum(jobs) > 1:
+            raise StorageError(
+                "choose one of --validate, --stats, --agreement, --export-qrels and --serve."
+            )
+        if self.as_json and not (self.stats or self.agreement):
+            raise StorageError("--json goes with --stats or --agreement.")
+        if self.annotator is not None and not NAME.fullmatch(self.annotator):
+            raise StorageError(
+                f"--annotator {self.annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
+            )
+        if self.annotator == GOLD:
+            raise StorageError(f"--annotator {GOLD}: that is the set itself; leave the option out.")
+        if self.serve and self.plain:
+            raise StorageError("--serve shows the full screen; leave --plain out.")
+        if not any(jobs) and not self.lines:
+            _check_terminal()
+
+    @property
+    def judgements_dir(self) -> Path:
+        """Where a file an annotator lies."""
+        return self.labels_dir / "judgements"
+
+    @property
+    def who(self) -> str:
+        """The name of this session's annotator; ``gold`` for the set itself."""
+        return self.annotator or GOLD
+
+    @property
+    def lines(self) -> bool:
+        """Line mode: asked for, or the only thing that a dumb terminal can show."""
+        dumb = os.environ.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in os.environ
+        return self.plain or (dumb and sys.stdin.isatty())
+
+    def keys(self) -> dict[str, str]:
+        """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
+        path = self.keymap or KEYMAP
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if self.keymap is None:
+                return {}
+            raise StorageError(f"{path}: no such file.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise StorageError(f"{path}: cannot be used ({error}).") from None
+        bad = [name for name, key in raw.items() if not isinstance(key, str)]
+        if bad:
+            raise StorageError(f'{path}: {bad[0]}: write the key as text, such as "x" or "f2".')
+        return dict(raw)
+
+
+def _check_terminal() -> None:
+    """The full screen reads keys from stdin and draws on stderr; both must be a terminal.
+
+    Behind --serve neither is: there a browser takes their place.
+    """
+    if "TEXTUAL_DRIVER" in os.environ:
+        return
+    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
+        if not stream.isatty():
+            raise StorageError(
+                f"{name} is no terminal, so the full screen has no place; use --plain for lines, "
+                "or run it in a terminal."
+            )
