@@ -7,6 +7,7 @@ records, so that one process, a pool of processes or a cluster takes the same wo
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,28 +20,31 @@ import orjson
 
 import storage
 from ragmetrics.catalogue import Metric
-from ragmetrics.tally import FAILED, Slice, Tally, Value, Values, average, slices_of
+from ragmetrics.tally import FAILED, Slices, Tally, Value, Values, average, slices_of
 from storage import OutOfOrderError, Problem, TestCase, TestResult, Work
 
 POOL_FROM = 64 * 1024 * 1024
 """Bytes of results from which a second process pays for its own start."""
 MOST_JOBS = 4
-_NOTHING: Mapping[str, Any] = {}
+NOTHING: Mapping[str, Any] = {}
 Reasons = tuple[tuple[str, str], ...]
-_CACHED_ROWS = 1 << 14
 
 
 class Row(NamedTuple):
     """What a scorer says of one result: a score for each of its metrics, in their order.
 
-    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``evidence``: what the
-    scores rest on, as JSON. ``slices``: slices that the result belongs to besides its case's.
+    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
+    the result belongs to besides its case's. A scorer may hand out the same Row object again for
+    an equal outcome; it is then encoded and counted once.
     """
 
     values: Values
     reasons: Reasons = ()
-    evidence: Mapping[str, Any] = _NOTHING
-    slices: Sequence[Slice] = ()
+    slices: Slices = ()
+
+
+Evidence = Mapping[str, Any]
+"""What the scores of one result rest on, as JSON."""
 
 
 class Scorer(Protocol):
@@ -58,7 +62,7 @@ class Scorer(Protocol):
     def options(self) -> dict[str, Any]:
         """What the numbers depend on besides case and result."""
 
-    def score(self, case: TestCase, result: TestResult) -> Row:
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Scores of a result that is no error (errors never reach a scorer)."""
 
 
@@ -178,24 +182,38 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
 def _score_range(
     work: Work, *, scorer: Scorer, labels: storage.Labels, folder: Path, ordered: bool = True
 ) -> Scored:
-    """Score one range: rows to a temporary file, sums to a tally. Problems are collected."""
+    """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
+
+    The garbage collector rests meanwhile: records form no cycles, and looking for some among
+    millions of them takes longer than the scoring.
+    """
+    gc.disable()
+    try:
+        return _score_joined(work, scorer, labels, folder, ordered)
+    finally:
+        gc.enable()
+
+
+def _score_joined(
+    work: Work, scorer: Scorer, labels: storage.Labels, folder: Path, ordered: bool
+) -> Scored:
     tally = Tally(len(scorer.metrics))
     part = Scored(tally, folder / f"{work.start}.jsonl")
-    no_score: Value = FAILED
-    failed = Row((no_score,) * len(scorer.metrics))
-    write_row = RowWriter(scorer.metrics)
+    book = Book([metric.name for metric in scorer.metrics], tally)
     join = storage.join_stream if ordered else storage.join_indexed
     joined = join(work, labels, part.problems.append, storage.iter_results)
     with open(part.rows, "wb", buffering=1 << 20) as file:
         for case, results in joined:
-            values = []
+            rows = []
             for result in results:
-                row = failed if result.status == "error" else scorer.score(case, result)
-                part.errors += row is failed
-                values.append(row.values)
-                file.write(write_row(case.id, result, row))
-            slices = [*slices_of(case), *row.slices]
-            tally.add(values[0] if len(values) == 1 else average(values), slices)
+                if result.status == "error":
+                    row, evidence = book.failure(result), NOTHING
+                    part.errors += 1
+                else:
+                    row, evidence = scorer.score(case, result)
+                rows.append(row)
+                file.write(book.line(case.id, result.repeat, row, evidence))
+            book.count(rows, slices_of(case))
             part.cases += 1
             if labels:
                 part.ids.add(case.id)
@@ -203,41 +221,74 @@ def _score_range(
     return part
 
 
-class RowWriter:
-    """Lines of scores/<section>.jsonl; the JSON of scores that recur is made once."""
+class Book:
+    """Writes score lines and counts rows; what recurs is encoded once."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._names = [metric.name for metric in metrics]
-        self._known: dict[tuple[Values, Reasons], bytes] = {}
+    def __init__(self, names: Sequence[str], tally: Tally) -> None:
+        self._names = names
+        self._tally = tally
+        self._known: dict[int, tuple[Row, bytes, int]] = {}
+        self._failures: dict[str, Row] = {}
 
-    def __call__(self, case_id: str, result: TestResult, row: Row) -> bytes:
+    def failure(self, result: TestResult) -> Row:
+        """The row of a call that failed: no metric has a score."""
+        kind = result.error.kind if result.error else "unknown"
+        if kind not in self._failures:
+            no_score: Value = FAILED
+            reasons = (("*", f"call failed: {kind}"),)
+            self._failures[kind] = Row((no_score,) * len(self._names), reasons)
+        return self._failures[kind]
+
+    def _entry(self, row: Row) -> tuple[Row, bytes, int]:
+        """The encoded scores of a row and its handle in the tally, kept by the row's identity.
+
+        The entry holds the row, so that no other object can take its identity meanwhile.
+        """
+        entry = self._known.get(id(row))
+        if entry is None:
+            if self._tally.full:
+                self._tally.fold()
+                self._known.clear()
+            entry = (row, self._encode(row), self._tally.new_row(row.values))
+            self._known[id(row)] = entry
+        return entry
+
+    def line(self, case_id: str, repeat: int, row: Row, evidence: Evidence) -> bytes:
         """``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline.
 
         ``status``: scored when any metric has a score, failed when the bot's call failed, else
         not_applicable. A score that is null is explained in ``reasons``.
         """
-        if result.error is not None:
-            row = row._replace(reasons=(("*", f"call failed: {result.error.kind}"),))
-        key = (row.values, row.reasons)
-        scores = self._known.get(key)
-        if scores is None:
-            scores = self._scores(*key)
-            if len(self._known) < _CACHED_ROWS:
-                self._known[key] = scores
-        evidence = b',"evidence":' + orjson.dumps(row.evidence) if row.evidence else b""
-        head = orjson.dumps(case_id)
-        return b'{"case_id":%b,"repeat":%d,%b%b}\n' % (head, result.repeat, scores, evidence)
+        scores = self._entry(row)[1]
+        known = b',"evidence":' + orjson.dumps(evidence) if evidence else b""
+        return b'{"case_id":%b,"repeat":%d,%b%b}\n' % (
+            orjson.dumps(case_id),
+            repeat,
+            scores,
+            known,
+        )
 
-    def _scores(self, values: Values, reasons: Reasons) -> bytes:
-        numbers = [value if isinstance(value, float) else None for value in values]
-        if any(number is not None for number in numbers):
-            status = "scored"
+    def count(self, rows: Sequence[Row], slices: Slices) -> None:
+        """Count one case; of several repeats, the mean of each metric."""
+        row = rows[0]
+        if len(rows) > 1:
+            row = row._replace(values=average([repeat.values for repeat in rows]))
+        self._tally.add(self._entry(row)[2], slices + row.slices)
+
+    def _encode(self, row: Row) -> bytes:
+        values = row.values
+        status = "scored"
+        if FAILED in values:
+            values = tuple(None if value == FAILED else value for value in values)
+            status = "failed"
+        if values.count(None) == len(values):
+            status = "failed" if status == "failed" else "not_applicable"
         else:
-            status = "failed" if FAILED in values else "not_applicable"
+            status = "scored"
         record: dict[str, Any] = {
             "status": status,
-            "scores": dict(zip(self._names, numbers, strict=True)),
+            "scores": dict(zip(self._names, values, strict=True)),
         }
-        if reasons:
-            record["reasons"] = dict(reasons)
+        if row.reasons:
+            record["reasons"] = dict(row.reasons)
         return orjson.dumps(record)[1:-1]

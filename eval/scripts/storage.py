@@ -21,6 +21,7 @@ import orjson
 
 from records.case_file import (
     Labels,
+    iter_blocks,
     iter_cases,
     iter_lines,
     read_cases,
@@ -179,22 +180,38 @@ def iter_results(
 
     Lines that are no result are passed to ``report``; without it, the first one raises.
     """
-    decode = msgspec.json.Decoder(TestResult).decode
+    decoder = msgspec.json.Decoder(TestResult)
 
     def refuse(problem: Problem) -> None:
         if report is None:
             raise StorageError.from_problems([problem])
         report(problem)
 
-    for number, line in iter_lines(path, refuse, start, end, limit=None):
+    for offset, lines, block in iter_blocks(path, start, end):
         try:
-            result = decode(line)
+            results = decoder.decode_lines(block)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            results = list(_sound_results(path, decoder, refuse, offset, len(block), lines))
+        for result in results:
+            if result.schema != SCHEMA:
+                check_schema(path, result.schema, SCHEMA)
+            yield result
+
+
+def _sound_results(
+    path: Path,
+    decoder: msgspec.json.Decoder[TestResult],
+    refuse: Callable[[Problem], None],
+    start: int,
+    length: int,
+    lines: int,
+) -> Iterator[TestResult]:
+    """The sound lines of one block, the others refused with their numbers."""
+    for number, line in iter_lines(path, refuse, start, start + length, limit=None, lines=lines):
+        try:
+            yield decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             refuse(Problem(str(path), number, "", f"not a result line ({error}); run it again"))
-            continue
-        if result.schema != SCHEMA:
-            check_schema(path, result.schema, SCHEMA, number)
-        yield result
 
 
 class ResultsWriter:
@@ -243,9 +260,15 @@ class ResultsWriter:
             return set()
         kept: dict[tuple[str, int], int] = {}
         dropped = False
+        decoder = msgspec.json.Decoder(TestResult)
         with open(source, "rb") as lines:
             offset = 0
-            for result, line in zip(iter_results(source), lines, strict=False):
+            for number, line in enumerate(lines, 1):
+                try:
+                    result = decoder.decode(line)
+                except msgspec.MsgspecError as error:
+                    problem = Problem(str(source), number, "", f"not a result line ({error})")
+                    raise StorageError.from_problems([problem]) from None
                 key = (result.test_case_id, result.repeat)
                 if keep(result):
                     kept[key] = offset

@@ -1,4 +1,4 @@
-"""Targets of metrics (eval/targets.toml): what passes, in one place for tables, reports and gates."""
+"""Targets of metrics (eval/targets.toml): what passes, for tables, reports and gates alike."""
 
 from __future__ import annotations
 

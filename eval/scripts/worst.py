@@ -1,4 +1,4 @@
-"""The cases that a scorer liked least: their score lines, cases and results, found in two passes."""
+"""The cases that scored least: their score lines, cases and results, found in two passes."""
 
 from __future__ import annotations
 

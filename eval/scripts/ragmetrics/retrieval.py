@@ -10,7 +10,8 @@ In the modes ``chunk`` and ``doc``, with no chunk listed twice, the values equal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from math import log2
 from typing import Literal, NamedTuple
@@ -37,18 +38,35 @@ class Ranking(NamedTuple):
 
 
 def ranking(
-    matches: Matches, grades: Sequence[float], groups: Sequence[Sequence[int]] | None = None
+    matches: Matches,
+    grades: Sequence[float],
+    groups: Sequence[Sequence[int]] | None = None,
+    depth: int = NEVER,
 ) -> Ranking:
-    """A Ranking from matches. Raises ValueError when there is no gold support."""
+    """A Ranking from matches. Raises ValueError when there is no gold support.
+
+    Only the first match is kept beyond ``depth``, the largest cut-off of interest: rankings that
+    no metric can tell apart are then equal.
+    """
     if not grades:
         raise ValueError("a ranking needs at least one gold support")
-    first = [NEVER if rank is None else rank for rank in matches.first]
-    complete = evidence_rank(matches.first, groups) or NEVER
-    if len(first) == 1:
-        return Ranking((first[0],), (grades[0],), tuple(matches.hits), complete)
-    pairs = sorted(zip(first, grades, strict=True))
-    ranks, ordered = zip(*pairs, strict=True)
-    return Ranking(ranks, ordered, tuple(matches.hits), complete)
+    hits = matches.hits
+    if not hits:
+        pairs = sorted([(NEVER, grade) for grade in grades])
+    else:
+        best = hits[0]
+        pairs = sorted(
+            [
+                (NEVER if rank is None or (rank > depth and rank != best) else rank, grade)
+                for rank, grade in zip(matches.first, grades, strict=True)
+            ]
+        )
+    return Ranking(
+        tuple([rank for rank, _ in pairs]),
+        tuple([grade for _, grade in pairs]),
+        tuple([rank for rank in hits if rank <= depth]),
+        evidence_rank(matches.first, groups) or NEVER,
+    )
 
 
 def recall_any(ranking: Ranking, k: int) -> float:
@@ -63,12 +81,12 @@ def recall_all(ranking: Ranking, k: int) -> float:
 
 def recall(ranking: Ranking, k: int) -> float:
     """Share of the gold supports that are in the top k; a support counts once."""
-    return _within(ranking.first, k) / len(ranking.first)
+    return bisect_right(ranking.first, k) / len(ranking.first)
 
 
 def precision(ranking: Ranking, k: int) -> float:
     """Share of the top k places whose chunk matches any gold support; divides by k always."""
-    return _within(ranking.hits, k) / k
+    return bisect_right(ranking.hits, k) / k
 
 
 def f1(ranking: Ranking, k: int) -> float:
@@ -84,26 +102,24 @@ def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
     pays the highest of their grades. The ideal is over all gold, sorted by grade, cut at k: the
     value never exceeds 1. ``gain`` is the grade (``linear``) or 2^grade - 1 (``exp``).
     """
-    paid: dict[int, float] = {}
+    total = 0.0
+    last, best = 0, 0.0
     for rank, grade in zip(ranking.first, ranking.grades, strict=True):
         if rank > k:
             break
-        paid[rank] = max(grade, paid.get(rank, 0.0))
-    if not paid:
-        return 0.0
-    worth = _worth(gain)
-    total = sum(worth(grade) * _discount(rank) for rank, grade in paid.items())
-    return min(1.0, total / _ideal(tuple(sorted(ranking.grades, reverse=True)), k, gain))
+        worth = grade if gain == "linear" else 2.0**grade - 1.0
+        if rank != last:
+            total += best
+            last, best = rank, 0.0
+        best = max(best, worth * _discount(rank))
+    return min(1.0, (total + best) / _ideal(ranking.grades, k, gain))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4096)
 def _ideal(grades: tuple[float, ...], k: int, gain: Gain) -> float:
-    worth = _worth(gain)
-    return sum(worth(grade) * _discount(rank) for rank, grade in enumerate(grades[:k], 1))
-
-
-def _worth(gain: Gain) -> Callable[[float], float]:
-    return float if gain == "linear" else lambda grade: 2.0**grade - 1.0
+    best = sorted(grades, reverse=True)[:k]
+    worths = [grade if gain == "linear" else 2.0**grade - 1.0 for grade in best]
+    return sum(worth * _discount(rank) for rank, worth in enumerate(worths, 1))
 
 
 @lru_cache(maxsize=4096)
@@ -132,16 +148,6 @@ def reciprocal_rank(ranking: Ranking, k: int = NEVER) -> float:
     """1 / rank of the first match in the top k; 0.0 when there is none."""
     first = ranking.first[0]
     return 1.0 / first if first <= k and first != NEVER else 0.0
-
-
-def _within(ranks: Sequence[int], k: int) -> int:
-    """How many of the ascending ranks are at most k."""
-    count = 0
-    for rank in ranks:
-        if rank > k:
-            break
-        count += 1
-    return count
 
 
 def snippet_recall(found_at: Sequence[int | None], k: int) -> float:

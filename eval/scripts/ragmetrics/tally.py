@@ -6,7 +6,8 @@ of kept. A score is a float, None (not applicable) or FAILED; only floats enter 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ragmetrics import stats
@@ -21,7 +22,8 @@ Value = float | Literal["failed"] | None
 Values = tuple[Value, ...]
 Slice = tuple[str, str]
 """A dimension and its value, such as ``("category", "factual")``."""
-FOLD_AT = 8192
+Slices = tuple[Slice, ...]
+FOLD_AT = 16_384
 
 
 def average(rows: Sequence[Values]) -> Values:
@@ -46,52 +48,62 @@ class Tally:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._index: dict[Values, int] = {}
-        self._counts: list[int] = []
-        self._slices: dict[Slice, dict[int, int]] = {}
+        self._rows: list[Values] = []
+        self._counts: dict[tuple[int, Slices], int] = {}
         self._values: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = [None] * width
         self._missing = [0] * width
         self._failed = [0] * width
         self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
-    def add(self, values: Values, slices: Iterable[Slice] = ()) -> None:
-        """Count one case. ``values`` holds a score for each metric, in the metrics' order."""
-        place = self._index.get(values)
-        if place is None:
-            if len(self._counts) >= FOLD_AT:
-                self.fold()
-            place = self._index[values] = len(self._counts)
-            self._counts.append(0)
-        self._counts[place] += 1
-        for part in slices:
-            counted = self._slices.get(part)
-            if counted is None:
-                counted = self._slices[part] = {}
-            counted[place] = counted.get(place, 0) + 1
+    def new_row(self, values: Values) -> int:
+        """A handle for a row of scores (one for each metric), good until ``full`` is acted on."""
+        self._rows.append(values)
+        return len(self._rows) - 1
+
+    @property
+    def full(self) -> bool:
+        """True when it is time to ``fold``; handles are void after that."""
+        return len(self._rows) >= FOLD_AT
+
+    def add(self, row: int, slices: Slices = ()) -> None:
+        """Count one case whose scores are ``row`` and that belongs to ``slices``."""
+        key = (row, slices)
+        self._counts[key] = self._counts.get(key, 0) + 1
 
     def fold(self) -> None:
         """Turn the counted rows into counts of values by metric and sums by slice."""
         import numpy as np
 
-        if not self._counts:
+        if not self._rows:
             return
         table = np.array(
-            [[v if isinstance(v, float) else np.nan for v in row] for row in self._index], float
-        ).reshape(len(self._counts), self.width)
-        failed = np.array([[v is FAILED or v == FAILED for v in row] for row in self._index])
-        counts = np.array(self._counts, dtype=np.int64)
+            [
+                [None if v == FAILED else v for v in row] if FAILED in row else row
+                for row in self._rows
+            ],
+            dtype=float,
+        )
+        lost = [[v == FAILED for v in row] for row in self._rows if FAILED in row]
+        failed = np.zeros(table.shape, dtype=bool)
+        failed[[place for place, row in enumerate(self._rows) if FAILED in row]] = lost or False
         scored = ~np.isnan(table)
+        counts = np.zeros(len(self._rows), dtype=np.int64)
+        parts: dict[Slice, NDArray[np.int64]] = {}
+        for (handle, slices), count in self._counts.items():
+            counts[handle] += count
+            for part in slices:
+                if part not in parts:
+                    parts[part] = np.zeros(len(self._rows), dtype=np.int64)
+                parts[part][handle] += count
         for column in range(self.width):
             kept = scored[:, column]
-            self._failed[column] += (lost := int(counts[failed[:, column]].sum()))
-            self._missing[column] += int(counts[~kept].sum()) - lost
+            self._failed[column] += (lost_here := int(counts @ failed[:, column]))
+            self._missing[column] += int(counts @ ~kept) - lost_here
             self._merge(column, table[kept, column], counts[kept])
         filled = np.where(scored, table, 0.0)
-        for part, counted in self._slices.items():
-            places = np.fromiter(counted.keys(), dtype=np.int64)
-            weights = np.fromiter(counted.values(), dtype=np.int64)
-            self._add_sums(part, weights @ filled[places], weights @ scored[places])
-        self._index, self._counts, self._slices = {}, [], {}
+        for part, weights in parts.items():
+            self._add_sums(part, weights @ filled, weights @ scored)
+        self._rows, self._counts = [], {}
 
     def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         """Add values with counts to what a metric has so far, each distinct value once."""
@@ -186,17 +198,23 @@ def _interval(
     return stats.bootstrap_mean(values, counts, rng, resamples)
 
 
-def slices_of(case: Any) -> list[Slice]:
+def slices_of(case: Any) -> Slices:
     """The slices that a case belongs to: category, difficulty, query type, each tag, each vault."""
-    parts: list[Slice] = [
-        (name, value)
-        for name, value in (
-            ("category", case.category),
-            ("difficulty", case.difficulty),
-            ("query_type", case.query_type),
-        )
-        if value
-    ]
-    parts += [("tag", tag) for tag in dict.fromkeys(case.tags)]
-    parts += [("vault", vault) for vault in dict.fromkeys(case.vaults)]
-    return parts
+    return _slices(
+        case.category, case.difficulty, case.query_type, tuple(case.tags), tuple(case.vaults)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _slices(
+    category: str | None,
+    difficulty: str | None,
+    query_type: str | None,
+    tags: tuple[str, ...],
+    vaults: tuple[str, ...],
+) -> Slices:
+    named = (("category", category), ("difficulty", difficulty), ("query_type", query_type))
+    parts = [(name, value) for name, value in named if value]
+    parts += [("tag", tag) for tag in dict.fromkeys(tags)]
+    parts += [("vault", vault) for vault in dict.fromkeys(vaults)]
+    return tuple(parts)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
@@ -47,18 +46,21 @@ def join_stream(
     Cases without results are passed over (a run may ask a part of the set), but every line of both
     files is checked. Raises OutOfOrderError when a result's case does not come later in the set.
     """
-    cases = iter_cases(work.eval_set, report, labels, work.cases_start, work.cases_end)
     results = read_results(work.results, report, work.start, work.end)
-    for case_id, group in groupby(results, attrgetter("test_case_id")):
-        repeats = list(group)
-        for case in cases:
-            if case.id == case_id:
-                yield case, repeats
+    waiting = next(results, None)
+    for case in iter_cases(work.eval_set, report, labels, work.cases_start, work.cases_end):
+        if waiting is None or waiting.test_case_id != case.id:
+            continue
+        repeats = [waiting]
+        waiting = None
+        for result in results:
+            if result.test_case_id != case.id:
+                waiting = result
                 break
-        else:
-            raise OutOfOrderError(case_id)
-    for _ in cases:
-        pass
+            repeats.append(result)
+        yield case, repeats
+    if waiting is not None:
+        raise OutOfOrderError(waiting.test_case_id)
 
 
 def join_indexed(

@@ -10,12 +10,14 @@ from typing import Any, Literal, NamedTuple
 from ragmetrics import catalogue, matching, retrieval
 from ragmetrics.catalogue import Metric
 from ragmetrics.matching import Anchor, Matches, Mode
-from ragmetrics.retrieval import NEVER, Gain, Ranking
+from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.tally import Value, Values
-from scoring import Reasons, Row
+from scoring import NOTHING, Evidence, Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 Match = Literal["auto", "chunk", "anchor", "doc", "text"]
+Missing = tuple[str, str, str, str]
+"""Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
 
@@ -52,26 +54,25 @@ class RetrievalScorer:
             "min_similarity": self.min_similarity,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> Row:
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Scores of one result. Unanswerable cases and cases without gold are not applicable."""
         if case.answerable is False:
-            return self._nothing("unanswerable")
+            return self._nothing("unanswerable"), NOTHING
         gold = gold_of(case, self.match)
         if gold is None:
-            return self._nothing("no gold" if self.match == "auto" else f"no {self.match} gold")
+            kind = "" if self.match == "auto" else f"{self.match} "
+            return self._nothing(f"no {kind}gold"), NOTHING
         chunks = in_rank_order(result)
         if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-            return self._nothing("text was truncated")
+            return self._nothing("text was truncated"), NOTHING
         matches = self._match(gold, chunks)
-        rank_scores = _rank_scores(
-            retrieval.ranking(matches, gold.grades, gold.groups), self.ks, self.gain
-        )
-        extra, reasons = self._extra(case, result, gold, chunks)
-        evidence = {"match": gold.mode, "found": matches.first, "hits": matches.hits}
-        return Row(rank_scores + extra, reasons, evidence, (("match", gold.mode),))
+        ranking = retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
+        extra, missing = self._extra(case, result, gold, chunks)
+        row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
+        return row, {"match": gold.mode, "found": matches.first, "hits": matches.hits}
 
     def _nothing(self, reason: str) -> Row:
-        return Row((None,) * len(self.metrics), (("*", reason),))
+        return _empty_row(len(self.metrics), reason)
 
     def _match(self, gold: Gold, chunks: Sequence[RetrievedChunk]) -> Matches:
         if gold.mode == "chunk":
@@ -87,14 +88,14 @@ class RetrievalScorer:
 
     def _extra(
         self, case: TestCase, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
-    ) -> tuple[Values, Reasons]:
+    ) -> tuple[Values, Missing]:
         """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
-        scope, no_scope = scope_of(case, result)
         attribution, no_attribution = self._attribution(result, gold, chunks)
+        scope, no_scope = scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
         recency, no_recency = recency_of(case, result)
         missing = (no_scope, no_attribution, no_snippets, no_recency)
-        return (scope, attribution, *snippets, recency), _reasons(missing, self.ks)
+        return (scope, attribution, *snippets, recency), missing
 
     def _attribution(
         self, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
@@ -107,8 +108,8 @@ class RetrievalScorer:
     def _snippets(
         self, case: TestCase, chunks: Sequence[RetrievedChunk]
     ) -> tuple[tuple[Value, ...], str]:
-        snippets = [snippet for support in case.gold_supports for snippet in support.snippets]
         nothing = (None,) * len(self.ks)
+        snippets = [snippet for support in case.gold_supports for snippet in support.snippets]
         if not snippets:
             return nothing, "no snippets"
         if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
@@ -121,9 +122,16 @@ class RetrievalScorer:
         return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
 
 
-@lru_cache(maxsize=1 << 16)
-def _rank_scores(ranking: Ranking, ks: tuple[int, ...], gain: Gain) -> Values:
-    """The metrics of a Ranking in the catalogue's order; rankings recur, so they are remembered."""
+@lru_cache(maxsize=1 << 15)
+def _row(
+    ranking: Ranking,
+    extra: Values,
+    missing: Missing,
+    mode: Mode,
+    ks: tuple[int, ...],
+    gain: Gain,
+) -> Row:
+    """The row of an outcome; outcomes recur, so the same one gives the same object."""
     scores: list[Value] = []
     for metric in catalogue.RETRIEVAL:
         function = metric.function
@@ -133,20 +141,19 @@ def _rank_scores(ranking: Ranking, ks: tuple[int, ...], gain: Gain) -> Values:
             scores += [retrieval.ndcg(ranking, k, gain) for k in ks]
             continue
         if function is retrieval.reciprocal_rank:
-            scores.append(retrieval.reciprocal_rank(ranking, NEVER))
+            scores.append(retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
-    return tuple(scores)
-
-
-@lru_cache(maxsize=256)
-def _reasons(
-    missing: tuple[str, str, str, str], ks: tuple[int, ...]
-) -> tuple[tuple[str, str], ...]:
     scope, attribution, snippets, recency = missing
     named = [("scope_miss", scope), ("attribution_hit", attribution)]
     named += [(f"snippet_recall@{k}", snippets) for k in ks]
     named.append(("recency_rule_ok", recency))
-    return tuple((name, reason) for name, reason in named if reason)
+    reasons = tuple((name, reason) for name, reason in named if reason)
+    return Row((*scores, *extra), reasons, (("match", mode),))
+
+
+@lru_cache(maxsize=64)
+def _empty_row(width: int, reason: str) -> Row:
+    return Row((None,) * width, (("*", reason),))
 
 
 def gold_of(case: TestCase, match: Match) -> Gold | None:
@@ -183,13 +190,13 @@ def _grades(case: TestCase) -> list[float]:
 
 
 def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
-    wanted = {name: grade for name, grade in grades.items() if grade > 0}
-    for name in ids:
-        if name not in grades:
-            wanted[name] = matching.DEFAULT_GRADE
+    wanted = grades
+    if ids or (grades and min(grades.values()) <= 0):
+        wanted = {name: grade for name, grade in grades.items() if grade > 0}
+        wanted |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
     if not wanted:
         return None
-    return Gold(mode, list(wanted.values()), dict(zip(wanted, range(len(wanted)), strict=True)))
+    return Gold(mode, list(wanted.values()), {name: place for place, name in enumerate(wanted)})
 
 
 def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
@@ -230,11 +237,11 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
 
 def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """scope_miss of one result, or why it has none."""
-    paths = [gold.rel_path for gold in case.gold_supports]
     if result.folder_selection is None:
         return None, "no folder_selection"
-    if not paths:
+    if not case.gold_supports:
         return None, "no gold paths"
+    paths = [gold.rel_path for gold in case.gold_supports]
     return matching.scope_miss(paths, result.folder_selection.chosen), ""
 
 
