@@ -37,6 +37,17 @@ class RatedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPair:
+    """Two answers to one question; ``preference`` is above 0 when people prefer the second."""
+
+    first: str
+    second: str
+    reference: str
+    preference: float
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class LabelledAbstention:
     """An answer and whether people call it an abstention or refusal (1) or an answer (0)."""
 

@@ -73,7 +73,7 @@ def prepare(text: str) -> Chunk:
     return Chunk(text, spans, masks, numbers.index(text))
 
 
-def best_window(wanted: Sequence[str], chunk: Chunk) -> tuple[int, int]:
+def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:
     """How many of the distinct words the best window holds, and the first sentence of that window.
 
     Every word is a mask of sentences; widened by two it is the mask of the windows that hold it. The masks
@@ -82,7 +82,7 @@ def best_window(wanted: Sequence[str], chunk: Chunk) -> tuple[int, int]:
     counters: list[int] = []
     for word in wanted:
         carry = chunk.masks.get(word, 0)
-        for shift in range(1, WINDOW):
+        for shift in range(1, size):
             carry |= chunk.masks.get(word, 0) >> shift
         for level, counter in enumerate(counters):
             if not carry:
@@ -110,8 +110,8 @@ def _distinct(found: Iterable[numbers.Number]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(number.text.strip() for number in found))
 
 
-def _window(chunk: Chunk, first: int) -> tuple[int, int]:
-    last = min(first + WINDOW, len(chunk.spans)) - 1
+def _window(chunk: Chunk, first: int, size: int) -> tuple[int, int]:
+    last = min(first + size, len(chunk.spans)) - 1
     return chunk.spans[first][0], chunk.spans[last][1]
 
 
@@ -133,11 +133,11 @@ class _Hit:
         return self.count / len(self.wanted)
 
 
-def _best(wanted: tuple[str, ...], chunks: Sequence[Chunk]) -> _Hit:
+def _best(wanted: tuple[str, ...], chunks: Sequence[Chunk], size: int) -> _Hit:
     """The best window over all chunks; the earliest wins a tie."""
     best = _Hit(wanted)
     for place, chunk in enumerate(chunks):
-        count, first = best_window(wanted, chunk)
+        count, first = best_window(wanted, chunk, size)
         if count > best.count:
             best = _Hit(wanted, count, place, first)
             if count == len(wanted):
@@ -154,8 +154,8 @@ def _sentences(plain: str, lead: str) -> list[tuple[str, ...]]:
     return [wanted for wanted in found if wanted]
 
 
-def _window_words(chunk: Chunk, first: int) -> set[str]:
-    bits = ((1 << WINDOW) - 1) << first
+def _window_words(chunk: Chunk, first: int, size: int) -> set[str]:
+    bits = ((1 << size) - 1) << first
     return {word for word, mask in chunk.masks.items() if mask & bits}
 
 
@@ -168,6 +168,7 @@ def score_claim(
     kind: ClaimType | None = None,
     lead: str = "",
     threshold: float | None = None,
+    size: int = WINDOW,
 ) -> Support | None:
     """Check one claim against chunks; None when it holds no content word.
 
@@ -179,12 +180,13 @@ def score_claim(
         kind: the claim's type; found from the text when not given.
         lead: words put before a short list item; its numbers are not checked.
         threshold: instead of the type's own (0.55 assertion and general, 0.45 inference).
+        size: sentences in a window.
     """
     plain = bare(clean(claim))
     sentences = _sentences(plain, lead)
     if not sentences:
         return None
-    weakest = min((_best(wanted, chunks) for wanted in sentences), key=lambda hit: hit.score)
+    weakest = min((_best(wanted, chunks, size) for wanted in sentences), key=lambda hit: hit.score)
     stated = numbers.numbers(plain)
     verdicts = numbers.judge(stated, known or merged(chunks), question) if stated else []
     by = {
@@ -195,8 +197,8 @@ def score_claim(
     if sum(map(len, sentences)) < MIN_CONTENT:
         needed = 1.0
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
-    window = _window(chunk, weakest.first) if chunk else None
-    present = _window_words(chunk, weakest.first) if chunk else set()
+    window = _window(chunk, weakest.first, size) if chunk else None
+    present = _window_words(chunk, weakest.first, size) if chunk else set()
     return Support(
         supported=weakest.score >= needed and not by["fabricated"],
         score=weakest.score,

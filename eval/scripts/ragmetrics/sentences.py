@@ -14,11 +14,14 @@ from ragmetrics.text import clean
 
 UnitKind = Literal["prose", "item", "heading", "table", "code", "stem"]
 
-# A citation mark: [1], [1, 3], [1-3], 【1】, [^1], [[note]] or (doc.md). Used here and in citations.py.
+# A citation mark: [1], [1, 3], [1-3], 【1】, [^1], [[note]], (doc.md), [doc.md] or [internal-001].
 # Not a mark: a[0] and x[1] (an index glued to one small letter), [1] = 2 and f[1](x).
+_FILE = r"[\w./ -]{1,200}\.(?:md|txt|pdf|html?|rst|docx?)(?:#[\w -]{1,100})?"
 MARK = (
-    r"(?:(?<!\b[a-z_])\[\^?\d{1,3}(?:\s*[,;–-]\s*\^?\d{1,3})*\](?!\w|\s*=|\()|【[^】\n]{1,40}】|\[\[[^\[\]\n]{1,200}\]\]"
-    r"|\((?:[\w./ -]{1,200}\.(?:md|txt|pdf|html?|rst|docx?))\))"
+    r"(?:(?<!\b[a-z_])\[\^?\d{1,3}(?:\s*[,;–-]\s*\^?\d{1,3})*\](?!\w|\s*=|\()"
+    r"|【[^】\n]{1,40}】|\[\[[^\[\]\n]{1,200}\]\]"
+    rf"|\({_FILE}\)|\[{_FILE}\](?!\()"
+    r"|\[(?=[^\]\n]{0,80}\d)(?=[^\]\n]{0,80}[a-z])[A-Za-z][\w.]{0,80}(?:[-:/#][\w.]{1,80}){1,9}\](?!\())"
 )
 
 _FENCE = re.compile(r"^\s*(```|~~~)")

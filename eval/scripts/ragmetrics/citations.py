@@ -1,0 +1,239 @@
+"""Citations in an answer: what they look like, what they point to, what they stand behind.
+
+Accepted: ``[1]``, ``[1, 3]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``[^1]``, ``[[note]]``, ``(doc.md)``,
+``[doc.md]``, ``[internal-001]``. No citations: ``a[0]``, ``[x]``, ``[sic]``, anything in code or math.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ragmetrics import numbers
+from ragmetrics.casescores import Cited, Passage
+from ragmetrics.claimfilter import Claim
+from ragmetrics.claims import Chunk, score_claim
+from ragmetrics.sentences import MARK
+from ragmetrics.text import clean, fold, words
+
+CITATION_RULES = 1
+CONTENT_THRESHOLD = 0.45
+MAX_RANGE = 100
+
+_MARK = re.compile(MARK)
+_HIDDEN = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|\$[^$\n]{1,300}\$", re.DOTALL)
+_RANGE = re.compile(r"(\d{1,3})\s*[–-]\s*\^?(\d{1,3})|(\d{1,3})")
+_NUMERIC = re.compile(r"[\[【]\s*\^?\d")
+_LENTICULAR = re.compile(r"【\s*(\d{1,3})")
+Target = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One citation mark at ``answer[start:end]`` and the sources that it names, each once."""
+
+    start: int
+    end: int
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One source cited behind one claim: ``chunk`` is its place in the retrieved list, from 0.
+
+    ``claim`` is the claim's place in the list of claims; None for a mark that follows none.
+    ``covered`` is the text that the mark stands behind.
+    """
+
+    target: Target
+    start: int
+    end: int
+    claim: int | None
+    covered: str
+    chunk: int | None
+
+
+def _targets(mark: str) -> tuple[Target, ...]:
+    if match := _LENTICULAR.match(mark):
+        return (int(match[1]),)
+    if not _NUMERIC.match(mark):
+        return (mark.strip("[]()【】 ").strip(),)
+    found: list[Target] = []
+    for first, last, single in _RANGE.findall(mark):
+        if single:
+            found.append(int(single))
+        elif int(first) <= int(last) <= int(first) + MAX_RANGE:
+            found.extend(range(int(first), int(last) + 1))
+        else:
+            found.extend((int(first), int(last)))
+    return tuple(dict.fromkeys(found))
+
+
+def marks(answer: str) -> list[Mark]:
+    """All citation marks of an answer in reading order; code and math are passed over."""
+    text = _HIDDEN.sub(lambda match: " " * len(match[0]), clean(answer))
+    return [Mark(match.start(), match.end(), _targets(match[0])) for match in _MARK.finditer(text)]
+
+
+def _name(text: str) -> str:
+    """A path or id for comparing: NFC, ``/``, no leading ``./``, no anchor, without regard to case."""
+    plain = unicodedata.normalize("NFC", text.strip()).replace("\\", "/").removeprefix("./")
+    return plain.partition("#")[0].strip().casefold()
+
+
+def _names(chunk: Passage) -> set[str]:
+    """What a citation may call a chunk: its ids, its path, the file's name with and without ending."""
+    found = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
+    if chunk.rel_path:
+        file = _name(chunk.rel_path).rpartition("/")[2]
+        found |= {file, file.rpartition(".")[0], _name(chunk.rel_path).rpartition(".")[0]}
+    return found - {""}
+
+
+class Resolver:
+    """Finds the retrieved chunk that a citation means; built once for an answer.
+
+    A number is the ``index`` of one of the bot's references when they carry one, else the place in the
+    list of chunks, counted from ``first`` (1 unless the bot's profile says otherwise).
+    """
+
+    def __init__(
+        self, chunks: Sequence[Passage], references: Iterable[Cited] = (), first: int = 1
+    ) -> None:
+        self._first = first
+        self._size = len(chunks)
+        self._by_name: dict[str, int] = {}
+        for place, chunk in enumerate(chunks):
+            for name in _names(chunk):
+                self._by_name.setdefault(name, place)
+        self._by_index = {
+            reference.index: self.reference(reference)
+            for reference in references
+            if reference.index is not None
+        }
+
+    def reference(self, reference: Cited) -> int | None:
+        """Place of the chunk that a listed reference names by chunk id, document or path."""
+        for name in (reference.chunk_id, reference.doc_id, reference.rel_path):
+            if name and (place := self._by_name.get(_name(name))) is not None:
+                return place
+        bare = not (reference.chunk_id or reference.doc_id or reference.rel_path)
+        return self._place(reference.index) if bare and reference.index is not None else None
+
+    def _place(self, number: int) -> int | None:
+        place = number - self._first
+        return place if 0 <= place < self._size else None
+
+    def __call__(self, target: Target) -> int | None:
+        """Place of the cited chunk from 0; None when it was not retrieved."""
+        if isinstance(target, str):
+            return self._by_name.get(_name(target))
+        return self._by_index[target] if target in self._by_index else self._place(target)
+
+
+def _covered(text: str, claim: Claim, mark: Mark, before: int) -> str:
+    """At the end of its sentence a mark covers all of it, inside it the clause up to the mark."""
+    start, end = claim.sentence
+    rest = _MARK.sub(" ", text[mark.end : end])
+    if not words(fold(rest)):
+        return text[max(start, claim.start) : end]
+    return text[max(start, before) : mark.start]
+
+
+def _claim_of(text: str, claims: Sequence[Claim], mark: Mark) -> int | None:
+    """The claim whose sentence holds the mark, else the one that it directly follows."""
+    for place, claim in enumerate(claims):
+        if claim.sentence[0] <= mark.start < claim.sentence[1]:
+            return place
+    for place in reversed(range(len(claims))):
+        gap = text[claims[place].sentence[1] : mark.start]
+        if claims[place].sentence[1] <= mark.start:
+            return None if words(fold(_MARK.sub(" ", gap))) else place
+    return None
+
+
+def attach(answer: str, claims: Sequence[Claim], resolver: Resolver) -> list[Citation]:
+    """Every cited source with the claim it stands behind; the same source counts once a claim."""
+    text = clean(answer)
+    found: list[Citation] = []
+    seen: set[tuple[int | None, Target]] = set()
+    group_start = before = 0
+    for mark in marks(text):
+        # "[1][2]" is one group: both stand behind the words before the first.
+        if text[before : mark.start].strip():
+            group_start = before
+        place = _claim_of(text, claims, mark)
+        covered = "" if place is None else _covered(text, claims[place], mark, group_start)
+        before = mark.end
+        for target in mark.targets:
+            if (place, target) not in seen:
+                seen.add((place, target))
+                chunk = resolver(target)
+                found.append(Citation(target, mark.start, mark.end, place, covered, chunk))
+    return found
+
+
+def validity_form(resolved: Sequence[int | None]) -> float | None:
+    """Citations that name a retrieved chunk / citations; None without a citation."""
+    if not resolved:
+        return None
+    return sum(place is not None for place in resolved) / len(resolved)
+
+
+def content_checks(
+    citations: Sequence[Citation],
+    chunks: Sequence[Chunk],
+    question: numbers.NumberIndex | None = None,
+) -> list[tuple[Citation, bool]]:
+    """For each citation that resolves and covers words: does that chunk alone support them at 0.45?"""
+    found: list[tuple[Citation, bool]] = []
+    for citation in citations:
+        if citation.chunk is None:
+            continue
+        support = score_claim(
+            citation.covered,
+            [chunks[citation.chunk]],
+            question=question,
+            threshold=CONTENT_THRESHOLD,
+        )
+        if support is not None:
+            found.append((citation, support.supported))
+    return found
+
+
+def coverage(claims: int, cited: Iterable[int]) -> float | None:
+    """Claims with at least one citation / claims; None without a claim."""
+    return len(set(cited)) / claims if claims else None
+
+
+def joint(
+    claims: Sequence[Claim],
+    citations: Sequence[Citation],
+    chunks: Sequence[Chunk],
+    question: numbers.NumberIndex | None = None,
+) -> float | None:
+    """Claims that the union of their cited chunks supports / claims with a citation; None without one."""
+    cited: dict[int, list[int]] = {}
+    for citation in citations:
+        if citation.claim is not None:
+            places = cited.setdefault(citation.claim, [])
+            if citation.chunk is not None and citation.chunk not in places:
+                places.append(citation.chunk)
+    if not cited:
+        return None
+    held = 0
+    for place, sources in cited.items():
+        claim = claims[place]
+        support = score_claim(
+            claim.text,
+            [chunks[source] for source in sorted(sources)],
+            question=question,
+            kind=claim.type,
+            lead=claim.lead,
+        )
+        held += support is not None and support.supported
+    return held / len(cited)
+
+
