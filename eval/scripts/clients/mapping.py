@@ -52,6 +52,9 @@ def compile_path(expression: str) -> Getter:
     if not _PLAIN_PATH.fullmatch(expression):
         return parsed.search
     names = expression.split(".")
+    if len(names) == 1:
+        name = names[0]
+        return lambda value: value.get(name) if isinstance(value, dict) else None
 
     def get(value: Any) -> Any:
         for name in names:

@@ -5,7 +5,6 @@ The one interface is ``HttpTransport.send``; a cheaper transport can take its pl
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+from clients.deadline import CHUNK, Deadline, deadline_adapter
 from clients.errors import RETRIED_STATUS, CallError, NotConnected
 from clients.retry import retry_after_seconds
 
 if TYPE_CHECKING:
     import requests
 
-CHUNK = 65_536
 MAX_REDIRECTS = 5
 LOOPBACK = ("localhost", "127.", "::1")
 KEEPS_METHOD = frozenset({307, 308})
@@ -47,13 +46,10 @@ class HttpTransport:
         import requests
 
         self.max_bytes = max_bytes
-        self._clock = _Deadline()
-        self._session = requests.Session()
-        adapter = _adapter(connections, self._clock)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
-        settings = self._session.merge_environment_settings(url, {}, True, None, None)
-        self._session.trust_env = False
+        self._clock = Deadline()
+        self._adapter = deadline_adapter(connections, self._clock)
+        with requests.Session() as session:
+            settings: Any = session.merge_environment_settings(url, {}, True, None, None)
         settings["stream"] = True
         if (urlsplit(url).hostname or "").startswith(LOOPBACK):
             settings["proxies"] = {}
@@ -77,7 +73,7 @@ class HttpTransport:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        self._session.close()
+        self._adapter.close()
 
     def _send_once(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
@@ -89,9 +85,8 @@ class HttpTransport:
         response = None
         try:
             request = self._prepared(method, url, headers, body)
-            response = self._session.send(
-                request, allow_redirects=False, timeout=self._clock.left(), **self._settings
-            )
+            # The adapter, not the session: that would add cookies, redirects and hooks, at a cost.
+            response = self._adapter.send(request, timeout=self._clock.left(), **self._settings)
             return self._read(response, method, url)
         except requests.ConnectTimeout:
             raise NotConnected(f"could not connect within {self._clock.seconds:g} s") from None
@@ -115,7 +110,6 @@ class HttpTransport:
 
         template = self._templates.get((method, url))
         if template is None:
-            # trust_env is off in this session; prepare() itself reads nothing from outside.
             template = requests.Request(method, url, headers=dict(headers)).prepare()
             if len(self._templates) < 64:
                 self._templates[method, url] = template
@@ -149,87 +143,6 @@ class HttpTransport:
                 break
             pieces.append(piece)
         return b"".join(pieces)
-
-
-class _Deadline(threading.local):
-    """The end of the call that this thread makes. Every read of a socket asks it for its time."""
-
-    seconds = 0.0
-    _end = 0.0
-
-    def start(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds left, more than 0. Raises TimeoutError when none are."""
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError
-        return seconds
-
-
-def _adapter(connections: int, clock: _Deadline) -> Any:
-    """A requests adapter whose sockets obey ``clock`` for each read: status line, headers, body.
-
-    A socket's own timeout begins anew with every byte, so a server that sends a byte a second
-    could hold a call for ever.
-    """
-    import io
-    import socket
-    from http.client import HTTPResponse
-
-    from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
-
-    class Reader(io.RawIOBase):
-        def __init__(self, sock: socket.socket) -> None:
-            self._sock = sock
-            self._raw = sock.makefile("rb", buffering=0)
-
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, buffer: Any) -> int | None:
-            self._sock.settimeout(clock.left())
-            return self._raw.readinto(buffer)
-
-        def close(self) -> None:
-            self._raw.close()
-            super().close()
-
-    class Response(HTTPResponse):
-        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
-            super().__init__(sock, *args, **more)
-            self.fp.close()
-            self.fp = io.BufferedReader(Reader(sock), CHUNK)
-
-    class PlainConnection(HTTPConnection):
-        response_class = Response
-
-    class TlsConnection(HTTPSConnection):
-        response_class = Response
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
-
-    class TlsPool(HTTPSConnectionPool):
-        ConnectionCls = TlsConnection
-
-    pools = {"http": PlainPool, "https": TlsPool}
-
-    class Adapter(HTTPAdapter):
-        def init_poolmanager(self, *args: Any, **more: Any) -> None:
-            super().init_poolmanager(*args, **more)
-            self.poolmanager.pool_classes_by_scheme = pools
-
-        def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
-            manager = super().proxy_manager_for(proxy, **more)
-            manager.pool_classes_by_scheme = pools
-            return manager
-
-    return Adapter(pool_connections=4, pool_maxsize=connections, max_retries=0)
 
 
 def _redirect_target(response: requests.Response, method: str, url: str) -> str:

@@ -22,12 +22,12 @@ def ask_all(
 ) -> Generator[Answer]:
     """The answers of all jobs. Closing the iterator sets ``stop`` and waits for nobody.
 
-    The threads are daemons: a call that hangs cannot hold up the end of the process. At most
-    ``workers`` answers are ready and not yet taken. An exception of ``ask`` is raised here.
+    The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
+    of ``ask`` is raised here.
     """
     source = iter(jobs)
     turn = threading.Lock()
-    ready: queue.Queue[object] = queue.Queue(maxsize=workers)
+    ready: queue.SimpleQueue[object] = queue.SimpleQueue()
 
     def work() -> None:
         try:
