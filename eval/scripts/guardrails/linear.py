@@ -1,0 +1,156 @@
+"""A small linear text model: which words and letter groups an attack tends to use.
+
+Features are single words, pairs of neighbouring words and the 3-5 letter groups inside each word,
+hashed into a fixed number of buckets, so that the shipped weights hold no text. Words and letter
+groups are two blocks; within each, a count n weighs 1 + ln n and the block has length 1. The
+prediction is the logistic function of weights . features + bias.
+
+Inference is plain Python and linear in the text: letter groups are hashed once for each distinct
+word. Training is in `fitting`.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import sys
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from guardrails.normalise import words
+
+BUCKETS = 1 << 17
+WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
+_STEP_WORDS = 400
+_MAX_WORD = 40  # letters of one word that are looked at
+
+
+def _bucket(feature: str) -> int:
+    return zlib.crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS
+
+
+def _letter_groups(word: str) -> list[int]:
+    padded = f" {word[:_MAX_WORD]} "
+    return [
+        _bucket("c:" + padded[start : start + size])
+        for size in (3, 4, 5)
+        for start in range(len(padded) - size + 1)
+    ]
+
+
+def _unit(counts: Counter[int]) -> Iterator[tuple[int, float]]:
+    values = {bucket: 1.0 + math.log(count) for bucket, count in counts.items()}
+    length = math.sqrt(sum(value * value for value in values.values()))
+    return ((bucket, value / length) for bucket, value in values.items())
+
+
+class Featurizer:
+    """Turns words into hashed features; keeps each distinct word's letter groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[int]] = {}
+
+    def features(self, tokens: Sequence[str]) -> dict[int, float]:
+        """Bucket to value for one text given as folded words; empty for no words."""
+        if not tokens:
+            return {}
+        by_word = Counter(_bucket("w:" + token[:_MAX_WORD]) for token in tokens)
+        by_word.update(
+            _bucket(f"b:{one[:_MAX_WORD]} {two[:_MAX_WORD]}") for one, two in pairwise(tokens)
+        )
+        by_letters: Counter[int] = Counter()
+        for token, count in Counter(tokens).items():
+            groups = self._groups.get(token)
+            if groups is None:
+                groups = self._groups[token] = _letter_groups(token)
+            for bucket in groups:
+                by_letters[bucket] += count
+        found: dict[int, float] = {}
+        for block in (by_word, by_letters):
+            for bucket, value in _unit(block):
+                found[bucket] = found.get(bucket, 0.0) + value
+        return found
+
+
+def windows(folded: str) -> Iterator[list[str]]:
+    """The words of a folded text, in overlapping windows when there are many."""
+    tokens = [match.group() for match in words(folded)]
+    yield tokens[:WINDOW_WORDS]
+    for start in range(_STEP_WORDS, len(tokens) - _STEP_WORDS, _STEP_WORDS):
+        yield tokens[start : start + WINDOW_WORDS]
+
+
+def sigmoid(value: float) -> float:
+    """The logistic function, safe for any finite value."""
+    if value >= 0:
+        return 1.0 / (1.0 + math.exp(-value))
+    return math.exp(value) / (1.0 + math.exp(value))
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Weights by bucket and a bias; the bias holds the calibration."""
+
+    weights: Mapping[int, float]
+    bias: float
+
+    def logit(self, features: Mapping[int, float]) -> float:
+        """weights . features + bias, unbounded; the bias alone when nothing is known."""
+        get = self.weights.get
+        return self.bias + sum(value * get(bucket, 0.0) for bucket, value in features.items())
+
+    def probability(self, folded: str) -> float:
+        """The highest probability of any window of a folded text, 0-1; 0 without words."""
+        featurizer = Featurizer()
+        best = 0.0
+        for tokens in windows(folded):
+            if tokens:
+                best = max(best, sigmoid(self.logit(featurizer.features(tokens))))
+        return best
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data: buckets as gaps and weights as small integers, both packed in base64."""
+        scale = max((abs(weight) for weight in self.weights.values()), default=1.0) / 127
+        order = sorted(b for b, weight in self.weights.items() if round(weight / scale))
+        return {
+            "buckets": BUCKETS,
+            "bias": round(self.bias, 6),
+            "scale": scale,
+            "indices": _pack("I", order),
+            "weights": _pack("b", [round(self.weights[bucket] / scale) for bucket in order]),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LinearModel:
+        """Read what `to_json` wrote. Raises ValueError when it was made for other features."""
+        if data["buckets"] != BUCKETS:
+            raise ValueError(f"the model has {data['buckets']} buckets, this code has {BUCKETS}")
+        values = _unpack("b", data["weights"])
+        scale = float(data["scale"])
+        indices = _unpack("I", data["indices"])
+        if len(indices) != len(values):
+            raise ValueError("the model's indices and weights differ in number")
+        return cls(
+            {index: value * scale for index, value in zip(indices, values, strict=True)},
+            float(data["bias"]),
+        )
+
+
+def _pack(kind: str, values: Sequence[int]) -> str:
+    packed = array(kind, values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return base64.b64encode(packed.tobytes()).decode("ascii")
+
+
+def _unpack(kind: str, packed: str) -> array[int]:
+    values: array[int] = array(kind)
+    values.frombytes(base64.b64decode(packed))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

@@ -1,0 +1,72 @@
+"""Train the injection model that ships with the guardrails (for developers of this toolkit).
+
+In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `opensets/prompts.py` lists
+them). Only sets whose licence lets derived weights be shipped are used. Out: one JSON file with
+hashed, rounded weights; no text of the sets is in it. Measure it with validate_guardrails.py.
+
+    python eval/scripts/train_guardrails.py --data ~/open-data
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+import storage
+from guardrails import fitting
+from opensets.prompts import Prompt, fingerprint, read_prompts, trainable_sets
+
+MODEL = Path(__file__).resolve().parent / "guardrails" / "injection_model.json"
+
+
+def _describe(prompts: list[Prompt]) -> dict[str, dict[str, int]]:
+    counts = Counter((prompt.set, prompt.label) for prompt in prompts)
+    return {
+        name: {"attack": counts[name, 1], "benign": counts[name, 0]}
+        for name in dict.fromkeys(prompt.set for prompt in prompts)
+    }
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    envvar="RAG_EVAL_DATA",
+    required=True,
+    help="Folder with the open prompt sets.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=MODEL,
+    help="Where the model is written (default: the one that ships).",
+)
+def main(data: Path, output: Path) -> None:
+    """Train the injection model on the open sets that may be trained on."""
+    allowed = trainable_sets()
+    prompts = [prompt for prompt in read_prompts(data) if prompt.set in allowed]
+    labels = [prompt.label for prompt in prompts]
+    if len(set(labels)) != 2:
+        raise click.UsageError(
+            f"{data} holds no attacks or no benign prompts; point --data at the open sets"
+        )
+    model = fitting.fit(fitting.featurize([prompt.text for prompt in prompts]), labels)
+    sets = _describe(prompts)
+    storage.replace_json(
+        output,
+        {
+            "schema": 1,
+            "sets": sets,
+            "trained_on": " ".join(sorted({fingerprint(prompt) for prompt in prompts})),
+            **model.to_json(),
+        },
+    )
+    for name, counts in sets.items():
+        click.echo(f"{name}: {counts['attack']} attacks, {counts['benign']} benign", err=True)
+    click.echo(f"{len(prompts)} prompts, {len(model.weights)} weights -> {output}", err=True)
+
+
+if __name__ == "__main__":
+    main()
