@@ -26,9 +26,13 @@ _LONG_NUMBER = re.compile(rb"\d{16}")
 
 @dataclass(slots=True)
 class Line:
-    """One line without its newline; `id` is None for blank and unreadable ones."""
+    """One line and how it ends (``\\n``, ``\\r\\n``, or not at all, as a last one may).
+
+    `id` is None for blank and unreadable lines.
+    """
 
     raw: bytes
+    end: bytes
     id: str | None = None
     gone: bool = False
 
@@ -75,6 +79,15 @@ def written(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def _split(data: bytes) -> list[Line]:
+    pieces = data.split(b"\n")
+    lines = [
+        Line(piece[:-1], b"\r\n") if piece.endswith(b"\r") else Line(piece, b"\n")
+        for piece in pieces[:-1]
+    ]
+    return [*lines, Line(pieces[-1], b"")] if pieces[-1] else lines
+
+
 class Document(Mapping[str, Record]):
     """The records of a file by id, parsed when they are asked for, and the bytes around them."""
 
@@ -88,7 +101,9 @@ class Document(Mapping[str, Record]):
         identify = self._identify
         self.problems: list[tuple[int, str]] = []
         self._bom = BOM if data.startswith(BOM) else b""
-        self._lines = [Line(raw) for raw in data[len(self._bom) :].split(b"\n")]
+        self._lines = _split(data[len(self._bom) :])
+        self._newline = (self._lines[0].end if self._lines else b"") or b"\n"
+        self._open_end = bool(self._lines) and not self._lines[-1].end
         self._at: dict[str, Line] = {}
         for number, line in enumerate(self._lines, start=1):
             if not line.raw or line.raw.isspace():
@@ -127,7 +142,9 @@ class Document(Mapping[str, Record]):
 
     def render(self) -> bytes:
         """The whole file as it is to be written."""
-        return self._bom + b"\n".join(line.raw for line in self._lines if not line.gone)
+        shown = [line for line in self._lines if not line.gone]
+        data = self._bom + b"".join(line.raw + (line.end or self._newline) for line in shown)
+        return data.removesuffix(self._newline) if self._open_end and shown else data
 
     def _remove(self, key: str) -> None:
         line = self._at.pop(key, None)
@@ -140,8 +157,7 @@ class Document(Mapping[str, Record]):
         if written(record) == written(decode(first)):
             line.raw = first
         elif written(record) != written(decode(line.raw)):
-            end = b"\r" if first.endswith(b"\r") else b""
-            line.raw = encode(record, first) + end
+            line.raw = encode(record, first)
 
     def _insert(self, key: str, record: Record, order: list[str]) -> None:
         for line in self._lines:
@@ -150,10 +166,10 @@ class Document(Mapping[str, Record]):
                 self._at[key] = line
                 self._replace(line, key, record)
                 return
-        model = next((line.raw for line in self._lines if line.id is not None), None)
-        end = b"\r" if model is not None and model.endswith(b"\r") else b""
-        line = Line(encode(record, model) + end, key)
-        self._lines.insert(self._place(key, order), line)
+        model = next((line for line in self._lines if line.id is not None), None)
+        line = Line(encode(record, model.raw if model else None), self._newline, key)
+        place = self._place(key, order)
+        self._lines.insert(place, line)
         self._at[key] = line
 
     def _place(self, key: str, order: list[str]) -> int:
@@ -165,5 +181,4 @@ class Document(Mapping[str, Record]):
         for place, line in enumerate(self._lines):
             if line.id is not None and not line.gone:
                 return place
-        ends_open = bool(self._lines[-1].raw)
-        return len(self._lines) if ends_open else len(self._lines) - 1
+        return len(self._lines)

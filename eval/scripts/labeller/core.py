@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from labeller.entry import GOLD, Entry, Record, encoded, same
+from labeller.entry import GOLD, Entry, Record, encoded, same, same_on_disk
 from labeller.history import Event, History, timestamp
 from labeller.ports import Refused
 from labeller.worklist import (
@@ -55,6 +55,7 @@ class Core:
         self.priority = dict(priority or {})
         self.order, self.filter = order, ""
         self._changed: dict[str, Entry | None] = {}
+        self._unsaved: set[str] = set()
         self._cache: dict[str, Entry] = {}
         events = list(history)
         self._history = History.from_events(events)
@@ -208,10 +209,7 @@ class Core:
     def _put(self, case_id: str, entry: Entry | None, place: int | None) -> None:
         """Set the present entry of a case; `place` counts when the case appears."""
         known = case_id in self._briefs
-        if same(self._base(case_id), entry):
-            self._changed.pop(case_id, None)
-        else:
-            self._changed[case_id] = entry
+        self._keep(case_id, entry)
         self._warned = None
         self._progress = None
         self._used_ids.add(case_id)
@@ -232,15 +230,22 @@ class Core:
         """Open the case that was last worked on, after `restore`."""
         self._open_first(self._last_touched if self.knows(self._last_touched) else None)
 
+    def _keep(self, case_id: str, entry: Entry | None) -> None:
+        """Keep `entry` as far as it differs from the files."""
+        base = self._base(case_id)
+        (self._unsaved.discard if same_on_disk(base, entry) else self._unsaved.add)(case_id)
+        if same(base, entry):
+            self._changed.pop(case_id, None)
+        else:
+            self._changed[case_id] = entry
+
     # -- moving about --------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Take the files' present content as the base: after a save, or a merge of others' work."""
         self._cache.clear()
         for case_id, entry in list(self._changed.items()):
-            base = self._base(case_id)
-            if same(base, entry) or (entry and base and same(base, replace(entry, letter="A"))):
-                del self._changed[case_id]
+            self._keep(case_id, entry)
         known = [case_id for case_id in self._records if self._changed.get(case_id, "") is not None]
         added = {k for k, entry in self._changed.items() if entry and k not in self._records}
         for place, case_id in enumerate(self._order):
@@ -263,9 +268,9 @@ class Core:
         self._refilter()
 
     def _refilter(self) -> None:
+        test = parse_filter(self.filter, self._lost) if self.filter else None
         self.visible = self._queue
-        if self.filter:
-            test = parse_filter(self.filter, self._lost)
+        if test is not None:
             self.visible = [case_id for case_id in self._queue if test(self._briefs[case_id])]
 
     def _lost(self, case_id: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 Record = dict[str, Any]
@@ -35,6 +35,13 @@ def same(one: Entry | None, other: Entry | None) -> bool:
     if one is None or other is None:
         return one is other
     return one is other or encoded(asdict(one)) == encoded(asdict(other))
+
+
+def same_on_disk(one: Entry | None, other: Entry | None) -> bool:
+    """Would the files hold the same for both? They know nothing of the letter for new marks."""
+    if one is None or other is None:
+        return one is other
+    return same(one, replace(other, letter=one.letter))
 
 
 def entry_from(data: Record | None) -> Entry | None:

@@ -111,6 +111,7 @@ class Rows(Core):
 
     def row(self, number: int) -> Row:
         """A row by its number on screen, from 1."""
+        self._need_case()
         rows = self.rows()
         if not 1 <= number <= len(rows):
             raise Refused(f"There is no row {number}." if rows else "No chunks are here.")

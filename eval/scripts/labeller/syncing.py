@@ -14,11 +14,11 @@ class Syncing(Core):
     @property
     def dirty(self) -> bool:
         """Is anything changed that the files do not hold yet?"""
-        return bool(self._changed)
+        return bool(self._unsaved)
 
     def pending(self) -> tuple[dict[str, Entry | None], list[str]]:
         """What differs from the files (None: deleted), and the order of all cases in the set."""
-        return dict(self._changed), list(self._order)
+        return {k: self._changed[k] for k in self._changed if k in self._unsaved}, list(self._order)
 
     def state(self) -> bytes:
         """Everything that undo restores, as canonical bytes."""
@@ -27,10 +27,8 @@ class Syncing(Core):
 
     def restore(self, case_id: str, entry: Entry | None, place: int | None) -> bool:
         """Take an entry that the journal holds. False when the files hold the same already."""
-        if same(self._base(case_id), entry):
-            return False
         self._put(case_id, entry, place)
-        return True
+        return case_id in self._unsaved
 
     def adopt(self, case_id: str, entry: Entry | None) -> None:
         """Take an entry that was merged with another's work; journalled, but no step to undo."""

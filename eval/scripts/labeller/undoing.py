@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labeller.core import Core
-from labeller.entry import entry_from, same
+from labeller.entry import entry_from, same_on_disk
 from labeller.history import Event
 from labeller.ports import Refused
 
@@ -36,7 +36,7 @@ class Undoing(Core):
         step = steps[-1]
         case_id = str(step["case"])
         now = self.entry(case_id) if self.knows(case_id) else None
-        if not same(now, entry_from(step[since])):
+        if not same_on_disk(now, entry_from(step[since])):
             steps.pop()
             raise Refused(f"{case_id} was changed elsewhere since: its step is left as it is.")
         event = self._event(action, case_id)

@@ -1,0 +1,101 @@
+"""Made-up chunks, cases and sessions for the labelling model and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from labeller.model import Chunk, Session
+
+Record = dict[str, Any]
+MakeSession = Callable[..., Session]
+
+CHUNKS = (
+    Chunk(
+        "guide/retention.md",
+        "Plans > Free",
+        "Audit events are kept for 30 days on the free plan. Exports are not included. "
+        "See the table below, e.g. for paid plans.",
+        chunk_id="c1",
+        rank=1,
+        score_final=0.9,
+    ),
+    Chunk(
+        "guide/retention.md",
+        "Plans > Free",
+        "An owner may ask for a longer period. The longest one is a year.",
+        chunk_id="c2",
+        rank=2,
+        score_final=0.8,
+    ),
+    Chunk(
+        "guide/roles.md",
+        "Roles > Owners",
+        "Only a billing owner can extend the retention period.",
+        chunk_id="c3",
+        rank=3,
+        score_final=0.7,
+    ),
+    Chunk("faq.md", "Billing", "Upgrades take effect at once.", chunk_id="c4", rank=4),
+    Chunk("legal/dpa.md", "", "The controller may ask for more.", chunk_id="c5", rank=5),
+)
+
+
+class Clock:
+    """A clock that a test moves: each reading is `step` seconds after the one before."""
+
+    def __init__(self, step: float = 1.0) -> None:
+        self.time, self.step = 1_700_000_000.0, step
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
+
+
+def make_cases(count: int) -> dict[str, Record]:
+    """Open cases with an unknown field each, in file order."""
+    return {
+        f"q-{n:04d}": {
+            "id": f"q-{n:04d}",
+            "question": f"How long are audit events kept on the free plan, part {n}?",
+            "x_owner": {"team": n},
+            "expected_key_facts": ["kept for 30 days"],
+            "tags": ["audit"],
+        }
+        for n in range(1, count + 1)
+    }
+
+
+@pytest.fixture
+def chunks() -> tuple[Chunk, ...]:
+    return CHUNKS
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cases() -> dict[str, Record]:
+    return make_cases(3)
+
+
+@pytest.fixture
+def events() -> list[Record]:
+    """What the session told the journal."""
+    return []
+
+
+@pytest.fixture
+def session(
+    cases: dict[str, Record], events: list[Record], clock: Clock, chunks: tuple[Chunk, ...]
+) -> Session:
+    """Three open cases, each with five chunks in path order."""
+    made = Session(cases, {}, record=events.append, now=clock, seed="7")
+    for case_id in cases:
+        made.set_chunks(case_id, chunks)
+    made.set_row_order("path")
+    return made

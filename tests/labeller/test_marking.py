@@ -1,0 +1,273 @@
+"""Marks become gold supports: anchors, snippets, groups, grades."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from labeller.model import Chunk, Refused, Session
+
+# Rows in path order: 1 faq, 2 and 3 retention (first and second chunk), 4 roles, 5 dpa.
+FAQ, KEPT, LONGER, OWNER, DPA = 1, 2, 3, 4, 5
+
+
+def supports(session: Session) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = session.case["gold_supports"]
+    return found
+
+
+def test_a_mark_is_an_anchor_with_the_sentence_that_carries_the_answer(session: Session) -> None:
+    session.toggle(KEPT)
+    (support,) = supports(session)
+    assert support["rel_path"] == "guide/retention.md"
+    assert support["heading_path"] == "Plans > Free"
+    assert support["snippets"] == ["Audit events are kept for 30 days on the free plan."]
+    assert support["quote"]["exact"] == support["snippets"][0]
+    assert support["quote"]["auto"] is True
+    assert session.case["answerable"] is True
+
+
+def test_fields_and_their_order_stay(session: Session, cases: dict[str, Any]) -> None:
+    before = list(cases["q-0001"])
+    session.toggle(KEPT)
+    assert list(session.case)[: len(before)] == before
+    assert session.case["x_owner"] == {"team": 1}
+    assert "gold_supports" not in cases["q-0001"], "the caller's record was changed"
+
+
+def test_two_chunks_of_one_heading_are_one_support(session: Session) -> None:
+    session.toggle(KEPT)
+    session.toggle(LONGER)
+    (support,) = supports(session)
+    assert support["snippets"] == [
+        "Audit events are kept for 30 days on the free plan.",
+        "An owner may ask for a longer period.",
+    ]
+    assert [row.marked for row in session.rows()] == [False, True, True, False, False]
+    session.toggle(KEPT)
+    assert [row.marked for row in session.rows()] == [False, False, True, False, False]
+    session.toggle(LONGER)
+    assert supports(session) == []
+
+
+def test_groups_are_and_within_or_between(session: Session) -> None:
+    session.toggle(KEPT)
+    session.toggle(OWNER)
+    assert session.needs() == "A (2 and 4)"
+    assert "required_support_groups" not in session.case, "all are needed: the list says so"
+    session.next_group()
+    session.toggle(DPA)
+    assert session.case["required_support_groups"] == [[0, 1], [2]]
+    assert session.needs() == "A (2 and 4) or B (5)"
+    assert session.needs_words() == "The answer needs both 2 and 4, or else 5."
+
+
+def test_a_support_can_be_in_two_groups(session: Session) -> None:
+    session.toggle(KEPT)
+    session.group(OWNER, "b")
+    session.share(KEPT, "b")
+    assert session.case["required_support_groups"] == [[0], [0, 1]]
+    session.share(KEPT, "a")
+    assert session.case["required_support_groups"] == [[0, 1]], "the field, once written, stays"
+
+
+def test_the_last_group_cannot_be_emptied(session: Session) -> None:
+    session.toggle(KEPT)
+    with pytest.raises(Refused, match="One group must hold something"):
+        session.share(KEPT, "a")
+
+
+def test_a_new_group_needs_a_filled_one_before(session: Session) -> None:
+    with pytest.raises(Refused, match="Group A is empty"):
+        session.next_group()
+    session.toggle(KEPT)
+    session.next_group()
+    with pytest.raises(Refused, match="Group B is empty"):
+        session.next_group()
+
+
+def test_grades(session: Session) -> None:
+    session.grade(KEPT, 3)
+    assert supports(session)[0]["grade"] == 3
+    session.grade_step(KEPT, -1)
+    assert supports(session)[0]["grade"] == 2
+    session.grade(KEPT, 0)
+    assert supports(session) == []
+    session.grade_step(FAQ, 1)
+    assert supports(session)[0]["grade"] == 1
+    session.grade_step(FAQ, -1)
+    assert supports(session) == []
+    with pytest.raises(Refused, match="0, 1, 2 or 3"):
+        session.grade(KEPT, 4)
+
+
+def test_a_step_from_an_ungraded_mark_counts_as_two(session: Session) -> None:
+    session.toggle(KEPT)
+    session.grade_step(KEPT, 1)
+    assert supports(session)[0]["grade"] == 3
+
+
+def test_a_range(session: Session) -> None:
+    session.toggle(KEPT)
+    session.toggle_range(1, 4)
+    assert [row.marked for row in session.rows()] == [True, True, True, True, False]
+    session.toggle_range(4, 1)
+    assert not any(row.marked for row in session.rows())
+
+
+def test_a_heading_is_shortened_and_lengthened(session: Session) -> None:
+    session.toggle(KEPT)
+    session.shorten(KEPT)
+    assert supports(session)[0]["heading_path"] == "Plans"
+    session.shorten(KEPT)
+    assert supports(session)[0]["heading_path"] == ""
+    with pytest.raises(Refused, match="whole file"):
+        session.shorten(KEPT)
+    session.lengthen(KEPT)
+    assert supports(session)[0]["heading_path"] == "Plans"
+    assert session.row(KEPT).marked, "the quote still finds its row"
+
+
+def test_supports_that_become_the_same_are_joined(session: Session) -> None:
+    session.toggle(KEPT)
+    session.next_group()
+    session.add_support("guide/retention.md", "Plans")
+    session.shorten(KEPT)
+    (support,) = supports(session)
+    assert support["heading_path"] == "Plans"
+    assert support["snippets"] == ["Audit events are kept for 30 days on the free plan."]
+    assert session.case["required_support_groups"] == [[0], [0]]
+
+
+def test_a_support_that_no_row_shows(session: Session) -> None:
+    session.add_support("./a\\b.md", "# One > ## Two")
+    assert supports(session) == [{"rel_path": "a/b.md", "heading_path": "One > Two"}]
+    (view,) = session.supports()
+    assert (view.state, view.rows) == ("absent", ())
+    assert session.needs() == "A (a/b.md > One > Two)"
+    with pytest.raises(Refused, match="already"):
+        session.add_support("a/b.md", "One > Two")
+    with pytest.raises(Refused, match="needs the path"):
+        session.add_support("  ")
+    session.remove_support(0)
+    assert supports(session) == []
+
+
+def test_sentences_are_picked_by_hand(session: Session) -> None:
+    session.toggle(KEPT)
+    assert [s.picked for s in session.sentences(KEPT)] == [True, False, False]
+    session.pick(KEPT, 1)
+    # What was chosen by the program gives way to the person's choice.
+    assert supports(session)[0]["snippets"] == ["Exports are not included."]
+    assert "auto" not in supports(session)[0]["quote"]
+    session.pick(KEPT, 2)
+    # Neighbours are one snippet; "e.g." ends no sentence.
+    text = "Exports are not included. See the table below, e.g. for paid plans."
+    assert supports(session)[0]["snippets"] == [text]
+    session.pick(KEPT, 1)
+    assert supports(session)[0]["snippets"] == ["See the table below, e.g. for paid plans."]
+    quote = supports(session)[0]["quote"]
+    assert quote["exact"] == "See the table below, e.g. for paid plans."
+    assert quote["prefix"] == "plan. Exports are not included. "
+    assert quote["suffix"] == ""
+
+
+def test_picking_marks_the_row(session: Session) -> None:
+    session.pick(OWNER, 0)
+    assert session.row(OWNER).marked
+    assert not session.row(OWNER).auto
+
+
+def test_selected_characters(session: Session) -> None:
+    text = session.row(KEPT).chunk.text
+    start = text.index("30 days")
+    session.select(KEPT, start, start + len("30 days "))
+    assert supports(session)[0]["snippets"] == ["30 days"]
+    session.select(KEPT, start, start + len("30 days"))
+    assert supports(session)[0].get("snippets") == []
+    with pytest.raises(Refused, match="Nothing is selected"):
+        session.select(KEPT, 5, 5)
+
+
+def test_a_passage_without_the_answer_is_quoted_by_its_first_sentence(session: Session) -> None:
+    session.toggle(FAQ)
+    (support,) = supports(session)
+    assert "snippets" not in support
+    assert support["quote"]["exact"] == "Upgrades take effect at once."
+    assert session.row(FAQ).auto
+
+
+def test_cut_text_is_noted(session: Session) -> None:
+    session.set_chunks("q-0001", [Chunk("a.md", "H", "Audit events are kept for 30 da", cut=True)])
+    session.toggle(1)
+    assert supports(session)[0]["quote"]["cut"] is True
+
+
+def test_marks_follow_their_text_to_another_heading(session: Session) -> None:
+    session.toggle(KEPT)
+    text = session.row(KEPT).chunk.text
+    session.set_chunks(
+        "q-0001",
+        [
+            Chunk("guide/retention.md", "Plans > Free", "Other words stand here now."),
+            Chunk("guide/retention.md", "Limits", text),
+        ],
+    )
+    rows = {row.chunk.heading_path: row for row in session.rows()}
+    assert not rows["Plans > Free"].marked
+    assert rows["Limits"].state == "moved"
+    session.reanchor(rows["Limits"].number)
+    assert supports(session)[0]["heading_path"] == "Limits"
+    assert session.supports()[0].state == "shown"
+
+
+def test_nearly_the_same_words_are_found(session: Session) -> None:
+    session.toggle(KEPT)
+    text = "Audit events are now kept for 30 days on the free plan."
+    session.set_chunks("q-0001", [Chunk("guide/retention.md", "Plans > Free", text)])
+    assert session.rows()[0].state == "fuzzy"
+
+
+def test_lost_supports_can_be_filtered(session: Session) -> None:
+    session.toggle(KEPT)
+    session.set_chunks("q-0001", [Chunk("other.md", "", "Nothing of it.")])
+    assert session.supports()[0].state == "absent"
+    session.set_filter("anchor:lost")
+    assert session.visible == ["q-0001"]
+
+
+def test_segments_match_as_a_whole(session: Session) -> None:
+    session.add_support("a.md", "Intro")
+    session.set_chunks(
+        "q-0001", [Chunk("a.md", "Introduction", "x y"), Chunk("a.md", "Intro > Why", "z")]
+    )
+    marked = {row.chunk.heading_path: row.state for row in session.rows()}
+    assert marked == {"Introduction": "", "Intro > Why": "heading"}
+
+
+def test_unknown_fields_of_a_support_stay(cases: dict[str, Any], session: Session) -> None:
+    case = {
+        "id": "q-0001",
+        "question": "?",
+        "gold_supports": [{"rel_path": "faq.md", "date": "2024-01-01", "x": [1]}],
+    }
+    session.edit_text(json.dumps(case))
+    session.grade(FAQ, 1)
+    assert supports(session) == [{"rel_path": "faq.md", "date": "2024-01-01", "x": [1], "grade": 1}]
+
+
+def test_unmarking_names_the_other_rows(session: Session) -> None:
+    session.add_support("guide/retention.md", "Plans")
+    assert session.toggle(KEPT) == "row 2 is not marked, nor is 3"
+
+
+def test_there_is_no_such_row(session: Session) -> None:
+    for number in (0, 6, -1):
+        with pytest.raises(Refused, match="no row"):
+            session.toggle(number)
+    with pytest.raises(Refused, match="not marked"):
+        session.shorten(FAQ)
+    with pytest.raises(Refused, match="letter"):
+        session.group(FAQ, "ab")

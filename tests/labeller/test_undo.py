@@ -1,0 +1,203 @@
+"""Any actions, then undo to the end: the start state, byte for byte; replay gives the same gold."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeller.model import Chunk, Refused, Session
+from labeller.supports import groups_of, read_supports
+
+Record = dict[str, Any]
+Step = tuple[str, int, int]
+ACTIONS: dict[str, Callable[[Session, int, int], object]] = {
+    "toggle": lambda s, a, b: s.toggle(a),
+    "range": lambda s, a, b: s.toggle_range(a, b + 1),
+    "grade": lambda s, a, b: s.grade(a, b),
+    "step": lambda s, a, b: s.grade_step(a, 1 if b % 2 else -1),
+    "group": lambda s, a, b: s.group(a, "abc"[b % 3]),
+    "share": lambda s, a, b: s.share(a, "abc"[b % 3]),
+    "next_group": lambda s, a, b: s.next_group(),
+    "shorten": lambda s, a, b: s.shorten(a),
+    "lengthen": lambda s, a, b: s.lengthen(a),
+    "heading": lambda s, a, b: s.set_heading(a - 1, ("", "Plans", "Roles")[b % 3]),
+    "add_support": lambda s, a, b: s.add_support(f"f{a}.md", "H" * b),
+    "remove_support": lambda s, a, b: s.remove_support(a - 1),
+    "reanchor": lambda s, a, b: s.reanchor(a),
+    "pick": lambda s, a, b: s.pick(a, b),
+    "select": lambda s, a, b: s.select(a, b, b + 9),
+    "fact": lambda s, a, b: s.key_fact(f"fact {a}"),
+    "unanswerable": lambda s, a, b: s.unanswerable(),
+    "answerable": lambda s, a, b: s.answerable(),
+    "skip": lambda s, a, b: s.skip(),
+    "flag": lambda s, a, b: s.flag(),
+    "cannot": lambda s, a, b: s.cannot_tell("why" if b else ""),
+    "note": lambda s, a, b: s.note("n" * b),
+    "confirm": lambda s, a, b: s.confirm(),
+    "edit": lambda s, a, b: s.edit({"question": f"Question {a}?", "tags": ["t"] * b}),
+    "add": lambda s, a, b: s.add_case(f"New {a}?"),
+    "copy": lambda s, a, b: s.duplicate_case(),
+    "delete": lambda s, a, b: s.delete_case(),
+    "undo": lambda s, a, b: s.undo(),
+    "redo": lambda s, a, b: s.redo(),
+    "next": lambda s, a, b: s.next(),
+    "previous": lambda s, a, b: s.previous(),
+    "open": lambda s, a, b: s.next_open(),
+    "see": lambda s, a, b: s.see(a),
+    "rows": lambda s, a, b: s.set_row_order(("shuffled", "path")[b % 2]),
+    "blind": lambda s, a, b: s.set_blind(bool(b % 2)),
+}
+STEPS = st.lists(
+    st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(1, 6), st.integers(0, 4)), max_size=60
+)
+
+
+CHUNKS = (
+    Chunk("keep.md", "Plans > Free", "Events are kept for 2 days. Others are not. See there."),
+    Chunk("keep.md", "Plans > Free", "What is kept for 1 days is short. An owner may ask."),
+    Chunk("keep.md", "Plans > Paid", "Events are kept for 3 days."),
+    Chunk("roles.md", "Roles", "Only an owner can extend it."),
+    Chunk("empty.md", "", ""),
+)
+
+
+def start(chunks: tuple[Chunk, ...], events: list[Record]) -> Session:
+    ticks = iter(range(10**9))
+    cases = {
+        f"q-{n}": {"id": f"q-{n}", "question": f"What is kept for {n} days?", "x": n}
+        for n in range(1, 4)
+    }
+    session = Session(cases, {}, record=events.append, now=lambda: float(next(ticks)), seed="7")
+    for case_id in ("q-1", "q-2", "q-3", "q-4", "q-5"):
+        session.set_chunks(case_id, chunks)
+    return session
+
+
+def play(session: Session, steps: list[Step]) -> None:
+    for name, a, b in steps:
+        with contextlib.suppress(Refused):
+            ACTIONS[name](session, a, b)
+
+
+def gold(session: Session) -> dict[str, Record]:
+    return {brief.id: session.case_of(brief.id) for brief in session.briefs()}
+
+
+def check_labels(session: Session) -> None:
+    """What must hold of every case at any time."""
+    for case in gold(session).values():
+        supports = case.get("gold_supports") or []
+        groups = case.get("required_support_groups") or []
+        assert all(group for group in groups), "an empty group"
+        assert all(0 <= index < len(supports) for group in groups for index in group)
+        anchors = [support.anchor for support in read_supports(case)]
+        assert len(anchors) == len(set(anchors)), "two supports of one heading"
+        assert all(support.get("grade") in (None, 1, 2, 3) for support in supports)
+        if supports:
+            assert case["answerable"] is True
+            assert groups_of(read_supports(case)), "supports, and nothing is needed"
+        if case.get("answerable") is False:
+            assert not supports
+
+
+@settings(deadline=None, max_examples=150)
+@given(steps=STEPS)
+def test_undo_to_the_end_is_the_start_byte_for_byte(steps: list[Step]) -> None:
+    events: list[Record] = []
+    session = start(CHUNKS, events)
+    before = session.state()
+    play(session, steps)
+    check_labels(session)
+    after, gold_after = session.state(), gold(session)
+    undone = 0
+    while session.can_undo:
+        session.undo()
+        undone += 1
+    assert session.state() == before
+    for _ in range(undone):
+        session.redo()
+    assert session.state() == after
+    assert gold(session) == gold_after
+
+
+@settings(deadline=None, max_examples=150)
+@given(steps=STEPS)
+def test_replaying_the_journal_gives_the_same_gold(steps: list[Step]) -> None:
+    events: list[Record] = []
+    session = start(CHUNKS, events)
+    play(session, steps)
+    lines = [json.loads(json.dumps(event)) for event in events]
+    replayed: dict[str, Record | None] = {}
+    for event in lines:
+        if "after" in event:
+            replayed[event["case"]] = event["after"]
+    for case_id, entry in replayed.items():
+        if entry is None:
+            assert not session.knows(case_id)
+        else:
+            assert session.case_of(case_id) == entry["case"]
+    again = Session(
+        {c: session.case_of(c) for c in gold(session)},
+        {c: session.entry(c).judgement for c in gold(session)},
+        record=events.append,
+        now=lambda: 0.0,
+        history=lines,
+    )
+    assert again.can_undo == session.can_undo
+    assert again.can_redo == session.can_redo
+    if again.can_undo:
+        again.undo()
+        session.undo()
+        assert gold(again).keys() == gold(session).keys()
+
+
+def test_a_storm_of_ten_thousand_actions() -> None:
+    events: list[Record] = []
+    session = start(CHUNKS, events)
+    before = session.state()
+    rng = random.Random(5)
+    names = sorted(set(ACTIONS) - {"copy"})
+    for place in range(10_000):
+        name = rng.choice(names)
+        play(session, [(name, rng.randint(1, 6), rng.randint(0, 4))])
+        if place % 500 == 0:
+            check_labels(session)
+    check_labels(session)
+    assert len(events) > 3_000, "the storm did little"
+    while session.can_undo:
+        session.undo()
+    assert session.state() == before
+
+
+def test_a_step_on_a_case_that_others_changed_is_left(session: Session) -> None:
+    session.toggle(2)
+    entry = session.entry("q-0001")
+    session.adopt("q-0001", type(entry)({**entry.case, "question": "Changed elsewhere?"}, {}))
+    with pytest.raises(Refused, match="changed elsewhere"):
+        session.undo()
+    assert session.case["question"] == "Changed elsewhere?"
+    assert not session.can_undo
+
+
+def test_a_new_step_ends_redo(session: Session) -> None:
+    session.flag()
+    session.undo()
+    assert session.can_redo
+    session.note("n")
+    assert not session.can_redo
+    with pytest.raises(Refused, match="Nothing to redo"):
+        session.redo()
+
+
+def test_undo_goes_to_the_case_that_it_touched(session: Session) -> None:
+    session.toggle(2)
+    session.goto("q-0003")
+    assert session.undo() == "undo: toggle in q-0001"
+    assert session.current == "q-0001"
