@@ -107,7 +107,7 @@ class Command(options.Command):
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="Seconds for one call, from connecting to the last byte.",
+    help="Seconds for one try, from connecting to the last byte.",
 )
 @click.option(
     "--retries",

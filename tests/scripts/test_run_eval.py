@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import run_eval
 from clients.errors import KINDS
 
 SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "run_eval.py"
@@ -74,6 +76,18 @@ def run(command: Callable[..., list[str]]) -> Callable[..., subprocess.Completed
     return call
 
 
+@pytest.fixture
+def invoke(command: Callable[..., list[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same inside this process, for what does not depend on a process."""
+
+    def call(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
+        line = command(*words, **more)
+        done = CliRunner().invoke(run_eval.main, line[2:], env=environment())
+        return subprocess.CompletedProcess(line, done.exit_code, done.stdout, done.stderr)
+
+    return call
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -109,8 +123,8 @@ def test_a_run_from_end_to_end(tmp_path: Path, fake_bot: Any, run: Run) -> None:
     assert config["started"] <= config["finished"]
 
 
-def test_full_texts_and_the_summary_as_json(tmp_path: Path, run: Run) -> None:
-    done = run("--store-full-text", "--json", "--run-id", "full")
+def test_full_texts_and_the_summary_as_json(tmp_path: Path, invoke: Run) -> None:
+    done = invoke("--store-full-text", "--json", "--run-id", "full")
     assert done.returncode == 0, done.stderr
     assert "--store-full-text" not in done.stderr
     summary = json.loads(done.stdout)
@@ -122,9 +136,9 @@ def test_full_texts_and_the_summary_as_json(tmp_path: Path, run: Run) -> None:
     assert len(chunk["text"]) == chunk["text_length"] == len("about question 0 ") + 300
 
 
-def test_what_can_change_a_result_changes_the_hash(tmp_path: Path, run: Run) -> None:
+def test_what_can_change_a_result_changes_the_hash(tmp_path: Path, invoke: Run) -> None:
     def config_hash(*words: str) -> str:
-        done = run("-q", *words)
+        done = invoke("-q", *words)
         assert done.returncode == 0, done.stderr
         found: str = json.loads((Path(done.stdout.strip()) / "config.json").read_text())[
             "config_hash"
@@ -155,9 +169,9 @@ def test_filter_limit_and_repeat(fake_bot: Any, tmp_path: Path, run: Run) -> Non
         (["answerable=false"], {"q3"}),
     ],
 )
-def test_filters(words: list[str], expected: set[str], run: Run) -> None:
+def test_filters(words: list[str], expected: set[str], invoke: Run) -> None:
     flags = [word for text in words for word in ("--filter", text)]
-    done = run("-q", *flags, cases=20)
+    done = invoke("-q", *flags, cases=20)
     assert {line["test_case_id"] for line in read(Path(done.stdout.strip()))} == expected
 
 
@@ -279,16 +293,16 @@ def test_stopped_in_the_middle_and_resumed(
 
 
 def test_resume_refuses_another_set_or_configuration(
-    fake_bot: Any, tmp_path: Path, run: Run
+    fake_bot: Any, tmp_path: Path, invoke: Run
 ) -> None:
     words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--resume")
     fake_bot.script("question 2", lambda e: e.reply({}, 400))
-    assert run(*words[:-1]).returncode == 3
+    assert invoke(*words[:-1]).returncode == 3
     folder = tmp_path / "results" / "r"
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def refused(*more: str) -> str:
-        done = run(*words, *more)
+        done = invoke(*words, *more)
         assert done.returncode == 2, done.stderr
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
         return done.stderr
@@ -310,21 +324,23 @@ def test_resume_refuses_another_set_or_configuration(
     assert "index.corpus_hash: was absent, is new" in refused("--max-error-rate", "0.5")
 
 
-def test_facts_of_the_bot_enter_the_configuration(fake_bot: Any, tmp_path: Path, run: Run) -> None:
+def test_facts_of_the_bot_enter_the_configuration(
+    fake_bot: Any, tmp_path: Path, invoke: Run
+) -> None:
     facts = {
         "index": {"corpus_hash": "h1", "chunker": "headings"},
         "retriever": {"k": 10, "filters": {"folders": ["varies"]}, "reranker": None},
         "answerer": {"model": "m-1"},
     }
     fake_bot.default = lambda e: e.reply(fake_bot.answer("x", **facts))
-    assert run("--run-id", "a").returncode == 0
+    assert invoke("--run-id", "a").returncode == 0
     config = json.loads((tmp_path / "results" / "a" / "config.json").read_text())
     assert config["index"] == facts["index"]
     assert config["answerer"] == facts["answerer"]
     assert config["retriever"]["k"] == 10
     assert "filters" not in config["retriever"]
     facts["index"]["corpus_hash"] = "h2"  # type: ignore[index]
-    assert run("--run-id", "b").returncode == 0
+    assert invoke("--run-id", "b").returncode == 0
     other = json.loads((tmp_path / "results" / "b" / "config.json").read_text())
     assert other["config_hash"] != config["config_hash"]
 
@@ -374,9 +390,9 @@ def test_a_secret_is_written_nowhere(fake_bot: Any, tmp_path: Path, run: Run) ->
     ],
 )
 def test_usage_errors_write_nothing(
-    flags: tuple[str, ...], words: str, tmp_path: Path, fake_bot: Any, run: Run
+    flags: tuple[str, ...], words: str, tmp_path: Path, fake_bot: Any, invoke: Run
 ) -> None:
-    done = run(*flags)
+    done = invoke(*flags)
     assert done.returncode == 2
     assert words in done.stderr
     assert "sk-123456" not in done.stderr
@@ -385,10 +401,10 @@ def test_usage_errors_write_nothing(
     assert not fake_bot.seen
 
 
-def test_an_id_that_exists_is_not_overwritten(tmp_path: Path, run: Run) -> None:
-    assert run("--run-id", "r").returncode == 0
+def test_an_id_that_exists_is_not_overwritten(tmp_path: Path, invoke: Run) -> None:
+    assert invoke("--run-id", "r").returncode == 0
     before = (tmp_path / "results" / "r" / "results.jsonl").read_bytes()
-    done = run("--run-id", "r", "--k", "2")
+    done = invoke("--run-id", "r", "--k", "2")
     assert done.returncode == 2
     assert "choose another id" in done.stderr
     assert (tmp_path / "results" / "r" / "results.jsonl").read_bytes() == before
@@ -419,3 +435,66 @@ def test_help_loads_nothing_slow() -> None:
     )
     assert "--from-jsonl" in done.stdout
     assert done.stderr.strip() == "[]"
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(
+    fake_bot: Any, tmp_path: Path, command: Callable[..., list[str]], run: Run
+) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    resource = pytest.importorskip("resource")
+    limit = 40_000
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    words = ("--run-id", "r", "--concurrency", "2")
+    done = subprocess.run(
+        command(*words, cases=100),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        preexec_fn=little_room,
+    )
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "--resume --run-id r" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    done = run(*words, "--resume")
+    assert done.returncode == 0, done.stderr
+    results = read(tmp_path / "results" / "r")
+    assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(100)]
+    assert max(fake_bot.asked.values()) <= 2
+
+
+def test_the_address_may_name_the_endpoint(fake_bot: Any, invoke: Run) -> None:
+    done = invoke("-q", url=f"{fake_bot.url}/api/v1/ask")
+    assert done.returncode == 0, done.stderr
+    assert {exchange.path for exchange in fake_bot.seen} == {"/api/v1/ask?debug=true"}
+
+
+def test_a_bot_that_changes_during_the_run_is_noticed(
+    fake_bot: Any, tmp_path: Path, invoke: Run
+) -> None:
+    def built(name: str) -> Callable[[Any], None]:
+        return lambda e: e.reply(fake_bot.answer("x", index={"corpus_hash": name}))
+
+    fake_bot.default = built("old")
+    fake_bot.script("question 4", built("new"))
+    done = invoke("--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    change = "index.corpus_hash: was old, is new"
+    assert change in done.stderr
+    config = json.loads((tmp_path / "results" / "r" / "config.json").read_text())
+    assert config["api"]["facts_changed"] == [change]
+    assert config["index"] == {"corpus_hash": "old"}
+
+
+def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run: Run) -> None:
+    fake_bot.script("question 1", lambda e: e.raw(b"\x1b[2J\x1b]0;owned\x07[red]x[/red]", 400))
+    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", latency_ms={"\x1b[31m": 1.0}))
+    done = run("-v", "--max-error-rate", "1")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+    assert "[red]x[/red]" in done.stderr

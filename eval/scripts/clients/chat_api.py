@@ -134,7 +134,8 @@ class ChatApi:
         for name, value in render(self._query, values).items():
             items = value if isinstance(value, list) else [value]
             pairs.extend((name, _query_text(item)) for item in items)
-        path = self._url.path.rstrip("/") + self._profile.path
+        # an address that names the endpoint already is taken as it is
+        path = self._url.path.rstrip("/").removesuffix(self._profile.path) + self._profile.path
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))
 
     def _read(self, reply: Reply, question: Question) -> Asked:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -138,8 +140,14 @@ class AnswerMap:
 
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
         """What the bot tells of its index, retriever and answerer; only objects count."""
-        found = {name: get(payload) for name, get in self.facts.items()}
-        return {name: value for name, value in found.items() if isinstance(value, dict)}
+        from jmespath.exceptions import JMESPathError
+
+        found: dict[str, dict[str, Any]] = {}
+        for name, get in self.facts.items():
+            with contextlib.suppress(JMESPathError):
+                if isinstance(value := get(payload), dict):
+                    found[name] = value
+        return found
 
 
 def build_result(
@@ -198,8 +206,8 @@ def _check(result: TestResult) -> None:
         if isinstance(chunk, RetrievedChunk) and chunk.rank is not None and chunk.rank < 1:
             raise CallError("mapping", f"retrieved[{place}].rank: {chunk.rank}; ranks begin at 1")
     for stage, time in result.latency_ms.items():
-        if time < 0:
-            raise CallError("mapping", f"latency_ms.{stage}: {time:g} is below 0")
+        if not 0 <= time < math.inf:
+            raise CallError("mapping", f"latency_ms.{stage}: {time:g} is no time")
 
 
 def _list(found: Mapping[str, Any], name: str) -> Iterable[Any]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from clients.profiles import Profile
 from clients.redact import public_url
+from runner.tally import printable
 from storage import (
     ROOT,
     VERSION,
@@ -213,7 +214,7 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _short(value: Any) -> str:
-    text = "absent" if value is None else str(value)
+    text = "absent" if value is None else printable(str(value))
     return text if len(text) <= 4 * SHOWN else f"{text[:SHOWN]}…"
 
 

@@ -59,7 +59,7 @@ def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
         try:
             return session.ask(api, jobs)
         except KeyboardInterrupt:
-            console.print(session.how_to_go_on())
+            console.print(session.how_to_go_on(), soft_wrap=True)
             raise
 
 
@@ -124,12 +124,18 @@ class _Session:
             store_full_text=plan.store_full_text,
             resume=resume,
         )
-        with locked(self.folder / "results.partial.jsonl"):
-            try:
+        try:
+            with locked(self.folder / "results.partial.jsonl"):
                 if not resume:
                     self._writer.write_config(self._config)
                 yield self._writer
-            finally:
+        except OSError as error:
+            raise StorageError(
+                f"{self.folder}: cannot be written ({error.strerror}); make room, then go on with "
+                f"{self._how_to_resume()}."
+            ) from error
+        finally:
+            with contextlib.suppress(OSError):  # the error that counts is on its way already
                 self._writer.close()
 
     def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, Tally]:
@@ -193,7 +199,8 @@ class _Session:
             if "facts_changed" in self._config.api:
                 return
             self._config.api["facts_changed"] = found
-            self._console.print("The bot changed during the run: " + "; ".join(found), style="red")
+            message = "The bot changed during the run: " + "; ".join(found)
+            self._console.print(printable(message), style="red", soft_wrap=True)
         self._facts = asked.facts
         self._writer.write_config(self._config)
 

@@ -1,0 +1,113 @@
+"""Whatever JSON a bot sends: a checked result that can be written, or an error of a known kind."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clients.errors import KINDS, CallError
+from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, build_result
+from clients.profiles import load_profile
+from records.results import TestResult
+
+PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+)
+JSON = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def likely(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    """Objects that have the right keys and anything as their values."""
+    return st.dictionaries(st.sampled_from(names), JSON, max_size=6)
+
+
+ANSWERS = JSON | st.builds(
+    lambda top, chunks, references: top | {"retrieved": chunks, "references": references},
+    likely((*RESULT_FIELDS, "index", "retriever", "error")),
+    st.lists(likely(CHUNK_FIELDS) | st.text(max_size=3), max_size=3),
+    st.lists(likely(REFERENCE_FIELDS), max_size=3),
+)
+
+
+@pytest.mark.parametrize("name", ["default", "openai_chat", "documents"])
+@given(payload=ANSWERS, retrieval_only=st.booleans())
+def test_any_answer_is_a_result_or_a_known_error(
+    name: str, payload: Any, retrieval_only: bool
+) -> None:
+    answer = load_profile(name, PROFILES).answer
+    failed = None
+    try:
+        fields = answer.fields(payload, retrieval_only=retrieval_only)
+        result = build_result(fields, "case", "question?")
+    except CallError as error:
+        failed = error
+    if failed is not None:
+        assert failed.kind in KINDS
+        assert not failed.retryable
+        return
+    answer.found_facts(payload)
+    written = orjson.dumps(result.to_dict())
+    read = msgspec.json.decode(written, type=TestResult)
+    assert [chunk.chunk_id for chunk in read.chunks()] == [
+        chunk.chunk_id for chunk in result.chunks()
+    ]
+    assert all(0 <= time < math.inf for time in read.latency_ms.values())
+    assert all((chunk.rank or 0) >= 1 for chunk in read.chunks())
+
+
+def test_seconds_become_milliseconds(tmp_path: Path) -> None:
+    text = (PROFILES / "default.toml").read_text().replace('# latency_unit = "ms"', "")
+    (tmp_path / "s.toml").write_text('latency_unit = "s"\n' + text)
+    answer = load_profile("s", tmp_path).answer
+    payload = {"answer": "a", "retrieved": [], "latency_ms": {"total": 1.5, "generate": None}}
+    result = build_result(answer.fields(payload), "case", "q")
+    assert result.latency_ms == {"total": 1500.0}
+    with pytest.raises(CallError, match="is no time"):  # 1e308 s are more ms than a float holds
+        build_result(answer.fields(payload | {"latency_ms": {"total": 1e308}}), "case", "q")
+
+
+def test_a_constant_fills_a_field(tmp_path: Path) -> None:
+    text = (PROFILES / "default.toml").read_text().replace('cost_usd = "cost_usd"\n', "")
+    (tmp_path / "c.toml").write_text(text + "[constant]\ncost_usd = 0.25\n")
+    answer = load_profile("c", tmp_path).answer
+    result = build_result(answer.fields({"answer": "a", "retrieved": []}), "case", "q")
+    assert result.cost_usd == 0.25
+
+
+def test_facts_that_cannot_be_computed_are_no_facts(tmp_path: Path) -> None:
+    text = (PROFILES / "default.toml").read_text()
+    (tmp_path / "f.toml").write_text(
+        text.replace('index = "index"', 'index = "merge(index, `{}`)"')
+    )
+    answer = load_profile("f", tmp_path).answer
+    assert answer.found_facts({"index": 5}) == {}
+    assert answer.found_facts({"index": {"a": 1}}) == {"index": {"a": 1}}
+
+
+def test_an_expression_that_fails_is_a_mapping_error(tmp_path: Path) -> None:
+    text = (PROFILES / "default.toml").read_text()
+    (tmp_path / "e.toml").write_text(
+        text.replace('answer = "answer"', "answer = \"join('', answer)\"")
+    )
+    answer = load_profile("e", tmp_path).answer
+    with pytest.raises(CallError, match="an expression of the profile failed") as caught:
+        answer.fields({"answer": 5, "retrieved": []})
+    assert caught.value.kind == "mapping"
