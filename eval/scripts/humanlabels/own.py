@@ -3,8 +3,9 @@
 ``{"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR a month."], "supported": 1,
 "group": "pricing.md", "question": "What does plan B cost?"}``
 
-``supported`` is 1 when the contexts support all of the claim, else 0. ``group`` names the source, so that
-intervals count sources and not lines (default: every line its own); ``question`` is optional.
+``supported`` is 1 when the contexts support all of the claim, else 0. ``group`` names the source,
+so that intervals count sources and not lines (default: every line its own); ``question`` is
+optional.
 """
 
 from __future__ import annotations

@@ -57,7 +57,9 @@ RATINGS: tuple[LabelledSet[RatedAnswer], ...] = (
     LabelledSet("mtrag_human", "MTRAG faithfulness", "mtrag_human", answers.mtrag_faithfulness),
 )
 PAIRS: tuple[LabelledSet[AnswerPair], ...] = (
-    LabelledSet("ragchecker_pairs", "RAGChecker pairs", "ragchecker_pairs", answers.ragchecker_pairs),
+    LabelledSet(
+        "ragchecker_pairs", "RAGChecker pairs", "ragchecker_pairs", answers.ragchecker_pairs
+    ),
 )
 ABSTENTION: tuple[LabelledSet[LabelledAbstention], ...] = (
     LabelledSet("delucionqa", "DelucionQA", "delucionqa_idk", answers.delucionqa),

@@ -13,7 +13,11 @@ FILE = "data.jsonl.gz"
 
 
 def _row(
-    row: dict[str, Any], claim: str, supported: int, contexts: list[str] | None = None, lead: str = ""
+    row: dict[str, Any],
+    claim: str,
+    supported: int,
+    contexts: list[str] | None = None,
+    lead: str = "",
 ) -> LabelledClaim:
     """A row with the fields that all sets share; ``contexts`` defaults to the row's own."""
     held = row["contexts"] if contexts is None else contexts
@@ -23,7 +27,10 @@ def _row(
 
 
 def ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
-    """The claims of each response as our own filter cuts them; a claim that touches a span is unsupported."""
+    """The claims of each response as our own filter cuts them;
+
+    a claim that touches a span is unsupported.
+    """
     for _, row in read_rows(folder / "ragtruth" / FILE):
         if not row["subset"].startswith(subset):
             continue

@@ -1,7 +1,7 @@
 """Did the answer abstain? Phrase detection, and the four-cell table answered x answerable.
 
-Phrases are English. A refusal, or a statement that the sources lack the answer, decides when it is the
-first sentence; statements of lack also decide when they make up at least half of the sentences.
+Phrases are English. A refusal, or a statement that the sources lack the answer, decides when it is
+the first sentence; statements of lack also decide when they make up at least half of the sentences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _NOT_ABLE = (
     r"|qualified|trained|supposed|in a position)"
 )
 _NEGATED = (
-    r"(?:cannot|can't|can not|could not|couldn't|won't|will not|would not|do not|don't|did not|didn't|must not"
+    r"(?:cannot|can't|can not|could not|couldn't|won't|will not|would not|do not|don't"
+    r"|did not|didn't|must not"
     rf"|(?:am|are|was) (?:not {_NOT_ABLE}|unable)|'(?:m|re) (?:not {_NOT_ABLE}|unable))"
 )
 _SOURCE = (
@@ -42,7 +43,10 @@ _LACK = (
     r"(?:contain|mention|provide|specify|include|state|say|have|give|offer|address|cover|discuss|describe|explain"
     r"|indicate|answer|list|detail|reveal|clarify|refer|relate)"
 )
-_FACT = r"(?:information|mention|details?|data|answers?|evidence|references?|context|indication|guidance|instructions?|records?|documentation|explanation)"
+_FACT = (
+    r"(?:information|mention|details?|data|answers?|evidence|references?|context|indication"
+    r"|guidance|instructions?|records?|documentation|explanation)"
+)
 _TELL = (
     r"(?:specified|mentioned|stated|provided|given|indicated|discussed|addressed|described|included|listed|covered|found"
     r"|available|explained|disclosed|clear|present|known|contained)"
@@ -53,30 +57,47 @@ _HELP = (
 )
 
 _REFUSAL = _pattern(
-    r"^\W*(?:(?:i'?m|i am|we are|we're) (?:\w+ ){0,2})?(?:sorry|afraid)\b(?! (?:to hear|to learn|for your|about your|you|if))",
-    r"\bapolog(?:y|ies|i[sz]e)\b(?! for (?:the|any|my) (?:\w+ )?(?:confusion|mistake|error|misunderstanding|inconvenience))",
-    rf"\b(?:i|we)(?: (?:\w+ly|also|just|simply|still|must|neither))?(?: )?{_NEGATED}(?: \w+ly)? (?!think\b|believe\b|understand\b|doubt\b|mean\b|why\b|(?:have )+personal )\w",
-    r"\b(?:i|we)(?: have|'ve) (?:no (?:\w+ )?(?:information|knowledge|idea|data|details|record|way|access|context|answer)|not been)",
+    r"^\W*(?:(?:i'?m|i am|we are|we're) (?:\w+ ){0,2})?(?:sorry|afraid)\b(?! (?:to hear|to "
+    r"learn|for your|about your|you|if))",
+    r"\bapolog(?:y|ies|i[sz]e)\b(?! for (?:the|any|my) (?:\w+ )?(?:confusion|mistake|error"
+    r"|misunderstanding|inconvenience))",
+    rf"\b(?:i|we)(?: (?:\w+ly|also|just|simply|still|must|neither))?(?: )?{_NEGATED}(?: "
+    r"\w+ly)? (?!think\b|believe\b|understand\b|doubt\b|mean\b|why\b|(?:have )+personal )\w",
+    r"\b(?:i|we)(?: have|'ve) (?:no (?:\w+ )?(?:information|knowledge|idea|data|details"
+    r"|record|way|access|context|answer)|not been)",
     r"\bi neither have\b",
-    r"\b(?:language model|ai(?: \w+)?|assistant|chatbot)(?: and|,)? (?:i )?(?:do not|don't|cannot|can't|am not|am unable|must)\b(?! have personal)",
+    r"\b(?:language model|ai(?: \w+)?|assistant|chatbot)(?: and|,)? (?:i )?(?:do not|don't"
+    r"|cannot|can't|am not|am unable|must)\b(?! have personal)",
     rf"\bunable to {_HELP}\b",
-    rf"\b(?:it is|it's|it would be|it was|is) (?:not|never|un|il)(?: )?(?:\w+ly )?(?:possible|appropriate|ethical|legal|acceptable|right|okay|ok|safe|respectful|within)\b"
+    r"\b(?:it is|it's|it would be|it was|is) (?:not|never|un|il)(?: )?(?:\w+ly "
+    r")?(?:possible|appropriate|ethical|legal|acceptable|right|okay|ok|safe|respectful"
+    r"|within)\b"
     rf"(?:,? (?:or|nor|and) \w+)* (?:for me to|to {_HELP})\b",
-    r"\b(?:it is|it's|it would be|is) (?:not|never|un|in)(?: )?(?:\w+ly )?(?:\w+ (?:or|nor|and) )?(?:appropriate|ethical|acceptable|respectful)\b(?:,? (?:or|nor|and) \w+)* to\b",
-    r"\b(?:against|outside|not within|beyond|violates?) (?:\w+ ){0,2}(?:programming|guidelines|policy|policies|scope|capabilities|abilities|knowledge)\b",
+    r"\b(?:it is|it's|it would be|is) (?:not|never|un|in)(?: )?(?:\w+ly )?(?:\w+ (?:or|nor"
+    r"|and) )?(?:appropriate|ethical|acceptable|respectful)\b(?:,? (?:or|nor|and) \w+)* to\b",
+    r"\b(?:against|outside|not within|beyond|violates?) (?:\w+ ){0,2}(?:programming"
+    r"|guidelines|policy|policies|scope|capabilities|abilities|knowledge)\b",
 )
 _MISSING = _pattern(
-    rf"\bthere(?: (?:is|are|was|were)|'s) (?:currently |also )?(?:no|not (?:any|enough|sufficient)|insufficient)(?: (?!to\b|that\b)[\w-]+){{0,4}} {_FACT}\b",
+    r"\bthere(?: (?:is|are|was|were)|'s) (?:currently |also )?(?:no|not (?:any|enough"
+    rf"|sufficient)|insufficient)(?: (?!to\b|that\b)[\w-]+){{0,4}} {_FACT}\b",
     rf"\bthere (?:isn't|aren't|wasn't)(?: \w+){{0,4}} {_FACT}\b",
-    rf"\b{_SOURCE}(?: (?:that )?(?:i|you|we)(?: have)? \w+)?(?: (?:provided|given|above|available|retrieved|here))?(?: (?:\w+ly|also))?"
-    rf" (?:(?:do|does|did)(?: not|n't) (?:\w+ly )?(?:seem to |appear to )?{_LACK}\b|(?:has|have) no\b|lacks?\b|(?:contains?|provides?|makes?|gives?) no\b"
+    rf"\b{_SOURCE}(?: (?:that )?(?:i|you|we)(?: have)? \w+)?(?: (?:provided|given|above"
+    r"|available|retrieved|here))?(?: (?:\w+ly|also))?"
+    rf" (?:(?:do|does|did)(?: not|n't) (?:\w+ly )?(?:seem to |appear to )?{_LACK}\b|(?:has"
+    r"|have) no\b|lacks?\b|(?:contains?|provides?|makes?|gives?) no\b"
     r"|is (?:insufficient|not (?:sufficient|enough|related|relevant)))",
-    rf"\bno (?:(?:specific|relevant|such|clear|direct|explicit|further|available|additional) )*{_FACT} (?:\w+ ){{0,3}}(?:is|are|was|were|available|provided|given|found|in|about|on|regarding|for)\b",
-    rf"\b(?:is|are|was|were|has|have)(?: not|n't)(?: been)?(?: \w+ly)? {_TELL}(?: or \w+)?(?: \w+)? (?:in|by|from|within|anywhere)(?: \w+){{0,3}} {_SOURCE}\b",
-    rf"\bnot (?:\w+ly )?(?:mentioned|specified|stated|possible|enough information)(?: \w+)? (?:in|from|to|based)\b(?: \w+){{0,6}} {_SOURCE}\b",
-    r"\b(?:cannot|can't|can not|could not|couldn't) (?:be )?(?:\w+ly )?(?:determined?|answered?|inferred|ascertained)\b",
+    r"\bno (?:(?:specific|relevant|such|clear|direct|explicit|further|available|additional) "
+    rf")*{_FACT} (?:\w+ ){{0,3}}(?:is|are|was|were|available|provided|given|found|in|about"
+    r"|on|regarding|for)\b",
+    rf"\b(?:is|are|was|were|has|have)(?: not|n't)(?: been)?(?: \w+ly)? {_TELL}(?: or "
+    rf"\w+)?(?: \w+)? (?:in|by|from|within|anywhere)(?: \w+){{0,3}} {_SOURCE}\b",
+    r"\bnot (?:\w+ly )?(?:mentioned|specified|stated|possible|enough information)(?: \w+)? "
+    rf"(?:in|from|to|based)\b(?: \w+){{0,6}} {_SOURCE}\b",
+    r"\b(?:cannot|can't|can not|could not|couldn't) (?:be )?(?:\w+ly )?(?:determined?"
+    r"|answered?|inferred|ascertained)\b",
     rf"\bwithout (?:\w+ )?(?:additional|more|further|specific)(?: \w+)? {_FACT}\b",
-    rf"^\W*unfortunately,? (?:the|there|no|it|this|that)\b.*\b(?:not|n't|no)\b",
+    r"^\W*unfortunately,? (?:the|there|no|it|this|that)\b.*\b(?:not|n't|no)\b",
     r"\b(?:unanswerable|no answer)\b",
 )
 
@@ -109,9 +130,11 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     """Decide by phrases whether an answer abstains.
 
     Args:
-        answer: the answer; without a visible character its state is ``empty``, which is a failure of the
+        answer: the answer; without a visible character its state is ``empty``, which is a failure
+            of the
             bot and no abstention.
-        supported_after: how many claims after the deciding sentence the contexts support, when known; two or
+        supported_after: how many claims after the deciding sentence the contexts support, when
+            known; two or
             more make the answer ``partial``.
     """
     text = clean(answer or "")
@@ -121,9 +144,19 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
     if not found:
         return Detection("answered")
     sentences = [text[unit.start : unit.end] for unit in found]
-    first = 1 if len(found) > 1 and len(sentences[0].split()) < 4 and not is_refusal(sentences[0]) else 0
+    first = (
+        1
+        if len(found) > 1 and len(sentences[0].split()) < 4 and not is_refusal(sentences[0])
+        else 0
+    )
     for place in range(first + 1):
-        rule = "refusal" if is_refusal(sentences[place]) else "lack" if is_lack(sentences[place]) else ""
+        rule = (
+            "refusal"
+            if is_refusal(sentences[place])
+            else "lack"
+            if is_lack(sentences[place])
+            else ""
+        )
         if rule:
             return _decided(found[place].start, found[place].end, rule, supported_after)
     lacking = [unit for unit, sentence in zip(found, sentences, strict=True) if is_lack(sentence)]
@@ -149,7 +182,9 @@ class FourCells:
 
 def four_cells(cases: Iterable[tuple[bool, bool]]) -> FourCells:
     """The table of pairs (abstained, answerable)."""
-    counts = {(abstained, answerable): 0 for abstained in (True, False) for answerable in (True, False)}
+    counts = {
+        (abstained, answerable): 0 for abstained in (True, False) for answerable in (True, False)
+    }
     for abstained, answerable in cases:
         counts[abstained, answerable] += 1
     return FourCells(
@@ -160,8 +195,9 @@ def four_cells(cases: Iterable[tuple[bool, bool]]) -> FourCells:
 def rates(table: FourCells) -> dict[str, float | None]:
     """The four metrics of a table; None where no case counts.
 
-    ``abstention_accuracy`` and ``hallucination_on_unanswerable`` are shares of the unanswerable cases,
-    ``over_refusal`` of the answerable ones. ``abstention_f1`` takes abstaining on the unanswerable as the
+    ``abstention_accuracy`` and ``hallucination_on_unanswerable`` are shares of the unanswerable
+    cases, ``over_refusal`` of the answerable ones. ``abstention_f1`` takes abstaining on the
+    unanswerable as the
     hit: 2 tp / (2 tp + fp + fn), None when nothing was unanswerable and nothing abstained.
     """
     unanswerable = table.abstained_unanswerable + table.answered_unanswerable

@@ -12,7 +12,10 @@ TRUNCATED = "text was truncated"
 
 
 class Passage(Protocol):
-    """A retrieved chunk: ``text`` is None when the bot sends none, ``truncated`` when it was cut."""
+    """A retrieved chunk:
+
+    ``text`` is None when the bot sends none, ``truncated`` when it was cut.
+    """
 
     @property
     def chunk_id(self) -> str: ...
@@ -60,3 +63,29 @@ def unusable(chunks: Sequence[Passage]) -> str | None:
     if chunks and not any((chunk.text or "").strip() for chunk in chunks):
         return NO_TEXTS
     return None
+
+
+class Collector:
+    """Gathers the values, reasons and evidence of one case."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.values: dict[str, float | None] = dict.fromkeys(names)
+        self.reasons: dict[str, str] = {}
+        self.evidence: dict[str, Any] = {}
+
+    def nothing(self, names: Sequence[str], reason: str) -> None:
+        """No score for these metrics, and why."""
+        for name in names:
+            self.values[name] = None
+            self.reasons[name] = reason
+
+    def set(self, name: str, value: float | None, reason: str) -> None:
+        """A value, or the reason why there is none."""
+        if value is None:
+            self.nothing([name], reason)
+        else:
+            self.values[name] = float(value)
+
+    def result(self) -> CaseScores:
+        """What was gathered."""
+        return CaseScores(self.values, self.reasons, self.evidence)

@@ -1,7 +1,8 @@
 """Citations in an answer: what they look like, what they point to, what they stand behind.
 
-Accepted: ``[1]``, ``[1, 3]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``[^1]``, ``[[note]]``, ``(doc.md)``,
-``[doc.md]``, ``[internal-001]``. No citations: ``a[0]``, ``[x]``, ``[sic]``, anything in code or math.
+Accepted: ``[1]``, ``[1, 3]``, ``[1-3]``, ``[1][2]``, ``【1】``, ``[^1]``, ``[[note]]``,
+``(doc.md)``, ``[doc.md]``, ``[internal-001]``. No citations: ``a[0]``, ``[x]``, ``[sic]``, and
+anything in code or math.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragmetrics import numbers
 from ragmetrics.casescores import Cited, Passage
 from ragmetrics.claimfilter import Claim
 from ragmetrics.claims import Chunk, score_claim
+from ragmetrics.numbercheck import NumberIndex
 from ragmetrics.sentences import MARK
 from ragmetrics.text import clean, fold, words
 
@@ -78,13 +79,19 @@ def marks(answer: str) -> list[Mark]:
 
 
 def _name(text: str) -> str:
-    """A path or id for comparing: NFC, ``/``, no leading ``./``, no anchor, without regard to case."""
+    """A path or id for comparing:
+
+    NFC, ``/``, no leading ``./``, no anchor, without regard to case.
+    """
     plain = unicodedata.normalize("NFC", text.strip()).replace("\\", "/").removeprefix("./")
     return plain.partition("#")[0].strip().casefold()
 
 
 def _names(chunk: Passage) -> set[str]:
-    """What a citation may call a chunk: its ids, its path, the file's name with and without ending."""
+    """What a citation may call a chunk:
+
+    its ids, its path, the file's name with and without ending.
+    """
     found = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
     if chunk.rel_path:
         file = _name(chunk.rel_path).rpartition("/")[2]
@@ -95,8 +102,8 @@ def _names(chunk: Passage) -> set[str]:
 class Resolver:
     """Finds the retrieved chunk that a citation means; built once for an answer.
 
-    A number is the ``index`` of one of the bot's references when they carry one, else the place in the
-    list of chunks, counted from ``first`` (1 unless the bot's profile says otherwise).
+    A number is the ``index`` of one of the bot's references when they carry one, else the place in
+    the list of chunks, counted from ``first`` (1 unless the bot's profile says otherwise).
     """
 
     def __init__(
@@ -185,9 +192,12 @@ def validity_form(resolved: Sequence[int | None]) -> float | None:
 def content_checks(
     citations: Sequence[Citation],
     chunks: Sequence[Chunk],
-    question: numbers.NumberIndex | None = None,
+    question: NumberIndex | None = None,
 ) -> list[tuple[Citation, bool]]:
-    """For each citation that resolves and covers words: does that chunk alone support them at 0.45?"""
+    """For each citation that resolves and covers words:
+
+    does that chunk alone support them at 0.45?
+    """
     found: list[tuple[Citation, bool]] = []
     for citation in citations:
         if citation.chunk is None:
@@ -212,9 +222,12 @@ def joint(
     claims: Sequence[Claim],
     citations: Sequence[Citation],
     chunks: Sequence[Chunk],
-    question: numbers.NumberIndex | None = None,
+    question: NumberIndex | None = None,
 ) -> float | None:
-    """Claims that the union of their cited chunks supports / claims with a citation; None without one."""
+    """Claims that the union of their cited chunks supports / claims with a citation;
+
+    None without one.
+    """
     cited: dict[int, list[int]] = {}
     for citation in citations:
         if citation.claim is not None:
@@ -235,5 +248,3 @@ def joint(
         )
         held += support is not None and support.supported
     return held / len(cited)
-
-

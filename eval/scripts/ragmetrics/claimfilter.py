@@ -67,7 +67,8 @@ _MONTH_MAY = re.compile(
     r"|\b(?:in|of|since|until|by|from|during|every|last|next|early|late|mid)[\s-]May\b"
 )
 _TALK = re.compile(
-    r"\W*(?:(?:hi|hello|hey|welcome)\b.{0,40}$|thanks?\b|(?:sure|certainly|of course|absolutely)[,!.]?"
+    r"\W*(?:(?:hi|hello|hey|welcome)\b.{0,40}$|thanks?\b|(?:sure|certainly|of course"
+    r"|absolutely)[,!.]?"
     r"(?:\s(?:here|let)\b.*)?$|(?:great|good) question|you'?re welcome|(?:please )?let me know\b"
     r"|(?:please )?feel free\b|i hope\b|hope this\b|if you (?:have|need|want|would like)\b.{0,80}"
     r"\b(?:questions?|help|let me know|ask|assist)|is there anything\b|would you like\b"
@@ -121,14 +122,19 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def bare(text: str) -> str:
-    """The text, same length, without citation marks, list markers and mentions such as "(Passage 2)"."""
+    """The text, same length, without citation marks, list markers and mentions such as "(Passage
+    2)".
+    """
     for pattern in (_MARKS, _META, _MARKER):
         text = pattern.sub(_blank, text)
     return text
 
 
 def claim_type(text: str) -> ClaimType:
-    """``general`` before ``inference`` before ``assertion``; quoted words and the month May do not count."""
+    """``general`` before ``inference`` before ``assertion``;
+
+    quoted words and the month May do not count.
+    """
     plain = _MONTH_MAY.sub(" ", _QUOTED.sub(" ", text))
     if _GENERAL.search(plain):
         return "general"
@@ -154,7 +160,10 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
 
 
 def _clauses(text: str) -> list[tuple[int, int]]:
-    """Spans of clauses that stand alone: each has a finite verb and at least three content words."""
+    """Spans of clauses that stand alone:
+
+    each has a finite verb and at least three content words.
+    """
     spans: list[tuple[int, int]] = []
     start = 0
     for cut in _CLAUSE.finditer(text):
@@ -172,7 +181,8 @@ def _stands_alone(clause: str) -> bool:
 def extract(answer: str, *, clauses: bool = False) -> Extraction:
     """The claims of an answer: sentences and list items, lead-ins removed.
 
-    With ``clauses`` a sentence is also cut at "; " and at ", and" / ", but" where both sides stand alone.
+    With ``clauses`` a sentence is also cut at "; " and at ", and" / ", but" where both sides stand
+    alone.
     """
     text = clean(answer)
     claims: list[Claim] = []

@@ -1,9 +1,10 @@
 """The support scorer: how much of a claim's words one window of the contexts holds.
 
-Score = share of the claim's distinct content words in the best window of three consecutive sentences of
-one chunk; a claim of several sentences gets the score of its weakest one. A number of the claim that neither the contexts nor the question holds vetoes the claim.
-Windows never cross chunks. The score sees no negation and no word order: a mismatch of negation is
-reported as a warning. Measured agreement with people stands in EVAL.md.
+Score = share of the claim's distinct content words in the best window of three consecutive
+sentences of one chunk; a claim of several sentences gets the score of its weakest one. A number of
+the claim that neither the contexts nor the question holds vetoes the claim. Windows never cross
+chunks. The score sees no negation and no word order: a mismatch of negation is reported as a
+warning. Measured agreement with people stands in EVAL.md.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ragmetrics import numbers
+from ragmetrics import numbercheck
 from ragmetrics.claimfilter import ClaimType, bare, claim_type
+from ragmetrics.numbercheck import NumberIndex
+from ragmetrics.numbers import Number, numbers
 from ragmetrics.sentences import units
 from ragmetrics.text import clean, content_words, fold
 
@@ -22,7 +25,7 @@ SUPPORT_RULES = 1
 WINDOW = 3
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
 MIN_CONTENT = 3
-_FLAGS: tuple[numbers.Verdict, ...] = ("fabricated", "derived", "rounded")
+_FLAGS: tuple[numbercheck.Verdict, ...] = ("fabricated", "derived", "rounded")
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|nobody|nothing)\b|n't\b", re.IGNORECASE
@@ -31,17 +34,23 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk made ready: spans of its sentences, the sentences of each word as a bit mask, its numbers."""
+    """A chunk made ready:
+
+    spans of its sentences, the sentences of each word as a bit mask, its numbers.
+    """
 
     text: str
     spans: tuple[tuple[int, int], ...]
     masks: dict[str, int]
-    numbers: numbers.NumberIndex
+    numbers: NumberIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One claim's verdict with its evidence. ``chunk`` is the place in the list of contexts, from 0."""
+    """One claim's verdict with its evidence.
+
+    ``chunk`` is the place in the list of contexts, from 0.
+    """
 
     supported: bool
     score: float
@@ -70,14 +79,15 @@ def prepare(text: str) -> Chunk:
         for word in set(content_words(fold(text[unit.start : unit.end]))):
             masks[word] = masks.get(word, 0) | bit
     spans = tuple((unit.start, unit.end) for unit in found)
-    return Chunk(text, spans, masks, numbers.index(text))
+    return Chunk(text, spans, masks, numbercheck.index(text))
 
 
 def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:
     """How many of the distinct words the best window holds, and the first sentence of that window.
 
-    Every word is a mask of sentences; widened by two it is the mask of the windows that hold it. The masks
-    are added up in bit-sliced counters, so the cost is a few operations on long integers per word.
+    Every word is a mask of sentences; widened by two it is the mask of the windows that hold it.
+    The masks are added up in bit-sliced counters, so the cost is a few operations on long integers
+    per word.
     """
     counters: list[int] = []
     for word in wanted:
@@ -98,15 +108,15 @@ def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tupl
     return (count, (best & -best).bit_length() - 1) if count else (0, 0)
 
 
-def merged(chunks: Sequence[Chunk]) -> numbers.NumberIndex:
+def merged(chunks: Sequence[Chunk]) -> NumberIndex:
     """The numbers of all chunks in one index."""
-    together = numbers.NumberIndex()
+    together = NumberIndex()
     for chunk in chunks:
         together.add(chunk.numbers)
     return together
 
 
-def _distinct(found: Iterable[numbers.Number]) -> tuple[str, ...]:
+def _distinct(found: Iterable[Number]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(number.text.strip() for number in found))
 
 
@@ -146,7 +156,10 @@ def _best(wanted: tuple[str, ...], chunks: Sequence[Chunk], size: int) -> _Hit:
 
 
 def _sentences(plain: str, lead: str) -> list[tuple[str, ...]]:
-    """The distinct content words of each sentence of a claim; sentences without any are left out."""
+    """The distinct content words of each sentence of a claim;
+
+    sentences without any are left out.
+    """
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
@@ -163,8 +176,8 @@ def score_claim(
     claim: str,
     chunks: Sequence[Chunk],
     *,
-    question: numbers.NumberIndex | None = None,
-    known: numbers.NumberIndex | None = None,
+    question: NumberIndex | None = None,
+    known: NumberIndex | None = None,
     kind: ClaimType | None = None,
     lead: str = "",
     threshold: float | None = None,
@@ -187,8 +200,8 @@ def score_claim(
     if not sentences:
         return None
     weakest = min((_best(wanted, chunks, size) for wanted in sentences), key=lambda hit: hit.score)
-    stated = numbers.numbers(plain)
-    verdicts = numbers.judge(stated, known or merged(chunks), question) if stated else []
+    stated = numbers(plain)
+    verdicts = numbercheck.judge(stated, known or merged(chunks), question) if stated else []
     by = {
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS

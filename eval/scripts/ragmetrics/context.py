@@ -1,31 +1,22 @@
 """Context quality: do the retrieved chunks repeat each other, and do they hold the facts?
 
-Redundancy by n-grams needs the chunks of one case; by TF-IDF it needs the document frequencies of the
-whole run (``Frequencies``), so that a word that all notes use does not make two chunks alike.
+Redundancy by n-grams needs the chunks of one case; by TF-IDF it needs the document frequencies of
+the whole run (``Frequencies``), so that a word that all notes use does not make two chunks alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ragmetrics.casescores import NO_CONTEXTS, CaseScores, Passage, not_applicable, unusable
 from ragmetrics.facts import canonical, holds
-from ragmetrics.text import clean, fold, words
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float64]
+from ragmetrics.tfidf import Frequencies, tokens
 
 N = 3
 REDUNDANT = 0.8
-FEATURES = 1 << 20
-BLOCK = 512
 
 METRICS = (
     "redundancy_ngram",
@@ -42,7 +33,10 @@ BANDS: dict[str, tuple[float, float]] = {
     "comparison": (0.0, 0.4),
     "research": (0.0, 0.25),
 }
-"""TF-IDF redundancy that a query type may have: a FAQ may be told twice, research wants many sides."""
+"""TF-IDF redundancy that a query type may have:
+
+a FAQ may be told twice, research wants many sides.
+"""
 
 
 class Fact(Protocol):
@@ -54,12 +48,13 @@ class Fact(Protocol):
     def aliases(self) -> Sequence[str]: ...
 
 
-def _grams(tokens: Sequence[str], n: int) -> set[tuple[str, ...]]:
-    return {tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)}
+def _grams(chunk: Sequence[str], n: int) -> set[tuple[str, ...]]:
+    return {tuple(chunk[i : i + n]) for i in range(len(chunk) - n + 1)}
 
 
 def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float:
-    """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1]; on single words when either has fewer than n.
+    """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1]; on single words when either has fewer
+    than n.
 
     Chunks without a word are alike only when both are without.
     """
@@ -72,14 +67,17 @@ def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float
     return len(first & second) / smaller
 
 
-def ngram_matrix(tokens: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
+def ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
     """The overlap of each pair of chunks (i < j)."""
-    pairs = combinations(range(len(tokens)), 2)
-    return {(i, j): ngram_overlap(tokens[i], tokens[j]) for i, j in pairs}
+    pairs = combinations(range(len(chunks)), 2)
+    return {(i, j): ngram_overlap(chunks[i], chunks[j]) for i, j in pairs}
 
 
 def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
-    """Words of the longest end of ``one`` that ``other`` starts with: what an overlapping chunker adds."""
+    """Words of the longest end of ``one`` that ``other`` starts with:
+
+    what an overlapping chunker adds.
+    """
     # Knuth-Morris-Pratt: the prefix function of other + end of one.
     limit = min(len(one), len(other))
     line: list[str | None] = [*other[:limit], None, *one[len(one) - limit :]]
@@ -92,12 +90,12 @@ def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
     return border[-1] if limit else 0
 
 
-def without_shared_ends(tokens: Sequence[Sequence[str]]) -> float:
+def without_shared_ends(chunks: Sequence[Sequence[str]]) -> float:
     """Mean n-gram overlap after each pair's shared end is cut from one of the two; 0 for one chunk.
 
     A pair that is one text twice keeps its overlap: only a proper end is cut.
     """
-    pairs = list(combinations(tokens, 2))
+    pairs = list(combinations(chunks, 2))
     total = 0.0
     for one, other in pairs:
         cut = max((shared_end(one, other), one, other), (shared_end(other, one), other, one))
@@ -105,70 +103,6 @@ def without_shared_ends(tokens: Sequence[Sequence[str]]) -> float:
         kept = second[size:] if size < min(len(first), len(second)) else second
         total += ngram_overlap(first, kept)
     return total / len(pairs) if pairs else 0.0
-
-
-def _tokens(text: str) -> list[str]:
-    return words(fold(text))
-
-
-class Frequencies:
-    """Document frequencies of a run's distinct chunks, gathered in one streaming pass.
-
-    Weights are scikit-learn's: (1 + ln tf) x (ln((1 + n) / (1 + df)) + 1), L2-normalised, words hashed
-    into 2^20 places so that memory stays flat. Words as everywhere here, case and width folded.
-    """
-
-    def __init__(self) -> None:
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        self._hasher: Any = HashingVectorizer(
-            analyzer=_tokens, n_features=FEATURES, alternate_sign=False, norm=None
-        )
-        self._seen: set[bytes] = set()
-        self._waiting: list[str] = []
-        self._df: Any = None
-        self._model: Any = None
-
-    def add(self, texts: Iterable[str]) -> None:
-        """Count each text that was not counted before."""
-        for text in texts:
-            key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            if key not in self._seen:
-                self._seen.add(key)
-                self._waiting.append(clean(text))
-                if len(self._waiting) >= BLOCK:
-                    self._count()
-        self._model = None
-
-    def _count(self) -> None:
-        import numpy as np
-
-        if self._df is None:
-            self._df = np.zeros(FEATURES)
-        if self._waiting:
-            counts = self._hasher.transform(self._waiting)
-            self._df += np.bincount(counts.indices, minlength=FEATURES)
-            self._waiting = []
-
-    def similarity(self, texts: Sequence[str]) -> Matrix:
-        """Cosines of all pairs of texts, shape (k, k), in [0, 1]; equal texts have exactly 1.0.
-
-        Texts that were never added are weighted with the frequencies of those that were.
-        """
-        import numpy as np
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        if self._model is None:
-            self._count()
-            self._model = TfidfTransformer(sublinear_tf=True)
-            self._model.idf_ = np.log((1 + len(self._seen)) / (1 + self._df)) + 1
-        rows = self._model.transform(self._hasher.transform([clean(text) for text in texts]))
-        cosines: Matrix = np.clip((rows @ rows.T).toarray(), 0.0, 1.0)
-        cosines[cosines > 1 - 1e-9] = 1.0
-        for i, j in combinations(range(len(texts)), 2):
-            if texts[i] == texts[j]:
-                cosines[i, j] = cosines[j, i] = 1.0
-        return cosines
 
 
 def _share_redundant(pairs: Mapping[tuple[int, int], float], chunks: int) -> float:
@@ -180,9 +114,12 @@ def _mean(pairs: Mapping[tuple[int, int], float]) -> float:
     return sum(pairs.values()) / len(pairs) if pairs else 0.0
 
 
-def unique_token_ratio(tokens: Sequence[Sequence[str]]) -> float | None:
-    """Distinct words / words over all chunks, in (0, 1]; None without a word. Long texts score lower."""
-    every = [word for chunk in tokens for word in chunk]
+def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
+    """Distinct words / words over all chunks, in (0, 1];
+
+    None without a word. Long texts score lower.
+    """
+    every = [word for chunk in chunks for word in chunk]
     return len(set(every)) / len(every) if every else None
 
 
@@ -229,17 +166,17 @@ def score_case(
 ) -> CaseScores:
     """All context-quality metrics of one case's chunks, in rank order.
 
-    One chunk: redundancy 0. No chunk, texts cut or not sent: not applicable. ``diversity_ok`` is 1 when
-    the TF-IDF redundancy lies within the band of the case's ``query_type``.
+    One chunk: redundancy 0. No chunk, texts cut or not sent: not applicable. ``diversity_ok`` is 1
+    when the TF-IDF redundancy lies within the band of the case's ``query_type``.
     """
     reason = unusable(chunks) if chunks else NO_CONTEXTS
     if reason is not None:
         return not_applicable(METRICS, reason)
     texts = [chunk.text or "" for chunk in chunks]
-    tokens = [_tokens(text) for text in texts]
+    read = [tokens(text) for text in texts]
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     reasons: dict[str, str] = {}
-    grams = ngram_matrix(tokens)
+    grams = ngram_matrix(read)
     values["redundancy_ngram"] = _mean(grams)
     values["redundant_chunks_ngram"] = _share_redundant(grams, len(chunks))
     if frequencies is None:
@@ -249,7 +186,7 @@ def score_case(
         cosines = {pair: float(table[pair]) for pair in grams}
         values["redundancy_tfidf"] = _mean(cosines)
         values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(chunks))
-    values["unique_token_ratio"] = unique_token_ratio(tokens)
+    values["unique_token_ratio"] = unique_token_ratio(read)
     if values["unique_token_ratio"] is None:
         reasons["unique_token_ratio"] = "no words"
     facts = find_facts(texts, gold_facts)
@@ -261,18 +198,20 @@ def score_case(
     band = bands.get(query_type or "")
     redundancy = values["redundancy_tfidf"]
     if band is None:
-        reasons["diversity_ok"] = f"no band for query_type {query_type}" if query_type else "no query_type"
+        reasons["diversity_ok"] = (
+            f"no band for query_type {query_type}" if query_type else "no query_type"
+        )
     elif redundancy is None:
         reasons["diversity_ok"] = "no document frequencies of the run"
     else:
         values["diversity_ok"] = float(band[0] <= redundancy <= band[1])
-    return CaseScores(values, reasons, _evidence(chunks, grams, tokens, facts, gold_facts))
+    return CaseScores(values, reasons, _evidence(chunks, grams, read, facts, gold_facts))
 
 
 def _evidence(
     chunks: Sequence[Passage],
     grams: Mapping[tuple[int, int], float],
-    tokens: Sequence[Sequence[str]],
+    read: Sequence[Sequence[str]],
     facts: FactScores,
     gold_facts: Sequence[Fact],
 ) -> dict[str, Any]:
@@ -283,7 +222,7 @@ def _evidence(
             "chunks": [chunks[i].chunk_id, chunks[j].chunk_id],
             "overlap": round(overlap, 6),
         }
-        evidence["redundancy_ngram_without_shared_ends"] = round(without_shared_ends(tokens), 6)
+        evidence["redundancy_ngram_without_shared_ends"] = round(without_shared_ends(read), 6)
     if gold_facts:
         evidence["facts"] = [
             {"fact": fact.fact, "chunks": [chunks[place].chunk_id for place in places]}

@@ -80,4 +80,6 @@ def copying(answer: str, contexts: Sequence[str]) -> Copying | None:
         else:
             start += 1
     copied = sum(span.words for span in spans)
-    return Copying(copied / len(words), max((span.words for span in spans), default=0), tuple(spans))
+    return Copying(
+        copied / len(words), max((span.words for span in spans), default=0), tuple(spans)
+    )

@@ -6,15 +6,19 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from ragmetrics import numbers
-from ragmetrics.text import STOP_WORDS, clean, fold, stem, words
+from ragmetrics.numbers import Number, numbers
+from ragmetrics.stopwords import STOP_WORDS
+from ragmetrics.text import clean, fold, stem, words
 
 SHORT = 2
 """An alias of this many characters, or of digits only, needs a word of the fact beside it."""
 
 
-def _spoken(number: numbers.Number) -> str:
-    """One spelling for a number: ``15``, ``1500000``, ``17:30`` as ``t17x30``, a day as ``d3x4``."""
+def _spoken(number: Number) -> str:
+    """One spelling for a number:
+
+    ``15``, ``1500000``, ``17:30`` as ``t17x30``, a day as ``d3x4``.
+    """
     for key in sorted(number.keys, key=str, reverse=True):
         if len(key) == 3:
             return f"{key[0]}{key[1]}x{key[2]}"
@@ -28,7 +32,7 @@ def canonical(text: str) -> list[str]:
     folded = fold(text)
     parts: list[str] = []
     place = 0
-    for number in numbers.numbers(text, claim=False):
+    for number in numbers(text, claim=False):
         if number.start < place or number.is_id:
             continue
         parts += [folded[place : number.start], f" {_spoken(number)} "]
@@ -58,10 +62,11 @@ def _in_capitals(alias: str, text: str) -> bool:
 
 
 def holds(text: str, held: Sequence[str], fact: str, aliases: Sequence[str] = ()) -> bool:
-    """True when a chunk (its text, and the same as ``canonical`` words) holds a fact or an alias of it.
+    """True when a chunk (its text, and the same as ``canonical`` words) holds a fact or an alias of
+    it.
 
-    The longest wording is tried first. An alias of one or two characters, or of digits only, counts only
-    with another word of the fact within five words.
+    The longest wording is tried first. An alias of one or two characters, or of digits only, counts
+    only with another word of the fact within five words.
     """
     context = {word for word in canonical(fact) if word not in STOP_WORDS}
     for alias in sorted({fact, *aliases}, key=lambda item: (-len(item), item)):

@@ -24,7 +24,8 @@ def auroc(
 ) -> float | None:
     """Chance that a positive row scores above a negative one, ties half; in [0, 1], 0.5 is chance.
 
-    ``weights``: how often each row counts. None without a row of either class. (Mann-Whitney U / pq.)
+    ``weights``: how often each row counts. None without a row of either class. (Mann-Whitney U /
+    pq.)
     """
     import numpy as np
 
@@ -43,7 +44,10 @@ def auroc(
 def balanced_accuracy(
     labels: Sequence[int], verdicts: Sequence[bool], weights: Floats | None = None
 ) -> float | None:
-    """Mean of the shares of positives and of negatives judged rightly; None without both classes."""
+    """Mean of the shares of positives and of negatives judged rightly;
+
+    None without both classes.
+    """
     import numpy as np
 
     positive = np.asarray(labels, dtype=bool)
@@ -98,9 +102,21 @@ def pearson(
     return float(np.clip(weight @ (x * y) / spread, -1, 1)) if spread > 1e-12 else None
 
 
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Correlation of ranks, ties sharing theirs; None for fewer than two rows or a constant side."""
-    return pearson(list(_ranks(one)), list(_ranks(other)))
+def spearman(
+    one: Sequence[float], other: Sequence[float], weights: Floats | None = None
+) -> float | None:
+    """Correlation of ranks, ties sharing theirs; None for fewer than two rows or a constant side.
+
+    With weights each row stands for that many equal rows, which share their ranks.
+    """
+    import numpy as np
+
+    if weights is not None:
+        times = weights.astype(int)
+        return spearman(np.repeat(one, times).tolist(), np.repeat(other, times).tolist())
+    if not len(one):
+        return None
+    return pearson(_ranks(one).tolist(), _ranks(other).tolist())
 
 
 def interval(
@@ -111,8 +127,8 @@ def interval(
 ) -> tuple[float, float] | None:
     """95 % percentile interval by drawing groups with replacement.
 
-    ``statistic`` gets, for each draw, how often every row counts. None with fewer than two groups, or when
-    more than one draw in ten leaves the statistic undefined.
+    ``statistic`` gets, for each draw, how often every row counts. None with fewer than two groups,
+    or when more than one draw in ten leaves the statistic undefined.
     """
     import numpy as np
 

@@ -1,16 +1,16 @@
-"""Numbers of a text as values, and which numbers of an answer its contexts do not hold.
+"""The numbers of a text as values.
 
 A number is a set of keys; two numbers are equal when they share one. Keys: ``("v", value)``,
-``("t", hour, minute)``, ``("d", month, day)``. Versions, ids and phone numbers are ``("i", string)``:
-they are compared as strings and are no numbers of a claim. Signs are ignored ("fell 5 %" and "-5 %").
+``("t", hour, minute)``, ``("d", month, day)``. Versions, ids and phone numbers are ``("i",
+string)``: they are compared as strings and are no numbers of a claim. Signs are ignored ("fell 5 %"
+and "-5 %").
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ragmetrics import numberwords
 from ragmetrics.sentences import MARK
@@ -18,22 +18,18 @@ from ragmetrics.text import content_words, fold
 
 NUMBER_RULES = 1
 Key = tuple[str, float] | tuple[str, int, int] | tuple[str, str]
-Verdict = Literal["found", "question", "rounded", "derived", "unchecked", "fabricated"]
 
 SMALL = 10.0
 NEIGHBOURS = 5
-MAX_OPERANDS = 20
-ROUNDABLE = 100.0
-ROUNDING = 0.005
 MAX_DIGITS = 24
 
+_MONTH_NAMES = """
+january jan|february feb|march mar|april apr|may|june jun|july jul|august aug
+|september sept sep|october oct|november nov|december dec
+"""
 _MONTHS = {
     name: month
-    for month, names in enumerate(
-        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep"
-        "|october oct|november nov|december dec".split("|"),
-        start=1,
-    )
+    for month, names in enumerate(_MONTH_NAMES.split("|"), start=1)
     for name in names.split()
 }
 _MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
@@ -52,7 +48,8 @@ _UNITS = (
     "|mah|v|ml|l|usd|eur|x|p|rd|st|nd|th"
 )
 _CORE = (
-    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,3}(?:\.\d{3})+,\d+(?!\d)|\d{1,3}(?:[ '’]\d{3})+(?:[.,]\d+)?(?!\d)"
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,3}(?:\.\d{3})+,\d+(?!\d)|\d{1,3}(?:[ "
+    r"'’]\d{3})+(?:[.,]\d+)?(?!\d)"
     r"|\d+\.\d+|\d+,\d+(?![,\d])|\d+"
 )
 _SCANNER = re.compile(
@@ -77,16 +74,15 @@ _SCANNER = re.compile(
     """,
     re.VERBOSE,
 )
-_HINT = re.compile(r"\b(" + "|".join([*numberwords.HINTS, *numberwords.ORDINALS]) + r")s?\b")
 _MARK = re.compile(MARK)
 _CODE = re.compile(r"`[^`\n]{1,500}`")
 # A scale's maximum and a full week say nothing that a source must state.
 _IDIOM = re.compile(
-    r"\bout of (?:five|ten|5|10|100)(?:\.0)?\b|/(?:5|10|100)\b|\b24/7\b|\b(?:seven|7) days (?:a|per) week\b"
+    r"\bout of (?:five|ten|5|10|100)(?:\.0)?\b|/(?:5|10|100)\b|\b24/7\b|\b(?:seven|7) days "
+    r"(?:a|per) week\b"
     r"|\b24 hours (?:a|per) day\b"
 )
 _NEAR = re.compile(r"\w+(?:'\w+)?")
-_RUNS = re.compile(r"\d{1,15}")
 _NONE: frozenset[str] = frozenset()
 
 
@@ -94,7 +90,8 @@ _NONE: frozenset[str] = frozenset()
 class Number:
     """One number of a text: its place in the folded text, its keys, whether it is bare and small.
 
-    ``near`` holds the stems of the content words within five words on each side, for a small number only.
+    ``near`` holds the stems of the content words within five words on each side, for a small number
+    only.
     """
 
     text: str
@@ -110,24 +107,6 @@ class Number:
         return all(key[0] == "i" for key in self.keys)
 
 
-@dataclass(slots=True)
-class NumberIndex:
-    """All numbers of one or several texts, ready for look-ups."""
-
-    keys: set[Key] = field(default_factory=set)
-    near: dict[Key, list[frozenset[str]]] = field(default_factory=dict)
-
-    def add(self, other: NumberIndex) -> None:
-        """Take in another index."""
-        self.keys |= other.keys
-        for key, sets in other.near.items():
-            self.near.setdefault(key, []).extend(sets)
-
-    def values(self) -> list[float]:
-        """The distinct plain values in ascending order."""
-        return sorted(key[1] for key in self.keys if key[0] == "v" and isinstance(key[1], float))
-
-
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
@@ -137,7 +116,8 @@ def value_key(value: float) -> Key:
     return ("v", float(f"{abs(value):.10g}"))
 
 
-def _neighbours(folded: str, start: int, end: int) -> frozenset[str]:
+def neighbours(folded: str, start: int, end: int) -> frozenset[str]:
+    """Stems of the content words within five words on each side of a place of a folded text."""
     before = _NEAR.findall(folded[max(0, start - 80) : start])[-NEIGHBOURS:]
     after = _NEAR.findall(folded[end : end + 80])[:NEIGHBOURS]
     near = content_words(" ".join([*before, *after]))
@@ -145,7 +125,7 @@ def _neighbours(folded: str, start: int, end: int) -> frozenset[str]:
 
 
 def _readings(core: str) -> list[float]:
-    """Every value that the digits may mean: thousands marks, decimal comma, two numbers side by side."""
+    """Every value the digits may mean: thousands marks, decimal comma, two numbers side by side."""
     if " " in core:
         groups = re.split(r"[ ]", core)
         return [float(re.sub(r"[ ,]", "", core)), *(float(g.replace(",", ".")) for g in groups)]
@@ -162,14 +142,18 @@ def _readings(core: str) -> list[float]:
 
 
 def _day_keys(month: int, day: int) -> set[Key]:
-    return {("d", month, day)} if 1 <= month <= 12 and 1 <= day <= 31 else set()
+    keys: set[Key] = {("d", month, day)}
+    return keys if 1 <= month <= 12 and 1 <= day <= 31 else set()
 
 
 def _time_keys(hour: int, minute: int, half: str | None) -> set[Key]:
-    if half is None:
-        return {("t", hour, minute)} | ({("t", hour % 12, minute)} if hour >= 12 else set())
-    full = hour % 12 + (12 if half.startswith("p") else 0)
-    return {("t", full, minute)} | ({("t", hour % 12, minute)} if half.startswith("p") else set())
+    """The 24-hour time, and for the afternoon the 12-hour one that a text may leave "PM" out of."""
+    if half is not None:
+        hour = hour % 12 + (12 if half.startswith("p") else 0)
+    keys: set[Key] = {("t", hour, minute)}
+    if hour >= 12:
+        keys.add(("t", hour % 12, minute))
+    return keys
 
 
 def _date(match: re.Match[str], day: str, month: str, year: str | None) -> list[set[Key]]:
@@ -240,8 +224,9 @@ def _is_bare(match: re.Match[str]) -> bool:
 def numbers(text: str, *, claim: bool = True) -> list[Number]:
     """The numbers of a text in reading order.
 
-    With ``claim`` the text is a claim: citation marks and code are left out, and so are "passage 2",
-    "one", and numbers in words that are no cardinals. Without it everything that may justify a number counts.
+    With ``claim`` the text is a claim: citation marks and code are left out, and so are "passage
+    2", "one", and numbers in words that are no cardinals. Without it everything that may justify a
+    number counts.
     """
     if claim:
         text = _CODE.sub(_blank, _MARK.sub(_blank, text))
@@ -260,7 +245,7 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
                 continue
             values = [key[1] for key in keys if key[0] == "v" and isinstance(key[1], float)]
             near = (
-                _neighbours(folded, *match.span()) if min(values, default=SMALL) < SMALL else _NONE
+                neighbours(folded, *match.span()) if min(values, default=SMALL) < SMALL else _NONE
             )
             small = max(values, default=SMALL) < SMALL and _is_bare(match)
             found.append(Number(match[0], *match.span(), frozenset(keys), small, near))
@@ -270,102 +255,5 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
 def _plain(folded: str, start: int, end: int) -> Iterable[Number]:
     for digits in re.finditer(r"\d+", folded[start:end]):
         place = (start + digits.start(), start + digits.end())
-        near = _neighbours(folded, *place)
+        near = neighbours(folded, *place)
         yield Number(digits[0], *place, frozenset({value_key(float(digits[0]))}), False, near)
-
-
-def index(text: str) -> NumberIndex:
-    """The index of a context or a question; words such as "half" and "third" count here."""
-    result = NumberIndex()
-    for number in numbers(text, claim=False):
-        result.keys |= number.keys
-        if number.is_id:
-            result.keys |= {value_key(float(run)) for run in _RUNS.findall(number.text)}
-        # "18-26 April": the day of a date may be told without its month.
-        result.keys |= {value_key(float(key[2])) for key in number.keys if len(key) == 3 and key[0] == "d"}
-        if number.near:
-            for key in number.keys:
-                result.near.setdefault(key, []).append(number.near)
-    folded = fold(text)
-    for match in _HINT.finditer(folded):
-        word = match[1]
-        values = (*numberwords.HINTS.get(word, ()), *(
-            [numberwords.ORDINALS[word]] if word in numberwords.ORDINALS else []
-        ))
-        near = _neighbours(folded, *match.span())
-        for value in values:
-            result.keys.add(value_key(value))
-            result.near.setdefault(value_key(value), []).append(near)
-    return result
-
-
-def _found(number: Number, known: NumberIndex) -> bool:
-    hits = number.keys & known.keys
-    if not hits or not number.small:
-        return bool(hits)
-    return any(number.near & near for key in hits for near in known.near.get(key, ()))
-
-
-# Unit conversions as (factor, offset): converted = value x factor + offset, or the reverse.
-_CONVERSIONS = (
-    (1.609344, 0.0), (0.45359237, 0.0), (2.54, 0.0), (0.3048, 0.0), (28.349523, 0.0),
-    (3.785412, 0.0), (1.8, 32.0), (60.0, 0.0), (24.0, 0.0), (7.0, 0.0), (12.0, 0.0),
-)  # fmt: skip
-
-
-def _is_derived(value: float, stated: list[float]) -> bool:
-    for place, first in enumerate(stated):
-        for factor, offset in _CONVERSIONS:
-            for converted in (first * factor + offset, (first - offset) / factor):
-                if abs(converted - value) <= max(0.5, 0.01 * abs(value)):
-                    return True
-        for second in stated[place + 1 :]:
-            results = (first + second, abs(first - second), first * second / 100)
-            if value_key(value) in map(value_key, results):
-                return True
-    return False
-
-
-def _values(number: Number) -> list[float]:
-    return [key[1] for key in number.keys if key[0] == "v" and isinstance(key[1], float)]
-
-
-def _contradicted(number: Number, known: NumberIndex) -> bool:
-    """True when a context has another small number beside at least two of the same words."""
-    return any(len(number.near & near) >= 2 for sets in known.near.values() for near in sets)
-
-
-def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) -> Verdict:
-    if number.is_id or _found(number, contexts):
-        return "found"
-    if question is not None and number.keys & question.keys:
-        return "question"
-    if number.small and number.text.isalpha() and not _contradicted(number, contexts):
-        return "unchecked"
-    largest = max(_values(number), default=0.0)
-    if largest >= ROUNDABLE and any(
-        abs(item - largest) <= ROUNDING * item for item in contexts.values()
-    ):
-        return "rounded"
-    return "fabricated"
-
-
-def judge(
-    found: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
-) -> list[Verdict]:
-    """Where each number of one claim comes from. Ids are always "found": words compare them.
-
-    ``unchecked``: a count below ten in words ("the two brothers"), which a writer takes from what is listed;
-    only a context that states another count of the same things makes it fabricated.
-    ``rounded``: at least 100 and within 0.5 % of a context number. ``derived``: a unit conversion of one, or
-    the sum, difference or percentage of two other numbers that the same claim states and the contexts hold.
-    (Combinations of numbers that only the contexts hold turn up by chance: nine in ten such claims of the
-    labelled sets were unsupported.)
-    """
-    verdicts = [_judge(number, contexts, question) for number in found]
-    pairs = list(zip(found, verdicts, strict=True))
-    stated = [v for n, verdict in pairs if verdict == "found" for v in _values(n)][:MAX_OPERANDS]
-    for place, (number, verdict) in enumerate(pairs):
-        if verdict == "fabricated" and any(_is_derived(v, stated) for v in _values(number)):
-            verdicts[place] = "derived"
-    return verdicts

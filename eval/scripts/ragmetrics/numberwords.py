@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 
-UNITS = {
-    word: float(value)
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-        " sixteen seventeen eighteen nineteen".split()
-    )
-}
-TENS = {
-    word: 10.0 * value
-    for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
-    )
-}
+_TEENS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen
+"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDERED = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
+"""
+UNITS = {word: float(value) for value, word in enumerate(_TEENS.split())}
+TENS = {word: 10.0 * value for value, word in enumerate(_TENS.split(), start=2)}
 SCALES = {
     "hundred": 1e2,
     "thousand": 1e3,
@@ -26,12 +23,7 @@ SCALES = {
     "billion": 1e9,
     "trillion": 1e12,
 }
-ORDINALS = {
-    word: float(value)
-    for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), start=1
-    )
-}
+ORDINALS = {word: float(value) for value, word in enumerate(_ORDERED.split(), start=1)}
 HINTS = {
     "half": (0.5, 50.0),
     "halves": (0.5, 50.0),

@@ -17,12 +17,15 @@ CHECKS = (
     "list_question_gets_list",
 )
 _FALLBACK = re.compile(
-    r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to (?:generate|process)"
-    r"|no (?:results?|documents?|answer) (?:was |were )?found|internal server error|request timed out)\b"
+    r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to "
+    r"(?:generate|process)"
+    r"|no (?:results?|documents?|answer) (?:was |were )?found|internal server error|request "
+    r"timed out)\b"
 )
 _LIST_QUESTION = re.compile(
     r"^\W*(?:please )?(?:list|enumerate|name (?:the|all|some|\d|two|three|four|five))\b"
-    r"|\bwhat are (?:the |some |all )?(?:\w+ ){0,3}(?:types|kinds|steps|ways|reasons|options|requirements|benefits"
+    r"|\bwhat are (?:the |some |all )?(?:\w+ ){0,3}(?:types|kinds|steps|ways|reasons|options"
+    r"|requirements|benefits"
     r"|advantages|disadvantages|features|components|examples|differences|stages|phases|symptoms|causes|methods|rules"
     r"|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there|available|supported)\b"
     r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b|\bwhat steps\b"
@@ -54,9 +57,9 @@ def checks(
 ) -> dict[str, bool | None]:
     """Each check: True passed, False failed, None does not apply.
 
-    An unanswerable case may well be answered by a fallback phrase and without a citation; a bot that
-    sends no retrieval scores, or a question that asks for no list, cannot fail those checks. An empty
-    answer fails the first check, and the checks of its wording do not apply.
+    An unanswerable case may well be answered by a fallback phrase and without a citation; a bot
+    that sends no retrieval scores, or a question that asks for no list, cannot fail those checks.
+    An empty answer fails the first check, and the checks of its wording do not apply.
     """
     present = bool(answer.strip())
     fallback = abstention.detect(answer).abstained or bool(_FALLBACK.search(fold(answer)))

@@ -1,4 +1,5 @@
-"""From a text to its sentences: Markdown blocks first, then sentences by sentencex within each line.
+"""From a text to its sentences: Markdown blocks first, then sentences by sentencex within each
+line.
 
 Everything is done on copies of the same length, so that every span is a span of the original text.
 """
@@ -95,10 +96,11 @@ def _cuts(line: str) -> list[int]:
 
 @lru_cache(maxsize=8192)
 def sentence_ends(line: str) -> tuple[int, ...]:
-    """Ends of the sentences of one line, after repair: marks stay with the sentence that they follow.
+    """Ends of the sentences of one line, after repair: marks stay with the sentence that they
+    follow.
 
-    Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation mark,
-    and an abbreviation before a number ("Eq. 2") ends none.
+    Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation
+    mark, and an abbreviation before a number ("Eq. 2") ends none.
     """
     if len(line) < 40 and not _END.search(line[:-1]):
         return (len(line),)
@@ -107,9 +109,9 @@ def sentence_ends(line: str) -> tuple[int, ...]:
     for end in _cuts(line):
         piece = line[start:end]
         first = piece.lstrip()[:1]
-        if kept and (not first or first.islower() or not any(map(str.isalnum, piece))):
-            kept[-1] = end
-        elif kept and first.isdigit() and _ABBREVIATION.search(line[:start][-12:]):
+        if (kept and (not first or first.islower() or not any(map(str.isalnum, piece)))) or (
+            kept and first.isdigit() and _ABBREVIATION.search(line[:start][-12:])
+        ):
             kept[-1] = end
         elif kept and (marks := _LEADING_MARKS.match(piece)):
             kept[-1] = start + marks.end()
@@ -143,9 +145,9 @@ def _sentences(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
 def units(text: str) -> list[Unit]:
     """All units of a text in reading order; empty for a text without a visible character.
 
-    Kinds: ``prose`` and ``item`` (list) hold sentences; ``table`` is one row; ``heading``, ``code`` (one
-    line) and ``stem`` (a line that ends with a colon) are no claims but do hold words. List markers, rule
-    lines and fences belong to no unit.
+    Kinds: ``prose`` and ``item`` (list) hold sentences; ``table`` is one row; ``heading``, ``code``
+    (one line) and ``stem`` (a line that ends with a colon) are no claims but do hold words. List
+    markers, rule lines and fences belong to no unit.
     """
     masked = mask_markup(clean(text))
     found: list[Unit] = []
@@ -196,7 +198,10 @@ def _line_units(masked: str, start: int, end: int) -> list[Unit]:
 
 
 def _with_stem(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
-    """Sentences of a line; a last one that ends with a colon announces what follows and claims nothing."""
+    """Sentences of a line;
+
+    a last one that ends with a colon announces what follows and claims nothing.
+    """
     found = _sentences(masked, start, end, kind)
     if found and masked[found[-1].start : found[-1].end].rstrip("*_ ").endswith((":", "：")):
         found[-1] = Unit(found[-1].start, found[-1].end, "stem")

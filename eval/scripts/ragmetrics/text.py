@@ -1,7 +1,7 @@
 """Text rules that every metric shares: the normalised copy for matching, words, stems, stop words.
 
-Version of these rules: ``TEXT_RULES``; it changes whenever a stop word, the stemmer or the folding does,
-and it is part of the definition id of every metric that stands on it.
+Version of these rules: ``TEXT_RULES``; it changes whenever a stop word, the stemmer or the folding
+does, and it is part of the definition id of every metric that stands on it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ragmetrics.stopwords import STOP_WORDS
+
 TEXT_RULES = 1
 
-# Folded one by one before NFKC. Fractions get a space so that "2½" does not become "21/2", the en dash
+# Folded one by one before NFKC. Fractions get a space so that "2½" does not become "21/2", the en
+# dash
 # gets two because it joins two ends ("2.5 mya–10,000") where a hyphen makes one word.
 _FOLDS = {
     **dict.fromkeys("‘’‚‛′`´", "'"),
@@ -38,27 +41,11 @@ _COMPOSING = frozenset(
     "\U0001133e\U00011357\U000114b0\U000114ba\U000114bd\U000115af\U00011930\U00011127"
 ) | {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
 
-STOP_WORDS = frozenset(
-    """
-    a an the this that these those such some any each every all both either neither other another
-    i me my mine myself we us our ours ourselves you your yours yourself he him his himself she her hers
-    herself it its itself they them their theirs themselves one ones
-    who whom whose which what when where why how whether
-    be am is are was were been being do does did doing done have has had having
-    will would shall should can could may might must ought
-    and or but nor so if then else than as because while although though since until unless
-    of at by for from in into on onto to toward towards with within without about above below over under
-    between among through during before after up down out off against around per via upon along across
-    also too very just only even still again there here thus hence therefore however moreover
-    not no yes more most much many few less own same further once various several certain etc
-    overall additionally furthermore similarly specifically respectively finally lastly
-    's isn't aren't wasn't weren't don't doesn't didn't can't cannot couldn't won't wouldn't shouldn't
-    it's that's there's i'm you're they're we're he's she's i've you've they've we've i'd i'll you'll
-    """.split()
-)
-
 # One alternative a kind: numbers stay whole, scripts written without spaces are cut into runs.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _WORD = re.compile(
     rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)+|[^\W_{_UNSPACED}]+(?:'[^\W\d_{_UNSPACED}]+)*", re.UNICODE
 )
@@ -69,7 +56,8 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 class Normalised:
     """A copy for matching. ``offsets[i]`` is the place in the original of character i of ``text``.
 
-    ``offsets`` has one entry more than ``text``: the original's length. None means that both are equal.
+    ``offsets`` has one entry more than ``text``: the original's length. None means that both are
+    equal.
     """
 
     text: str
@@ -81,12 +69,18 @@ class Normalised:
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD, at the same length: it can be stored as UTF-8."""
+    """The text with lone surrogates replaced by U+FFFD, at the same length:
+
+    it can be stored as UTF-8.
+    """
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def fold(text: str) -> str:
-    """The copy for matching: NFKC, casefolded, plain quotes and hyphens, no zero-width characters."""
+    """The copy for matching:
+
+    NFKC, casefolded, plain quotes and hyphens, no zero-width characters.
+    """
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", clean(text).translate(_FOLD_TABLE)).casefold()
@@ -100,15 +94,17 @@ def _joins(char: str) -> bool:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Spans that normalisation cannot mix with each other. Dropped characters belong to the span before."""
+    """Spans that normalisation cannot mix with each other.
+
+    Dropped characters belong to the span before.
+    """
     start = 0
     for place in range(1, len(text)):
         char = text[place]
         # A dropped character must not part a letter from its accent: NFKC sees them side by side.
-        if ord(char) < 0x300 and _FOLDS.get(char) != "":
-            yield start, place
-            start = place
-        elif _FOLDS.get(char) != "" and not _joins(char):
+        if (ord(char) < 0x300 and _FOLDS.get(char) != "") or (
+            _FOLDS.get(char) != "" and not _joins(char)
+        ):
             yield start, place
             start = place
     if text:
@@ -175,7 +171,10 @@ def _has_vowel(text: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A light stem: possessive, plural, -ed, -ing and a last e removed. Other scripts stay as they are."""
+    """A light stem:
+
+    possessive, plural, -ed, -ing and a last e removed. Other scripts stay as they are.
+    """
     if word.endswith("'s"):
         word = word[:-2]
     word = word.replace("'", "")

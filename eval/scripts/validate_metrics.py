@@ -1,0 +1,201 @@
+"""Check the metrics that need no model against labels of people.
+
+In: a folder of open human-labelled sets (--data or RAG_EVAL_DATA), a file of your own labels
+(--labels), or both. Out: how well the support scorer, the abstention detector and the answer
+overlap agree with people, with 95 % intervals, as a table on stdout (or JSON), and on request the
+generated block of EVAL.md.
+
+\b
+Your own labels are one JSON object a line:
+  {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."], "supported": 1, "group":
+  "a.md"}
+supported is 1 when the contexts bear out all of the claim, else 0; group names the source.
+
+\b
+Examples:
+  python eval/scripts/validate_metrics.py --data ~/labelled
+  python eval/scripts/validate_metrics.py --labels my_labels.jsonl --json
+  python eval/scripts/validate_metrics.py --data ~/labelled --naive --write
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import orjson
+
+import options
+import storage
+from humanlabels import measure, own, sets, table
+from humanlabels.measure import Draws
+from humanlabels.sets import LabelledSet
+from storage import StorageError
+
+if TYPE_CHECKING:
+    from humanlabels.measure import Encode
+
+EVAL_MD = storage.ROOT / "EVAL.md"
+NAIVE_ROWS = 400
+Row = TypeVar("Row")
+
+
+def _measured(
+    known: Iterable[LabelledSet[Row]],
+    data: Path,
+    figures: Callable[[Iterable[Row]], dict[str, Any]],
+    absent: list[str],
+) -> dict[str, Any]:
+    """Figures of each set that is there, by key; the titles of the others go to ``absent``."""
+    found: dict[str, Any] = {}
+    for one in known:
+        if one.present(data):
+            found[one.key] = {"title": one.title} | figures(one.load(data))
+        else:
+            absent.append(one.title)
+    return found
+
+
+def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:
+    values = [row[name] for row in rows if row.get(name) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def build_report(
+    data: Path | None, labels: Path | None, draws: Draws, encode: Encode | None, naive_rows: int
+) -> dict[str, Any]:
+    """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
+    absent: list[str] = []
+    report: dict[str, Any] = {"support": {}, "abstention": {}, "ratings": {}, "pairs": {}}
+
+    def support(rows: Iterable[Any]) -> dict[str, Any]:
+        return measure.measure_support(rows, draws, encode, naive_rows)
+
+    if data is not None:
+        report["support"] = _measured(sets.SUPPORT, data, support, absent)
+        report["abstention"] = _measured(
+            sets.ABSTENTION, data, partial(measure.measure_abstention, draws=draws), absent
+        )
+        report["ratings"] = _measured(
+            sets.RATINGS, data, partial(measure.measure_ratings, draws=draws), absent
+        )
+        report["pairs"] = _measured(
+            sets.PAIRS, data, partial(measure.measure_pairs, draws=draws), absent
+        )
+        if not any(report.values()):
+            raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")
+    if labels is not None:
+        title = {"title": labels.name}
+        report["support"]["own"] = title | support(own.read_own(labels))
+    rows = list(report["support"].values())
+    naive = [row["naive"] for row in rows if "naive" in row]
+    report["mean"] = {
+        "auroc": _mean(rows, "auroc"),
+        "balanced_accuracy": _mean(rows, "balanced_accuracy"),
+        "naive_auroc": _mean(naive, "auroc"),
+        "naive_balanced_accuracy": _mean(naive, "balanced_accuracy"),
+    }
+    return report | {"absent": absent, "seed": draws.seed, "resamples": draws.resamples}
+
+
+def _write(target: Path, block: str, *, must_exist: bool) -> None:
+    """Put the block between the markers of a document, or make a new file of it."""
+    try:
+        document = target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if must_exist:
+            raise StorageError(f"{target}: is not there; use --output FILE instead.") from None
+        document = f"{table.START}\n{table.END}\n"
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{target}: cannot be read: {error}") from error
+    changed = table.replace_block(document, block)
+    if changed is None:
+        raise StorageError(
+            f"{target}: has no lines {table.START} and {table.END}; add them where the table "
+            "belongs."
+        )
+    storage.replace_bytes(target, changed.encode("utf-8"))
+
+
+def _encoder(quiet: bool) -> Encode:
+    """The embedder's encode, with a remedy in one sentence when there is no model."""
+    from clients.embedder import Embedder, EmbeddingUnavailable
+
+    try:
+        embedder = Embedder(None, storage.CACHE_DIR)
+        embedder.encode(["ready?"])
+    except EmbeddingUnavailable as error:
+        raise StorageError(f"--naive needs an embedding model: {error}") from error
+    click.echo("Embedding claims and chunks; this takes minutes.", err=True) if not quiet else None
+    return embedder.encode
+
+
+@options.command(help=__doc__)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=None,
+    help="Folder of the human-labelled sets.  [env: RAG_EVAL_DATA]",
+)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Your own labelled claims, JSONL.",
+)
+@click.option("--naive", is_flag=True, help="Measure the rule 'chunk cosine >= 0.4' too (slow).")
+@click.option(
+    "--naive-rows",
+    type=click.IntRange(min=0),
+    default=NAIVE_ROWS,
+    show_default=True,
+    help="Claims a set that --naive embeds; 0 for all.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=1),
+    default=Draws().resamples,
+    show_default=True,
+    help="Draws behind an interval.",
+)
+@click.option("--write", is_flag=True, help="Put the tables into EVAL.md's generated block.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Or into this file."
+)
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(
+    data: Path | None,
+    labels: Path | None,
+    naive: bool,
+    naive_rows: int,
+    resamples: int,
+    write: bool,
+    output: Path | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    if data is None and labels is None:
+        raise click.UsageError(
+            "Name what to check: --data DIR (or RAG_EVAL_DATA), or --labels FILE."
+        )
+    encode = _encoder(quiet) if naive else None
+    report = build_report(data, labels, Draws(resamples, seed), encode, naive_rows)
+    if report["absent"] and not quiet:
+        click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
+    block = table.markdown(report)
+    if write:
+        _write(EVAL_MD, block, must_exist=True)
+    if output is not None:
+        _write(output, block, must_exist=False)
+    click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() if as_json else block)
+
+
+if __name__ == "__main__":
+    main()
