@@ -21,6 +21,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
 from labeller.display import display
@@ -89,7 +90,7 @@ class LabelApp(App[None], inherit_bindings=False):
         self._held: list[events.Key] = []
         self._interrupted = False
         self.animation_level = "none"
-        self.theme = THEMES.get(theme or "dark", "textual-dark")
+        self.theme = THEMES.get(theme or "dark", theme or "")
         name = source.describe()
         self.main = MainScreen(session, store, look or Look(), dict(keymap or {}), name)
 
@@ -117,7 +118,7 @@ class LabelApp(App[None], inherit_bindings=False):
         self.exit(return_code=130)
 
     async def on_event(self, event: events.Event) -> None:
-        """Make pasted text harmless before any field sees it; keys go to a screen that takes them."""
+        """Make pasted text harmless before a field sees it; keys go to a screen that takes them."""
         if isinstance(event, events.Paste):
             event.text = display(event.text, PASTE_LIMIT)
         elif isinstance(event, events.Key) and not event.is_forwarded:
@@ -242,12 +243,14 @@ def run(
 ) -> int:
     """Run the labeller in this terminal until the user leaves. Returns the exit code.
 
-    Raises ValueError with one sentence a line when the keymap names an unknown action or gives one
-    key to two. Closing store and source is the caller's.
+    Raises ValueError, one sentence a line, for an unknown theme, or a keymap that names an unknown
+    action or gives one key to two. Closing store and source is the caller's.
     """
     problems = keymap_problems(keymap or {})
     if problems:
         raise ValueError("\n".join(problems))
+    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
+        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
     app = LabelApp(session, store, source, look=Look(ascii=ascii), theme=theme, keymap=keymap)
     app.run(mouse=mouse)
     return app.return_code or 0

@@ -71,7 +71,6 @@ class ConflictScreen(ModalScreen[None]):
             )
 
     def on_mount(self) -> None:
-        self._pane.focus()
         self._show()
 
     def _show(self) -> None:

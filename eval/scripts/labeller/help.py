@@ -91,7 +91,6 @@ class HelpScreen(ModalScreen[None]):
             )
 
     def on_mount(self) -> None:
-        self._pane.focus()
         self._show()
 
     def _show(self) -> None:

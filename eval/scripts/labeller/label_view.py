@@ -16,10 +16,11 @@ from textual.screen import Screen
 
 from labeller import lines
 from labeller.actions import Action, find, hint_parts, keys_of, shown_key
+from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
 from labeller.lists import Bar, Line, LineList, Span
 from labeller.measure import cells
-from labeller.text_pane import Mark, TextPane
+from labeller.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.actions import Keymap
@@ -32,7 +33,7 @@ WHOLE = 1 << 30
 class LabelView(Screen[None], inherit_bindings=False):
     """Draws the session; `LabelScreen` adds the keys."""
 
-    AUTO_FOCUS = "#chunks"
+    AUTO_FOCUS = ""
     ALLOW_SELECT = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the type is Textual's
         (0, "-tiny-x"),
@@ -57,6 +58,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.keymap = keymap
         self.source_name = source_name
         self.rows: list[Row] = []
+        self.pane = "chunks"
         self.words = ""  # filter of the chunk list
         self.text_words = ""  # looked for in the text
         self.zoomed = False
@@ -66,6 +68,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         self._message: Span = ("row", DisplayText(""))
         self._shown_case: str | None = None
         self._shown_brief: object = None
+        self._progress = session.progress()
         self._visible: list[str] = []
         self._longest = 0
         self._pattern: re.Pattern[str] | None = None
@@ -75,6 +78,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.chunks = LineList(self._chunk_row, id="chunks")
         self.text = TextPane(id="text")
         self.questions = LineList(self._question_row, id="questions")
+        self.questions.set_active(False)
         self.bars = {
             name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule", "end")
         }
@@ -140,9 +144,13 @@ class LabelView(Screen[None], inherit_bindings=False):
         self._show_rows(rows)
         self._show_text()
         brief = session.brief(session.current) if session.current else None
-        self._show_top()
-        if brief != self._shown_brief:
+        changed = brief != self._shown_brief
+        if changed:
+            # Progress counts all questions: too slow for every key, and unchanged by most.
             self._shown_brief = brief
+            self._progress = session.progress()
+        self._show_top()
+        if changed:
             self._show_side()
         self._show_end()
 
@@ -155,6 +163,10 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.range_start = None
         self.rows = []
         self.chunks.set_count(0)
+        self.case_opened()
+
+    def case_opened(self) -> None:
+        """Called when another question is shown; `OpenActions` fetches ahead."""
 
     def _read_rows(self) -> list[Row]:
         rows = self.session.rows()
@@ -174,11 +186,13 @@ class LabelView(Screen[None], inherit_bindings=False):
     def _show_text(self) -> None:
         row = self.row
         if row is None:
-            self.text.show(display(self._why_no_chunks()))
+            why = why_no_chunks(self.session, self.words, self.source_name)
+            self.text.show(display(why))
             self._bar("text-rule", [self._text_rule("no chunk")])
             return
         text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
-        self.text.show(text, self._marks_in(row, text))
+        marks = marks_in(self.session, row, text, self._pattern, self.text_words)
+        self.text.show(text, marks)
         self._show_text_rule()
 
     def _show_text_rule(self) -> None:
@@ -195,33 +209,8 @@ class LabelView(Screen[None], inherit_bindings=False):
         self._bar("text-rule", [self._text_rule(left, place)])
 
     def _text_rule(self, left: str, right: str = "") -> Line:
-        return lines.rule(self.look, self.text.size.width, left, right)
-
-    def _why_no_chunks(self) -> str:
-        session = self.session
-        if not session.current:
-            return "No question to show: Esc drops the filter, o adds a question."
-        if self.words:
-            return "No chunk holds these words. Esc drops the filter."
-        problem = session.chunks_problem()
-        if problem:
-            return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
-        if session.has_chunks():
-            return "Nothing was found for this question. p searches with other words."
-        return f"Fetching chunks from {self.source_name} …"
-
-    def _marks_in(self, row: Row, text: DisplayText) -> list[Mark]:
-        marks: list[Mark] = []
-        if self._pattern is not None:
-            marks = [(m.start(), m.end(), "term") for m in self._pattern.finditer(text)]
-        if self.text_words:
-            words = lines.words_pattern(self.text_words.split())
-            if words is not None:
-                marks += [(m.start(), m.end(), "marked") for m in words.finditer(text)]
-        if row.snippets and not row.auto:
-            picked = [s for s in self.session.sentences(row.number) if s.picked]
-            marks += [(s.start, s.end, "marked") for s in picked]
-        return marks
+        focused = self.pane == "text"
+        return lines.rule(self.look, self.text.size.width, left, right, focused=focused)
 
     def _show_top(self) -> None:
         bar = self.bars["top"]
@@ -230,24 +219,37 @@ class LabelView(Screen[None], inherit_bindings=False):
             return
         session = self.session
         saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
-        top = [lines.header(session, width, saved, waiting=not session.has_chunks())]
+        waiting = not session.has_chunks() and not session.chunks_problem()
+        top = [lines.header(session, self._progress, width, saved, waiting=waiting)]
         if session.current:
             top += lines.question_lines(session, width, max(1, height - 3))
             top.append(lines.state_line(session))
-            top.append(lines.chunks_rule(session, self.rows, self.look, width, self.words))
+            focused = self.pane == "chunks"
+            top.append(
+                lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)
+            )
         bar.show(top)
 
     def _show_side(self) -> None:
         if self._shown_case in self._visible:
             place = self._visible.index(self._shown_case)
-            if not self.questions.has_focus:
+            if self.pane != "questions":
                 self.questions.move_to(place)
             self.questions.refresh_rows([place])
         session = self.session
         width = self.questions.size.width
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
         self._bar(
-            "side-top", [lines.rule(self.look, width, f"questions, {session.order} order", words)]
+            "side-top",
+            [
+                lines.rule(
+                    self.look,
+                    width,
+                    f"questions, {session.order} order",
+                    words,
+                    focused=self.pane == "questions",
+                )
+            ],
         )
         legend = one_line(lines.LEGEND)
         half = legend.index("s later")
@@ -307,15 +309,16 @@ class LabelView(Screen[None], inherit_bindings=False):
 
     def _question_row(self, index: int, width: int) -> Line:
         case_id = self._visible[index]
-        sign = ">" if case_id == self._shown_case else " "
+        sign = "*" if case_id == self._shown_case else " "
+        if index == self.questions.cursor:
+            sign = ">"
         return lines.question_row(self.session.brief(case_id), width, sign=sign)
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        self._show_end()
-
-
-def holds(row: Row, words: list[str]) -> bool:
-    """Does a row's path, heading or text hold all of these casefolded words?"""
-    chunk = row.chunk
-    text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()
-    return all(word in text for word in words)
+    def show_pane(self, name: str) -> None:
+        """Let keys go to a pane: chunks, text or questions."""
+        self.pane = name
+        self.chunks.set_active(name == "chunks")
+        self.questions.set_active(name == "questions")
+        self._show_top()
+        self._show_text()
+        self._show_side()

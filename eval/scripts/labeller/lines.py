@@ -58,9 +58,11 @@ def words_pattern(words: Collection[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<!\w)(?:{choices})(?!\w)", re.IGNORECASE)
 
 
-def rule(look: Look, width: int, left: str, right: str = "") -> Line:
-    """A line of dashes with words set into it at both ends."""
+def rule(look: Look, width: int, left: str, right: str = "", *, focused: bool = False) -> Line:
+    """A line of dashes with words set into it at both ends; heavy above the focused pane."""
     dash = look.rule
+    if focused:
+        dash = "=" if look.ascii else "━"
     head = display(f"{dash}{dash} {left} ")
     tail = display(f" {right} {dash}{dash}") if right else DisplayText("")
     gap = width - cells(head) - cells(tail)
@@ -84,15 +86,15 @@ def _bar(progress: Progress, size: int) -> str:
     return "#" * done + "-" * (size - done)
 
 
-def header(session: Session, width: int, saved: Span, *, waiting: bool) -> Line:
+def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
     place, total = session.place
-    progress = session.progress()
     name = one_line(session.current or "no question", 40)
     spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
     counts = f" | open {progress.open} flag {progress.flagged} skip {progress.skipped}"
     spans.append(("row", display(counts)))
-    spans.append(("dim", display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")))
+    spans.append(("dim", bar))
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
     spans.append(("key", display(f" {mode}")))
     spans.append(("row", display(f" | {one_line(session.annotator, 16)} | ")))
@@ -102,15 +104,17 @@ def header(session: Session, width: int, saved: Span, *, waiting: bool) -> Line:
     if progress.seconds_each is not None and progress.seconds_left is not None and width >= 100:
         pace, left = duration(progress.seconds_each), duration(progress.seconds_left)
         spans.append(("dim", display(f" | {pace} each, {left} left")))
+    if sum(cells(text) for _, text in spans) > width:
+        spans.remove(("dim", bar))
     return tuple(spans)
 
 
 def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
-    """`saved 14:02`, `kept in journal` (not yet in the file), or the problem that stays."""
+    """`saved 14:02`, `in journal` (not yet in the file), or the problem that stays."""
     if problem:
         return ("warn", one_line(problem))
     if saved_at is None or dirty:
-        return ("row", display("kept in journal" if dirty else "all saved"))
+        return ("row", display("in journal" if dirty else "all saved"))
     return ("good", display(time.strftime("saved %H:%M", time.localtime(saved_at))))
 
 
@@ -212,7 +216,7 @@ def _scores(row: Row) -> DisplayText:
 
 
 def chunks_rule(
-    session: Session, rows: Collection[Row], look: Look, width: int, words: str
+    session: Session, rows: Collection[Row], look: Look, width: int, words: str, *, focused: bool
 ) -> Line:
     """How many chunks there are and were read, their order and filter."""
     seen = sum(row.seen for row in rows)
@@ -222,7 +226,8 @@ def chunks_rule(
     if order == "shuffled":
         order += f" #{one_line(session.seed, 8)}"
     left = f"chunks {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
-    return rule(look, width, left, f"filter: {one_line(words, 30)}" if words else "")
+    right = f"filter: {one_line(words, 30)}" if words else ""
+    return rule(look, width, left, right, focused=focused)
 
 
 def question_row(brief: Brief, width: int, *, sign: str) -> Line:

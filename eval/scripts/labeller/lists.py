@@ -70,11 +70,15 @@ class LineStyles(Widget):
             left -= size
             if left <= 0:
                 break
-        return Strip(segments, width - left).adjust_cell_length(width, ground)
+        return Strip(segments, width - left).adjust_cell_length(width, ground).simplify()
 
 
-class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
-    """A scrolling list of one-line rows with a cursor. It repaints two rows a move."""
+class LineList(LineStyles, ScrollView, can_focus=False, inherit_bindings=False):
+    """A scrolling list of one-line rows with a cursor. It repaints two rows a move.
+
+    It takes no focus (a change of focus makes Textual repaint the whole screen): keys come from the
+    screen, and `active` tells whether the cursor is drawn as the one that they move.
+    """
 
     class Moved(Message):
         """The cursor is on another row."""
@@ -106,6 +110,7 @@ class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
         self._row = row
         self._count = 0
         self.cursor = 0
+        self.active = True
 
     def set_count(self, count: int, cursor: int = 0) -> None:
         """Show `count` rows (all repainted) with the cursor on row `cursor`, clamped."""
@@ -130,6 +135,12 @@ class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
         self._show_cursor()
         return True
 
+    def set_active(self, active: bool) -> None:
+        """Say whether keys move this cursor."""
+        if active != self.active:
+            self.active = active
+            self.refresh_lines(self.cursor)
+
     def refresh_rows(self, indices: Sequence[int]) -> None:
         """Repaint these rows only."""
         for index in indices:
@@ -144,17 +155,21 @@ class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
             elif self.cursor >= top + height:
                 top = self.cursor - height + 1
             if top != round(self.scroll_y):
-                self.scroll_to(y=top, animate=False, immediate=True)
+                self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
     def on_resize(self, event: events.Resize) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, self._count)
         self._show_cursor()
 
-    def on_focus(self) -> None:
-        self.refresh_lines(self.cursor)
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 3)
 
-    def on_blur(self) -> None:
-        self.refresh_lines(self.cursor)
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -3)
+
+    def _wheel(self, event: events.MouseEvent, by: int) -> None:
+        event.stop()
+        self.scroll_to(y=round(self.scroll_y) + by, animate=False, immediate=True, force=True)
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
@@ -162,7 +177,6 @@ class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
             return
         index = offset.y + round(self.scroll_y)
         if index < self._count:
-            self.focus()
             if self.move_to(index):
                 self.post_message(self.Moved(self, index))
             self.post_message(self.Clicked(self, index, offset.x))
@@ -175,7 +189,7 @@ class LineList(LineStyles, ScrollView, can_focus=True, inherit_bindings=False):
             return self.strip_for((), width)
         base = "row"
         if index == self.cursor:
-            base = "cursor" if self.has_focus else "cursor-blurred"
+            base = "cursor" if self.active else "cursor-blurred"
         return self.strip_for(self._row(index, width), width, base)
 
 

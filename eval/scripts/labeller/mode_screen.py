@@ -18,7 +18,7 @@ from labeller.ports import Refused
 class ModeScreen(Screen[str], inherit_bindings=False):
     """A full screen with its own keys; it returns a message for the main screen."""
 
-    AUTO_FOCUS = "#mode-text,#mode-list"
+    AUTO_FOCUS = ""
     ALLOW_SELECT = False
 
     def __init__(self, where: str, look: lines.Look, keymap: Keymap) -> None:

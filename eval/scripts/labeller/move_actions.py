@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from labeller.chunk_text import holds
 from labeller.display import SHOWN_LIMIT, display
 from labeller.label_screen import LabelScreen
-from labeller.label_view import holds
 from labeller.lists import LineList
 from labeller.ports import Refused
 from labeller.worklist import ORDERS
@@ -19,11 +19,6 @@ THEMES = ("textual-dark", "textual-light")
 
 class MoveActions(LabelScreen):
     """Moving about. Methods `do_<action id>` are called by `perform`."""
-
-    @property
-    def pane(self) -> str:
-        """The focused pane: chunks, text or questions."""
-        return (self.focused.id if self.focused is not None else None) or "chunks"
 
     def do_down(self) -> None:
         self._step(1)
@@ -121,7 +116,7 @@ class MoveActions(LabelScreen):
     def _turn_pane(self, by: int) -> None:
         panes = [name for name in PANES if self._is_shown(name)]
         place = panes.index(self.pane) if self.pane in panes else -by
-        self.query_one(f"#{panes[(place + by) % len(panes)]}").focus()
+        self.show_pane(panes[(place + by) % len(panes)])
 
     def _is_shown(self, name: str) -> bool:
         return all(node.display for node in self.query_one(f"#{name}").ancestors_with_self)
@@ -132,7 +127,7 @@ class MoveActions(LabelScreen):
         if case_id is not None:
             self.session.goto(case_id)
             self.remove_class("-side-on")
-            self.chunks.focus()
+            self.show_pane("chunks")
 
     def do_next_hit(self) -> None:
         self._hit(1)
@@ -173,19 +168,19 @@ class MoveActions(LabelScreen):
             self.session.set_filter("")
             self.list_questions()
         else:
-            self.chunks.focus()
+            self.show_pane("chunks")
 
     def do_toggle_questions(self) -> None:
         wide = self.has_class("-wide")
         self.toggle_class("-side-off" if wide else "-side-on")
         on = not self.has_class("-side-off") if wide else self.has_class("-side-on")
-        (self.questions if on else self.chunks).focus()
+        self.show_pane("questions" if on else "chunks")
         self.call_after_refresh(self.redraw)
 
     def do_zoom(self) -> None:
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
-        (self.text if self.zoomed else self.chunks).focus()
+        self.show_pane("text" if self.zoomed else "chunks")
         self.call_after_refresh(self.redraw)
 
     def do_info(self) -> None:
@@ -240,6 +235,7 @@ class MoveActions(LabelScreen):
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         if event.list is self.chunks:
+            self.show_pane("chunks")
             self.sync()
 
     def on_line_list_clicked(self, event: LineList.Clicked) -> None:

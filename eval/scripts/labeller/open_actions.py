@@ -40,6 +40,9 @@ class OpenActions(MoveActions):
                 self.say(message)
         self.sync()
 
+    def case_opened(self) -> None:
+        self.label_app.prefetch()
+
     def do_confirm(self) -> None:
         if self.pane == "questions":
             self.open_question(self.questions.cursor)
@@ -48,7 +51,6 @@ class OpenActions(MoveActions):
             raise Refused("a range is open: Space marks it, Esc drops it")
         confirmed = self.session.confirm()
         self.say(confirmed.message, "row" if confirmed.done else "warn")
-        self.label_app.prefetch()
 
     def do_filter(self) -> None:
         from labeller.modals import Prompt

@@ -42,7 +42,6 @@ class PickPlace(ModalScreen[Place | None]):
 
     def compose(self) -> ComposeResult:
         self._list = LineList(self._line, id="places")
-        self._list.can_focus = False
         with Vertical(id="picker"):
             yield shown(
                 display("Support by path: type parts of the path, or all of `path > heading`")
@@ -112,7 +111,6 @@ class SupportsScreen(ModalScreen[None]):
             )
 
     def on_mount(self) -> None:
-        self._list.focus()
         self._read()
 
     def _read(self) -> None:

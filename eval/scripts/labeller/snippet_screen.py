@@ -18,6 +18,7 @@ from labeller.text_pane import Mark, TextPane
 if TYPE_CHECKING:
     from labeller.model import Session
 
+LIMIT = 1 << 20
 _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
 
 
@@ -49,16 +50,30 @@ class SnippetScreen(ModeScreen):
         left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
         right = f"sentence {self._index + 1} of {count}"
         self.rule_bar.show([lines.rule(self.look, self.size.width, left, right)])
-        marks: list[Mark] = [(s.start, s.end, "marked") for s in self._sentences if s.picked]
-        here = self._here()
-        if here is not None:
-            start, end = here
-            marks.append((start, end, "cursor"))
-            self.text.show(display(row.chunk.text, max(end, 1 << 16)), marks)
-            self.text.reveal(start, end)
-        else:
-            self.text.show(display(row.chunk.text), marks)
+        text, marks = self._listed()
+        self.text.show(display(text, LIMIT), marks)
+        if marks:
+            self.text.reveal(*marks[-1][:2])
         self.pending = "INSIDE: w b l h, Space picks" if self._inside else ""
+
+    def _listed(self) -> tuple[str, list[Mark]]:
+        """The sentences, one a line: `>` the cursor's, `*` picked; the cursor's mark comes last."""
+        text = ""
+        marks: list[Mark] = []
+        here: list[Mark] = []
+        for sentence in self._sentences:
+            at_cursor = sentence.index == self._index
+            text += f"{'>' if at_cursor else ' '}{'*' if sentence.picked else ' '} "
+            start = len(text)
+            text += sentence.text.replace("\n", " ")
+            if sentence.picked:
+                marks.append((start, len(text), "marked"))
+            if at_cursor:
+                begin, end = self._here() or (0, 0)
+                base = start - sentence.start
+                here.append((base + begin, base + end, "cursor"))
+            text += "\n"
+        return text, marks + here
 
     def _here(self) -> tuple[int, int] | None:
         if self._inside is not None:

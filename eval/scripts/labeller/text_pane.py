@@ -21,7 +21,7 @@ Mark = tuple[int, int, str]
 """Start offset, end offset, style name of a highlighted stretch."""
 
 
-class TextPane(LineStyles, can_focus=True, inherit_bindings=False):
+class TextPane(LineStyles):
     """Shows one text from its line `top` on; scrolled by the owner's keys or the wheel."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
