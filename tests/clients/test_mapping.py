@@ -111,3 +111,22 @@ def test_an_expression_that_fails_is_a_mapping_error(tmp_path: Path) -> None:
     with pytest.raises(CallError, match="an expression of the profile failed") as caught:
         answer.fields({"answer": 5, "retrieved": []})
     assert caught.value.kind == "mapping"
+
+
+def test_tokens_have_a_price_unless_the_bot_names_the_cost(tmp_path: Path) -> None:
+    text = (PROFILES / "default.toml").read_text()
+    prices = "[prices]\nprompt_tokens = 0.5\ncompletion_tokens = 2\n"
+    (tmp_path / "p.toml").write_text(text + prices)
+    answer = load_profile("p", tmp_path).answer
+
+    def cost(**fields: Any) -> float | None:
+        payload = {"answer": "a", "retrieved": []} | fields
+        return build_result(answer.fields(payload), "case", "q").cost_usd
+
+    # 1000 * 0.5 / 1e6 + 100 * 2 / 1e6 = 0.0007
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    assert cost(usage=usage) == pytest.approx(0.0007)
+    assert cost(usage={"prompt_tokens": 1000}) == pytest.approx(0.0005)
+    assert cost(usage=usage, cost_usd=0.1) == 0.1
+    assert cost(usage={"words": 7}) is None
+    assert cost() is None

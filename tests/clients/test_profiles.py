@@ -72,6 +72,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         [constant]
         cost_usd = 0.0
         abstained = "no"
+        [prices]
+        prompt_tokens = -1
         """,
     )
     with pytest.raises(StorageError) as caught:
@@ -91,6 +93,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "chunk.id",
         "constant.cost_usd",
         "constant.abstained",
+        "prices.prompt_tokens",
     }
     assert all(problem.path == path for problem in caught.value.problems)
     assert caught.value.exit_code == 2

@@ -79,6 +79,8 @@ class AnswerMap:
     constant: Mapping[str, Any] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     latency_unit: str = "ms"
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """US dollars for a million of each field of ``usage``."""
     error: Getter | None = None
     whole_chunks: bool = False
     """True when an expression of ``chunk`` is ``@``: then plain strings go through it too."""
@@ -118,7 +120,15 @@ class AnswerMap:
                 stage: time * factor if type(time) in (int, float) else time
                 for stage, time in latency.items()
             }
+        if "cost_usd" not in found and (cost := self._cost(found.get("usage"))) is not None:
+            found["cost_usd"] = cost
         return found
+
+    def _cost(self, usage: Any) -> float | None:
+        """The price of the tokens; None when the bot counts none of those that have a price."""
+        counts = usage if isinstance(usage, dict) else {}
+        known = [name for name in self.prices if type(counts.get(name)) in (int, float)]
+        return sum(counts[name] * self.prices[name] for name in known) / 1e6 if known else None
 
     def _require(self, found: Mapping[str, Any], retrieval_only: bool) -> None:
         """Missing is not empty: no list of passages at all must not become a recall of 0."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ TABLES = {
     "reference": dict,
     "facts": dict,
     "constant": dict,
+    "prices": dict,
 }
 REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
 RETRIEVAL_ONLY = {"query": dict, "body": dict}
@@ -188,6 +190,7 @@ class _Check:
             constant=constant,
             required=self._required(top.get("required"), response.keys() | constant.keys()),
             latency_unit=self._unit(top.get("latency_unit", "ms")),
+            prices=self._prices(top.get("prices", {})),
             error=self._path("response.error", error) if error is not None else None,
             whole_chunks="@" in chunk.values(),
         )
@@ -204,6 +207,13 @@ class _Check:
         if unit not in UNITS:
             self._add("latency_unit", f"is {unit!r}; use one of {', '.join(UNITS)}")
         return unit
+
+    def _prices(self, prices: Mapping[str, Any]) -> dict[str, float]:
+        """US dollars for a million tokens."""
+        for name, price in prices.items():
+            if type(price) not in (int, float) or not 0 <= price < math.inf:
+                self._add(f"prices.{name}", "must be a number from 0 up, in USD a million")
+        return dict(prices)
 
     def _paths(
         self, table: str, raw: Mapping[str, Any], known: tuple[str, ...]

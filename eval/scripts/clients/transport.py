@@ -5,6 +5,7 @@ The one interface is ``HttpTransport.send``; a cheaper transport can take its pl
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import requests
 
 MAX_REDIRECTS = 5
-LOOPBACK = ("localhost", "127.", "::1")
 KEEPS_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -51,7 +51,7 @@ class HttpTransport:
         with requests.Session() as session:
             settings: Any = session.merge_environment_settings(url, {}, True, None, None)
         settings["stream"] = True
-        if (urlsplit(url).hostname or "").startswith(LOOPBACK):
+        if _is_loopback(urlsplit(url).hostname or ""):
             settings["proxies"] = {}
         self._settings = settings
         self._templates: dict[tuple[str, str], requests.PreparedRequest] = {}
@@ -143,6 +143,13 @@ class HttpTransport:
                 break
             pieces.append(piece)
         return b"".join(pieces)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _redirect_target(response: requests.Response, method: str, url: str) -> str:

@@ -24,7 +24,7 @@ def connected(plan: Plan, profile: Profile, headers: Headers) -> Iterator[ChatAp
     with contextlib.ExitStack() as stack:
         url = plan.api_url or ""
         if plan.demo:
-            url = stack.enter_context(demo_server(plan.demo_arg, quiet=not plan.verbose))
+            url = stack.enter_context(demo_server(plan.demo_arg, quiet=plan.quiet))
         api = ChatApi(
             url,
             profile,

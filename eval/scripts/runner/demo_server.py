@@ -24,16 +24,16 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
     """Start demo_api.py on a free port and yield its URL; stop it at the end.
 
     The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
-    it; when this process is killed, the child ends because its stdin does. Its stderr goes to ours
-    unless ``quiet``. Raises StorageError when it refuses its options,
-    Unreachable when it ends before it listens.
+    it; when this process is killed, the child ends because its stdin does. Its stderr is ours: the
+    first start takes a while, and says so unless ``quiet``. Raises StorageError when it refuses its
+    options, Unreachable when it ends before it listens.
     """
     words = [word for option in options for word in shlex.split(option)]
+    talk = ["--quiet"] if quiet else []
     child = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *words],
+        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if quiet else None,
         text=True,
         start_new_session=True,
     )

@@ -85,8 +85,7 @@ class Plan:
                 "which bot? Give --api-url URL, or --api-url demo for the embedded one "
                 "(or set RAG_EVAL_API_URL, or api_url in eval/config.toml)."
             )
-        parts = urlsplit(self.api_url)
-        if not self.demo and (parts.scheme not in ("http", "https") or not parts.hostname):
+        if not self.demo and not _is_address(self.api_url):
             raise StorageError(
                 f"--api-url {public_url(self.api_url)!r}: write http://HOST[:PORT], or demo."
             )
@@ -157,6 +156,14 @@ class Plan:
             "profile_sha256": profile.sha256,
             "fields_seen": [],
         }
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half an IPv6 address
+        return False
 
 
 def now() -> str:

@@ -53,6 +53,12 @@ def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
     profile = load_profile(plan.profile, PROFILES)
     check_uses(plan, profile)
     headers = resolved_headers(plan, profile)
+    if plan.retrieval_only and profile.retrieval_only is None:
+        console.print(
+            f"Profile {profile.name} does not say how to ask for retrieval alone: the bot makes "
+            "its answers all the same; they are not recorded.",
+            soft_wrap=True,
+        )
     config = plan.config(profile, len(cases), len(selected))
     session = _Session(plan, config, console, len(jobs), order)
     with connected(plan, profile, headers) as api:

@@ -1,0 +1,139 @@
+"""run_eval.py stopped and resumed, as processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Read = Callable[..., list[dict[str, Any]]]
+
+
+def test_too_many_errors_end_the_run_with_3_and_keep_what_came(
+    fake_bot: Any, tmp_path: Path, run: Run, read: Read
+) -> None:
+    for number in range(3, 7):
+        fake_bot.script(f"question {number}", lambda e: e.reply({}, 400), fake_bot.reply_properly)
+    done = run("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", cases=20)
+    assert done.returncode == 3
+    assert "--max-error-rate" in done.stderr
+    assert "Traceback" not in done.stderr
+    folder = tmp_path / "results" / "r"
+    assert not (folder / "results.jsonl").exists()
+    # 2 of 20 are allowed; the third error stops the run
+    statuses = [line["status"] for line in read(folder, "results.partial.jsonl")]
+    assert statuses == ["ok"] * 3 + ["error"] * 3
+
+    done = run("--run-id", "r", "--resume", "--retry-errors", "--max-error-rate", "0.1")
+    assert done.returncode == 0, done.stderr
+    assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(20)]
+    asked = fake_bot.asked
+    assert all(asked[f"question {n}"] == 1 for n in range(3))
+    assert all(asked[f"question {n}"] == 2 for n in range(3, 6))
+
+
+@pytest.mark.parametrize("way", ["kill", "interrupt"])
+def test_stopped_in_the_middle_and_resumed(
+    way: str,
+    fake_bot: Any,
+    tmp_path: Path,
+    command: Callable[..., list[str]],
+    run: Run,
+    read: Read,
+    environment: dict[str, str],
+) -> None:
+    """500 cases against a slow server; each is asked at most once more, and all are there."""
+    fake_bot.delay = 0.02
+    in_flight = 16
+    folder = tmp_path / "results" / "r"
+    words = ("--run-id", "r", "--concurrency", str(in_flight))
+    process = subprocess.Popen(
+        command(*words, cases=500), stderr=subprocess.PIPE, text=True, env=environment
+    )
+    partial = folder / "results.partial.jsonl"
+    while process.poll() is None and sum(fake_bot.asked.values()) < 150:
+        threading.Event().wait(0.01)
+    process.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    if way == "interrupt":
+        assert process.returncode == 130
+        assert "--resume --run-id r" in stderr
+        assert "Traceback" not in stderr
+    first = sum(fake_bot.asked.values())
+    kept = partial.read_bytes().count(b"\n")
+    assert 0 < kept < 500
+    assert not (folder / "results.jsonl").exists()
+
+    # what a crash of the machine could leave: a line without its end
+    with open(partial, "ab") as file:
+        file.write(b'{"test_case_id": "q4')
+    done = run(*words, "--resume")
+    assert done.returncode == 0, done.stderr
+    results = read(folder)
+    assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(500)]
+    assert all(line["status"] == "ok" for line in results)
+    assert max(fake_bot.asked.values()) <= 2
+    assert sum(fake_bot.asked.values()) == first + 500 - kept
+    # lost: calls in flight, and answers that waited to be written (at most as many again)
+    assert first - kept <= 2 * in_flight + 1
+    before = (folder / "results.jsonl").stat().st_mtime_ns
+    assert run(*words, "--resume").returncode == 0  # nothing left to do, nothing touched
+    assert (folder / "results.jsonl").stat().st_mtime_ns == before
+
+
+def test_ctrl_c_does_not_wait_for_calls_that_hang(
+    fake_bot: Any,
+    tmp_path: Path,
+    command: Callable[..., list[str]],
+    read: Read,
+    environment: dict[str, str],
+) -> None:
+    fake_bot.default = lambda e: e.hang()
+    fake_bot.script("question 0", fake_bot.reply_properly)
+    process = subprocess.Popen(
+        command("--run-id", "r", "--timeout", "600"), stderr=subprocess.DEVNULL, env=environment
+    )
+    while process.poll() is None and sum(fake_bot.asked.values()) < 5:
+        threading.Event().wait(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(120) == 130  # far from the 600 s of one call
+    partial = read(tmp_path / "results" / "r", "results.partial.jsonl")
+    assert [line["test_case_id"] for line in partial] == ["q0"]
+
+
+def test_resume_refuses_another_set_or_configuration(
+    fake_bot: Any, tmp_path: Path, invoke: Run
+) -> None:
+    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--resume")
+    fake_bot.script("question 2", lambda e: e.reply({}, 400))
+    assert invoke(*words[:-1]).returncode == 3
+    folder = tmp_path / "results" / "r"
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def refused(*more: str) -> str:
+        done = invoke(*words, *more)
+        assert done.returncode == 2, done.stderr
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+        return done.stderr
+
+    assert "retriever.requested.k: was 10, is 4" in refused("--k", "4")
+    assert "run.repeat: was 1, is 2" in refused("--repeat", "2")
+    assert "seed: was 0, is 5" in refused("--seed", "5")
+    assert "api.profile_sha256" in refused("--profile", "documents")
+    eval_set = tmp_path / "set.jsonl"
+    old = eval_set.read_bytes()
+    eval_set.write_bytes(old.replace(b"question 4", b"question four"))
+    assert "dataset.sha256" in refused()
+    eval_set.write_bytes(old)
+
+    # the bot itself has changed: it says so with the first answer
+    changed = fake_bot.answer("x", index={"corpus_hash": "new"})
+    for number in range(5):
+        fake_bot.script(f"question {number}", lambda e: e.reply(changed))
+    assert "index.corpus_hash: was absent, is new" in refused("--max-error-rate", "0.5")

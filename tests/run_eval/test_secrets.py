@@ -1,0 +1,58 @@
+"""Header values and passwords are written nowhere, whatever the bot does with them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Read = Callable[..., list[dict[str, Any]]]
+
+
+def test_a_secret_is_written_nowhere(
+    fake_bot: Any, tmp_path: Path, run: Run, environment: dict[str, str]
+) -> None:
+    """The bot sends the header back in every way it can."""
+    token = environment["BOT_TOKEN"]
+
+    def echo(exchange: Any) -> None:
+        seen = exchange.headers["X-Key"].encode("latin-1").decode("utf-8", "replace")
+        value = exchange.headers["X-Key"]
+        exchange.reply(
+            fake_bot.answer("x", answer=f"{value} {seen}", usage={value: 1}, index={"v": value})
+        )
+
+    fake_bot.default = echo
+    fake_bot.script("question 1", lambda e: e.reply({"error": e.headers["X-Key"]}))
+    fake_bot.script("question 2", lambda e: e.reply(e.headers["X-Key"], 401))
+    url = fake_bot.url.replace("http://", "http://user:pass-word@") + "/?key=query-secret"
+    flags = ("--header", "X-Key=BOT_TOKEN", "--max-error-rate", "1", "-v", "--run-id", "r")
+    done = run(*flags, url=url)
+    assert done.returncode == 0, done.stderr
+    assert fake_bot.seen[0].headers["X-Key"] == token
+    written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]
+    for text in (*written, done.stdout, done.stderr):
+        for secret in (token, json.dumps(token)[1:-1], "pass-word", "query-secret"):
+            assert secret not in text
+    assert json.loads(written[0] if "config_hash" in written[0] else written[1])
+
+
+def test_a_header_of_the_profile_is_kept_secret_too(
+    fake_bot: Any, tmp_path: Path, run: Run, environment: dict[str, str]
+) -> None:
+    token = environment["BOT_TOKEN"]
+    shipped = Path(__file__).parents[2] / "eval" / "profiles" / "default.toml"
+    text = shipped.read_text() + '[request.headers]\nX-Key = "Key ${BOT_TOKEN}"\nX-Team = "red"\n'
+    profile = tmp_path / "mine.toml"
+    profile.write_text(text)
+    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=e.headers["X-Key"]))
+    done = run("--profile", profile, "--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    assert fake_bot.seen[0].headers["X-Key"] == f"Key {token}"
+    assert fake_bot.seen[0].headers["X-Team"] == "red"
+    written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]
+    assert all(token not in text for text in (*written, done.stdout, done.stderr))
+    assert any("[secret]" in text for text in written)
