@@ -421,6 +421,25 @@ def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> 
     assert files.case("a")["question"] == "Better?"
 
 
+def test_what_a_killed_save_had_written_is_no_change_of_others(files: Files) -> None:
+    # Three sessions: one is killed between writing the files and telling the journal so, the next
+    # before it saves. The journal then goes from None over "one" to "two", the files hold "one".
+    store, session = files.open()
+    session.note("one")
+    session.edit({"tags": ["one"]})
+    store._reload()
+    store._write(session)
+    files.kill(store)
+    store, session = files.open()
+    session.note("two")
+    session.edit({"tags": ["two"]})
+    files.kill(store)
+    store, session = files.open()
+    assert store.conflicts == []
+    assert session.judgement["note"] == "two"
+    assert session.case["tags"] == ["two"]
+
+
 def test_the_second_session_is_read_only_and_names_the_first(files: Files) -> None:
     _, first = files.open()
     store, second = files.open()

@@ -1,8 +1,9 @@
-"""Dated copies of a set, made before a session first writes it."""
+"""Dated copies of a set, made before a session first writes it; and clearing up after a kill."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -26,3 +27,13 @@ def back_up(path: Path, data: bytes, at: str) -> Path:
         with contextlib.suppress(OSError):
             old.unlink()
     return copy
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove half-written copies of `path` that killed sessions left. Only under its lock."""
+    folder = Path(os.path.realpath(path)).parent
+    pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}")
+    for left in folder.iterdir():
+        if pattern.fullmatch(left.name):
+            with contextlib.suppress(OSError):
+                left.unlink()

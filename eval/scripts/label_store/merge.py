@@ -31,8 +31,7 @@ def merge(
     merged: Record = {}
     conflicts: list[str] = []
     for group in _groups(theirs, mine):
-        parts = [{k: side[k] for k in group if k in side} for side in (base or {}, mine, theirs)]
-        was, here, there = parts
+        was, here, there = (_part(side, group) for side in (base or {}, mine, theirs))
         if written(here) == written(there) or written(was) == written(here):
             chosen = there
         else:
@@ -42,6 +41,28 @@ def merge(
         merged |= chosen
     order = [*theirs, *(k for k in mine if k not in theirs)]
     return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
+
+
+def own_base(
+    base: Record | None, theirs: Record | None, path: list[Record | None]
+) -> Record | None:
+    """`base`, brought forward to what this side itself had written: `path` is what it held since.
+
+    A field (or the labels, as one) whose value on disk stood on the path was not changed by others.
+    """
+    if theirs is None or base is None:
+        return theirs if any(written(theirs) == written(step) for step in path) else base
+    steps = [step for step in path if step is not None]
+    out: Record = {}
+    for group in _groups(base, theirs):
+        there = _part(theirs, group)
+        ours = any(written(_part(step, group)) == written(there) for step in steps)
+        out |= there if ours else _part(base, group)
+    return out
+
+
+def _part(record: Record, group: tuple[str, ...]) -> Record:
+    return {name: record[name] for name in group if name in record}
 
 
 def _groups(*records: Record) -> list[tuple[str, ...]]:

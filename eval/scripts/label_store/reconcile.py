@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from label_store.merge import merge
+from label_store.merge import merge, own_base
 from labeller.entry import Entry, entry_from
 from labeller.model import Conflict
 
@@ -16,11 +16,16 @@ JUDGED = "judgement"
 
 @dataclass(frozen=True)
 class Change:
-    """A case as it was last saved, as it is here, and where it stands when it is new."""
+    """A case as it was last saved, as it is here, and where it stands when it is new.
+
+    `path` holds what it was in between: a session that was killed while saving may have written any
+    of that, and what was written here is nobody else's change.
+    """
 
     base: Entry | None
     mine: Entry | None
     place: int | None = None
+    path: tuple[Entry | None, ...] = ()
 
 
 def changes_of(events: Iterable[Record]) -> dict[str, Change]:
@@ -29,10 +34,12 @@ def changes_of(events: Iterable[Record]) -> dict[str, Change]:
     for event in events:
         if "before" not in event:
             continue
-        first = changes.get(event["case"])
-        base = first.base if first else entry_from(event["before"])
-        place = event.get("place", first.place if first else None)
-        changes[event["case"]] = Change(base, entry_from(event["after"]), place)
+        known = changes.get(event["case"])
+        before, after = entry_from(event["before"]), entry_from(event["after"])
+        if known is None:
+            known = Change(before, after)
+        place = event.get("place", known.place)
+        changes[event["case"]] = Change(known.base, after, place, (*known.path, before, after))
     return changes
 
 
@@ -40,7 +47,9 @@ def reconciled(
     case_id: str, change: Change, theirs: Entry | None
 ) -> tuple[Entry | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
-    sides = (flat(change.base), flat(change.mine), flat(theirs))
+    on_disk = flat(theirs)
+    base = own_base(flat(change.base), on_disk, [flat(entry) for entry in change.path])
+    sides = (base, flat(change.mine), on_disk)
     result, fields = merge(*sides)
     conflict = None
     if fields:

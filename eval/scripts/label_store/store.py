@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from label_store.backup import back_up
+from label_store.backup import back_up, clear_leftovers
 from label_store.cases import (
     Judgements,
     SecondView,
@@ -92,6 +92,8 @@ class LabelStore:
             self._lock.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._lock.take(self.annotator, timestamp(self._now())):
                 self.read_only = f"{self._lock.holder} is at work on it"
+            else:
+                clear_leftovers(self.judgements_path if self.second else self.path)
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
         target = self.judgements_path if self.second else self.path
