@@ -1,0 +1,227 @@
+"""Write the parts of the documents that repeat the code, or check that they are up to date.
+
+In: the catalogue of metrics, and the --help of every script in this folder. Out: the tables of
+metrics in EVAL.md (between the lines `<!-- generated: metrics -->` and `<!-- end -->`; all else
+there is left alone), a page a script in docs/, and docs/README.md, which lists them.
+
+\b
+Examples:
+  python eval/scripts/make_docs.py
+  python eval/scripts/make_docs.py --check
+
+With --check nothing is written: each file that is out of date is named on stdout, and the exit
+code is 1 when there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+import options
+import storage
+from ragmetrics import catalogue
+from ragmetrics.catalogue import Metric
+
+SCRIPTS = Path(__file__).resolve().parent
+GUARD = 'if __name__ == "__main__":'
+MARK = "<!-- Made by make_docs.py from the script's --help: change that, then run `make docs`. -->"
+END = "<!-- end -->"
+COLUMNS = ("metric", "what it says", "range", "unit", "better", "needs", "source", "definition")
+WIDTH = "80"
+PATIENCE = 120
+
+
+def metric_tables(metrics: Iterable[Metric]) -> str:
+    """A heading and a Markdown table for each family of metrics, families in order of first use."""
+    rows = list(metrics)
+    order = list(dict.fromkeys(metric.family for metric in rows))
+    rows.sort(key=lambda metric: order.index(metric.family))
+    parts = []
+    for family, members in groupby(rows, key=lambda metric: metric.family):
+        title = family.replace("_", " ").capitalize()
+        cells = [COLUMNS, ("---",) * len(COLUMNS), *map(metric_row, members)]
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
+        parts.append(f"### {title}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def metric_row(metric: Metric) -> tuple[str, ...]:
+    """One metric as the cells of COLUMNS."""
+    names = (name.name.replace("@0", "@k") for name in catalogue.at_cutoffs([metric], [0]))
+    return (
+        ", ".join(f"`{name}`" for name in names),
+        metric.meaning,
+        metric_range(metric),
+        metric.unit,
+        "higher" if metric.higher_is_better else "lower",
+        metric.needs,
+        metric.source,
+        f"`{metric.definition}`",
+    )
+
+
+def metric_range(metric: Metric) -> str:
+    """The values that one case can have: ``0 or 1``, ``0 to 1``, ``0 and up`` …"""
+    low, high = metric.low, metric.high
+    if low is None:
+        return "any number" if high is None else f"up to {high:g}"
+    if high is None:
+        return f"{low:g} and up"
+    return f"{low:g} {'or' if metric.binary else 'to'} {high:g}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def replace_block(document: str, name: str, block: str) -> str | None:
+    """The document with new text between the markers of a block; None when it has no markers."""
+    start = f"<!-- generated: {name} -->"
+    head, found, rest = document.partition(f"{start}\n")
+    _, ended, tail = rest.partition(END)
+    if not found or not ended:
+        return None
+    return f"{head}{start}\n{block}{END}{tail}"
+
+
+def scripts() -> list[Path]:
+    """The files of this folder that can be run, by name."""
+    return [path for path in sorted(SCRIPTS.glob("*.py")) if GUARD in path.read_text("utf-8")]
+
+
+def help_text(script: Path) -> str:
+    """What ``script --help`` prints, with no setting of this machine in it.
+
+    Raises StorageError when the script fails.
+    """
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
+    fixed = {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        env=kept | fixed,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise storage.StorageError(f"{script} --help fails ({last}); mend the script first.")
+    return done.stdout.strip() + "\n"
+
+
+def page(script: Path, helped: str) -> str:
+    """The page of one script: its --help, and its docstring where that says more."""
+    about = _docstring(script)
+    parts = [MARK, f"# {script.name}", about.partition("\n")[0]]
+    if _folded(about) not in _folded(helped):
+        parts.append(f"```text\n{about}\n```")
+    parts.append(f"```text\n$ python eval/scripts/{script.name} --help\n{helped}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def index(pages: Sequence[Path]) -> str:
+    """docs/README.md: a line for each script."""
+    rows = [f"| [{path.name}]({path.stem}.md) | {_summary(path)} |" for path in pages]
+    head = [MARK, "", "# The scripts", "", "Each is run as `python eval/scripts/NAME.py`.", ""]
+    return "\n".join([*head, "| script | what it does |", "|---|---|", *rows]) + "\n"
+
+
+def _docstring(script: Path) -> str:
+    tree = ast.parse(script.read_text("utf-8"))
+    return (ast.get_docstring(tree) or "").replace("\b\n", "").strip()
+
+
+def _summary(script: Path) -> str:
+    return _cell(_docstring(script).partition("\n")[0])
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def wanted_files(root: Path) -> dict[Path, str | None]:
+    """Every generated file with the text it should have; None for one that should be gone.
+
+    Raises StorageError when EVAL.md is absent or lacks the markers.
+    """
+    target = root / "EVAL.md"
+    document = _read(target)
+    if document is None:
+        raise storage.StorageError(f"{target}: no such file; restore it, or name its --root.")
+    changed = replace_block(document, "metrics", metric_tables(catalogue.METRICS))
+    if changed is None:
+        raise storage.StorageError(
+            f"{target}: lacks the lines `<!-- generated: metrics -->` and `{END}`; add them where "
+            "the tables of metrics belong."
+        )
+    docs, found = root / "docs", scripts()
+    wanted: dict[Path, str | None] = {target: changed, docs / "README.md": index(found)}
+    wanted |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in found}
+    for path in sorted(docs.glob("*.md")):
+        if path not in wanted and (_read(path) or "").startswith(MARK):
+            wanted[path] = None
+    return wanted
+
+
+def stale_files(wanted: Mapping[Path, str | None]) -> list[Path]:
+    """The files whose text is not the wanted one."""
+    return [path for path, text in wanted.items() if _read(path) != text]
+
+
+def _read(path: Path) -> str | None:
+    """The file's text; None when there is none. Raises StorageError for a file of another kind."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise storage.StorageError(f"{path}: cannot be read ({error}).") from None
+
+
+@options.command(help=__doc__)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file is out of date.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=storage.ROOT,
+    show_default="the repository",
+    help="Folder that holds EVAL.md and docs/.",
+)
+@options.verbosity_options
+def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
+    wanted = wanted_files(root)
+    stale = stale_files(wanted)
+    for path in wanted if verbose else ():
+        state = "out of date" if path in stale else "up to date"
+        click.echo(f"{path.relative_to(root).as_posix()}: {state}", err=True)
+    for path in stale:
+        text = wanted[path]
+        click.echo(path.relative_to(root).as_posix())
+        if not check and text is None:
+            path.unlink()
+        elif not check and text is not None:
+            path.parent.mkdir(exist_ok=True)
+            storage.replace_bytes(path, text.encode())
+    if not quiet:
+        click.echo(verdict(check, len(stale), len(wanted)), err=True)
+    return options.Exit.GATE_FAILED if check and stale else options.Exit.DONE
+
+
+def verdict(check: bool, stale: int, known: int) -> str:
+    """The closing sentence."""
+    if not stale:
+        return f"All {known} generated files are up to date."
+    return f"{stale} out of date: run `make docs`." if check else f"{stale} written."
+
+
+if __name__ == "__main__":
+    main()

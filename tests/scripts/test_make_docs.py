@@ -1,0 +1,190 @@
+"""make_docs.py: generated tables and pages, and the check that finds what is out of date."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import make_docs
+from ragmetrics.catalogue import METRICS, Metric
+from storage import StorageError
+
+ROOT = Path(make_docs.__file__).resolve().parents[2]
+SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"
+MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder whose EVAL.md has a block to fill, one of another writer, and other text."""
+    agreement = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
+    (tmp_path / "EVAL.md").write_text(agreement + MARKED, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose documents were just written; tests copy it."""
+    root = tmp_path_factory.mktemp("made")
+    (root / "EVAL.md").write_text(MARKED, encoding="utf-8")
+    assert run("--root", root).returncode == 0
+    return root
+
+
+@pytest.fixture
+def fresh(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "copy"))
+
+
+def test_a_metric_becomes_a_row_of_the_table() -> None:
+    metric = Metric(
+        "steps",
+        "pipeline",
+        "how many | steps\nwere taken",
+        needs="a trace",
+        source="this toolkit",
+        low=0,
+        high=None,
+        unit="count",
+        higher_is_better=False,
+        version=3,
+    )
+    assert make_docs.metric_tables([metric]) == (
+        "### Pipeline\n\n"
+        "| metric | what it says | range | unit | better | needs | source | definition |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| `steps` | how many \\| steps were taken | 0 and up | count | lower | a trace "
+        "| this toolkit | `pipeline/steps@3` |\n"
+    )
+
+
+def test_metrics_at_cutoffs_are_named_as_they_are_computed() -> None:
+    at_k = Metric("recall", "f", "", "", "", at_k=True)
+    assert make_docs.metric_row(at_k)[0] == "`recall@k`"
+    # MRR is also computed over the whole list (catalogue.at_cutoffs).
+    reciprocal = Metric("mrr", "f", "", "", "", at_k=True)
+    assert make_docs.metric_row(reciprocal)[0] == "`mrr`, `mrr@k`"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "binary", "shown"),
+    [
+        (0, 1, False, "0 to 1"),
+        (0, 1, True, "0 or 1"),
+        (0, None, False, "0 and up"),
+        (None, 1, False, "up to 1"),
+        (None, None, False, "any number"),
+        (-1, 0.5, False, "-1 to 0.5"),
+    ],
+)
+def test_ranges_in_words(low: float | None, high: float | None, binary: bool, shown: str) -> None:
+    metric = Metric("m", "f", "", "", "", low=low, high=high, binary=binary)
+    assert make_docs.metric_range(metric) == shown
+
+
+def test_families_stay_together_in_order_of_first_use() -> None:
+    rows = [Metric(name, family, "", "", "") for name, family in ("ab", "cd", "eb")]
+    table = make_docs.metric_tables(rows)
+    assert [line for line in table.splitlines() if line.startswith("###")] == ["### B", "### D"]
+    assert table.index("`a`") < table.index("`e`") < table.index("### D")
+
+
+def test_only_the_named_block_changes() -> None:
+    document = "a\n<!-- generated: x -->\n1\n<!-- end -->\nb\n" + MARKED
+    changed = make_docs.replace_block(document, "metrics", "new\n")
+    assert changed == document.replace("old\n", "new\n")
+    assert make_docs.replace_block(document, "absent", "new\n") is None
+    assert make_docs.replace_block("<!-- generated: x -->\n1\n", "x", "new\n") is None
+
+
+def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
+    document = (made / "EVAL.md").read_text("utf-8")
+    assert all(f"`{metric.definition}`" in document for metric in METRICS)
+    assert document.startswith("before\n")
+    assert document.endswith("<!-- end -->\nafter\n")
+    names = {path.stem for path in make_docs.scripts()}
+    assert {"run_eval", "score_retrieval", "make_docs"} <= names
+    assert {path.stem for path in (made / "docs").glob("*.md")} == names | {"README"}
+    page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
+    assert "\nUsage: score_retrieval.py [OPTIONS]\n" in page
+    assert "--min-similarity" in page
+    listed = (made / "docs" / "README.md").read_text("utf-8")
+    assert all(f"[{name}.py]({name}.md)" in listed for name in names)
+
+
+def test_other_blocks_are_left_alone(root: Path) -> None:
+    assert run("--root", root).returncode == 0
+    document = (root / "EVAL.md").read_text("utf-8")
+    assert document.startswith("<!-- generated: agreement -->\nkept\n<!-- end -->\nbefore\n")
+
+
+def test_the_same_text_whatever_the_machine_is_set_to(fresh: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("k = '7'\nseed = 99\n", encoding="utf-8")
+    done = run(
+        "--check",
+        "--root",
+        fresh,
+        COLUMNS="200",
+        RAG_EVAL_SEED="5",
+        RAG_EVAL_CONFIG=str(config),
+        FORCE_COLOR="1",
+        LC_ALL="C",
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_check_names_what_is_stale_and_writes_nothing(fresh: Path) -> None:
+    table, page, gone = fresh / "EVAL.md", fresh / "docs" / "run_eval.md", fresh / "docs" / "old.md"
+    table.write_text(table.read_text("utf-8").replace("higher", "lower"), encoding="utf-8")
+    page.unlink()
+    gone.write_text(make_docs.MARK + "\n\n# old.py\n", encoding="utf-8")
+    before = {path: path.read_bytes() for path in fresh.rglob("*.md")}
+    done = run("--check", "--root", fresh)
+    assert done.returncode == 1
+    assert sorted(done.stdout.split()) == ["EVAL.md", "docs/old.md", "docs/run_eval.md"]
+    assert "make docs" in done.stderr
+    assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
+
+
+def test_writing_mends_what_is_stale_and_keeps_pages_of_others(fresh: Path) -> None:
+    own = fresh / "docs" / "own.md"
+    own.write_text("# written by hand\n", encoding="utf-8")
+    (fresh / "docs" / "old.md").write_text(make_docs.MARK + "\n\n# old.py\n", encoding="utf-8")
+    (fresh / "docs" / "run_eval.md").write_text("changed", encoding="utf-8")
+    assert run("--root", fresh).returncode == 0
+    assert own.exists()
+    assert not (fresh / "docs" / "old.md").exists()
+    assert run("--root", fresh, "--check").returncode == 0
+
+
+@pytest.mark.parametrize("text", [None, "no markers\n", "<!-- generated: metrics -->\nno end\n"])
+def test_a_document_without_place_for_the_tables(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "EVAL.md").write_text(text, encoding="utf-8")
+    done = run("--root", tmp_path)
+    assert done.returncode == 2
+    assert "EVAL.md" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "docs").exists()
+
+
+def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text('raise RuntimeError("no help here")\n', encoding="utf-8")
+    with pytest.raises(StorageError, match="no help here"):
+        make_docs.help_text(broken)
