@@ -1,45 +1,41 @@
 """The seam between the embedded bot and the toolkit's guardrails.
 
 ``check_input`` scores a question before anything is searched, ``check_output`` an answer before it
-is sent. Both return entries of the response's ``guardrail`` object, and say whether to block.
+is sent. Both give entries of the response's ``guardrail`` object, and say whether to block.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
+
+from guardrails import injection, leakage
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``scores`` as the response shows them, each in [0, 1]; {} when no detector is installed."""
+    """``scores`` as the response shows them: numbers in [0, 1], and names of categories."""
 
-    blocked: bool = False
-    scores: dict[str, Any] = field(default_factory=dict)
+    blocked: bool
+    scores: dict[str, Any]
 
 
 def check_input(question: str) -> Verdict:
-    """How much the question looks like an attack; blocked from the detector's own limit on."""
-    detector = _module("injection")
-    if detector is None:
-        return Verdict()
-    report = detector.score_injection(question)
+    """How much the question looks like an attack on the prompt; blocked from ``BLOCK`` on."""
+    report = injection.score_injection(question)
     scores = {"input_score": round(report.score, 4), "input_category": report.category}
-    return Verdict(report.score >= detector.BLOCK, scores)
+    return Verdict(report.score >= injection.BLOCK, scores)
 
 
 def check_output(answer: str, contexts: Sequence[str]) -> Verdict:
-    """How much the answer gives away; blocked from the detector's own limit on."""
-    return Verdict()
+    """How much the answer gives away; blocked from ``BLOCK`` on.
 
-
-@cache
-def _module(name: str) -> Any:
-    """The detector's module; None where the guardrails are not installed."""
-    if importlib.util.find_spec("guardrails.leakage") is None:
-        return None
-    return importlib.import_module(f"guardrails.{name}")
+    ``output_categories`` holds all four leaks, ``output_score`` the highest but copying: this bot
+    answers in its sources' own words, so a copied passage is no fault of it.
+    """
+    report = leakage.score_leakage(answer, contexts)
+    categories = {name: round(score, 4) for name, score in report.categories.items()}
+    worst = max(score for name, score in categories.items() if name != "verbatim_context")
+    scores = {"output_score": worst, "output_categories": categories}
+    return Verdict(worst >= leakage.BLOCK, scores)

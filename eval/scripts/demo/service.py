@@ -82,7 +82,8 @@ class Bot:
             with clock.stage("generate"):
                 answer = self._answerer.answer(request.question, found.hits)
             with clock.stage("guardrail_output"):
-                sent = guard.check_output(answer.text, [hit.chunk.text for hit in found.hits])
+                read = [hit.chunk.text for hit in found.hits[:SOURCES]]
+                sent = guard.check_output(answer.text, read)
             checked = guard.Verdict(sent.blocked, checked.scores | sent.scores)
             answer = BLOCKED if sent.blocked else answer
         response = {
