@@ -22,6 +22,7 @@ SYNC_ASKED = b"\x1b[?2026$p"
 SYNC_ANSWER = b"\x1b[?2026;2$y"
 FRAME = b"\x1b[?2026h"
 QUIET_SECONDS = 0.08
+IDLE_MS = 0.5
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,15 @@ class PseudoTerminal:
 
     def press(self, keys: bytes) -> Cost:
         """Press keys, wait until the repaint is over, and say what it cost."""
-        before = self.cpu_ms()
+        before = used = self.cpu_ms()
         self.write(keys)
-        shown = self.read()
-        return Cost(self.cpu_ms() - before, len(shown), shown.count(FRAME))
+        shown = b""
+        while True:
+            shown += self.read()
+            now = self.cpu_ms()
+            if now - used < IDLE_MS:
+                return Cost(now - before, len(shown), shown.count(FRAME))
+            used = now
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the window's size, as a terminal does."""

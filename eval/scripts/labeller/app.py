@@ -13,7 +13,7 @@ import os
 import signal
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -21,6 +21,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
@@ -137,20 +138,23 @@ class LabelApp(App[None], inherit_bindings=False):
         opening = super().push_screen(screen, *args, **options)
         if self.main.is_mounted:
             self._opening = True
-            self.screen.call_after_refresh(self._opened)
+            self.call_next(self._wait_open, opening, self.screen)
         return opening
 
-    async def _opened(self) -> None:
+    async def _wait_open(self, opening: Awaitable[None], screen: Screen[Any]) -> None:
+        await opening
+        screen.call_after_refresh(self._opened, screen, 20)
+
+    async def _opened(self, screen: Screen[Any], tries: int) -> None:
+        """Give the window the keys that waited, once its first field can take them."""
+        field = screen.query("Input, TextArea") and screen.focused is None
+        if tries and screen.is_current and field:
+            screen.call_after_refresh(self._opened, screen, tries - 1)
+            return
         self._opening = False
         held, self._held = self._held, []
         for event in held:
             await self.on_event(event)
-
-    def action_interrupt(self) -> None:
-        """Ctrl+c in a window: the second in a row leaves."""
-        if self._interrupted:
-            self.exit()
-        self._interrupted = True
 
     # -- chunks ---------------------------------------------------------------------------------
 

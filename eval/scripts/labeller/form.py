@@ -104,7 +104,7 @@ class CaseForm(ModalScreen[str | None]):
         return TextArea(text, id=f"field-{name}", compact=True, tab_behavior="focus")
 
     def on_mount(self) -> None:
-        self.query_one(f"#field-{self._fields[0][0]}").focus()
+        self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)
 
     def _text_of(self, name: str) -> str:
         widget = self.query_one(f"#field-{name}")

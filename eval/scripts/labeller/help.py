@@ -33,7 +33,7 @@ Snippets    t picks the sentences that carry the answer. Without a pick they are
 automatically, shown as ~ in the row; a picked one is shown as ".
 
 Unanswerable  x: the documents do not hold the answer. Not the same as "not found": search first.
-Cannot tell   c, and tick the box: you are not able to judge; say why.
+Cannot tell   c, the reason, Ctrl+t, Enter: you are not able to judge.
 Later         s puts the question at the end of the queue; it comes back.
 
 Blind mode  Rank, scores and other people's labels are hidden and the rows are shuffled, since \

@@ -150,10 +150,9 @@ class LineList(LineStyles, ScrollView, can_focus=False, inherit_bindings=False):
         height = self.scrollable_content_region.height
         if height > 0 and self._count:
             top = round(self.scroll_y)
-            if self.cursor < top:
-                top = self.cursor
-            elif self.cursor >= top + height:
-                top = self.cursor - height + 1
+            if not top <= self.cursor < top + height:
+                # Half a page at a time: a scroll repaints the whole list.
+                top = max(0, min(self.cursor - height // 2, self._count - height))
             if top != round(self.scroll_y):
                 self.scroll_to(y=top, animate=False, immediate=True, force=True)
 

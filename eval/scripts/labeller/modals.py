@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Checkbox, Input, Static
+from textual.widgets import Input, Static
 
 from labeller.display import DisplayText, display, one_line
 
@@ -78,7 +78,10 @@ class Ask(ModalScreen[str]):
 class NoteForm(ModalScreen[tuple[str, bool] | None]):
     """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("ctrl+t", "turn", "cannot tell", show=False, priority=True),
+    ]
 
     def __init__(self, note: str, cannot_tell: bool) -> None:
         super().__init__()
@@ -89,25 +92,19 @@ class NoteForm(ModalScreen[tuple[str, bool] | None]):
         with Vertical(id="ask"):
             yield shown(display("Note to this question"))
             yield Input(self._note, id="note", compact=True)
-            yield Checkbox(
-                Content("I cannot tell whether it is answerable (the note says why)"),
-                self._cannot_tell,
-                id="cannot-tell",
-                compact=True,
-            )
-            yield shown(
-                display("\nEnter keep   Tab, Space cannot tell   Esc leave"), classes="keys"
-            )
+            yield shown(self._box(), id="cannot-tell")
+            yield shown(display("\nEnter keep   Ctrl+t cannot tell   Esc leave"), classes="keys")
+
+    def _box(self) -> DisplayText:
+        sign = "[x]" if self._cannot_tell else "[ ]"
+        return display(f"{sign} I cannot tell whether it is answerable; the note says why")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.action_keep()
+        self.dismiss((event.value, self._cannot_tell))
 
-    def key_enter(self) -> None:
-        self.action_keep()
-
-    def action_keep(self) -> None:
-        cannot_tell = self.query_one("#cannot-tell", Checkbox).value
-        self.dismiss((self.query_one("#note", Input).value, cannot_tell))
+    def action_turn(self) -> None:
+        self._cannot_tell = not self._cannot_tell
+        self.query_one("#cannot-tell", Static).update(Content(self._box()))
 
     def action_leave(self) -> None:
         self.dismiss(None)
