@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import islice
+from typing import Any
 
 from guardrails.linear import LinearModel
 from guardrails.normalise import fold, views, words
@@ -107,9 +108,20 @@ def score_injection(text: str) -> InjectionReport:
 
 
 @lru_cache(maxsize=1)
-def _model() -> LinearModel:
+def _shipped() -> dict[str, Any]:
     raw = resources.files("guardrails").joinpath("injection_model.json").read_bytes()
-    return LinearModel.from_json(json.loads(raw))
+    data: dict[str, Any] = json.loads(raw)
+    return data
+
+
+@lru_cache(maxsize=1)
+def _model() -> LinearModel:
+    return LinearModel.from_json(_shipped())
+
+
+def trained_on() -> frozenset[str]:
+    """Short hashes of the texts that the shipped model has seen."""
+    return frozenset(_shipped()["trained_on"].split())
 
 
 def _find(text: str) -> Iterator[Evidence]:

@@ -84,7 +84,8 @@ def _emails(text: str) -> Iterator[Span]:
     while at != -1:
         local = _LOCAL.search(text, max(0, at - 64), at)
         domain = _DOMAIN.match(text, at + 1, at + 256)
-        if local and domain and _is_address(local.group(), domain.group()):
+        is_remote = domain and re.match(r":[\w~./-]", text[domain.end() : domain.end() + 2])
+        if local and domain and not is_remote and _is_address(local.group(), domain.group()):
             start = local.start() + len(local.group()) - len(local.group().lstrip("'`{|/=.-*"))
             yield "email", start, domain.end(), 0.9
         at = text.find("@", at + 1)

@@ -1,1 +1,1 @@
-"""Reading the open labelled sets that the guardrails are measured and trained on."""
+"""Open labelled sets for the guardrails: reading them, and measuring the guardrails on them."""

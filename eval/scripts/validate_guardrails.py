@@ -1,0 +1,173 @@
+"""Measure the reference guardrails on open labelled sets, every set by itself.
+
+In: a folder with the sets (`--data` or RAG_EVAL_DATA; `opensets/` says which and in which format);
+sets that are absent are named and left out. Out: tables on stdout, or one JSON object with `--json`.
+
+    python eval/scripts/validate_guardrails.py --data ~/open-data
+    python eval/scripts/validate_guardrails.py --data ~/open-data --part leakage --json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from opensets import measure_injection, measure_leakage
+from opensets.prompts import SETS, read_prompts
+
+WAYS = {
+    "shipped": "as shipped",
+    "rules_only": "rules alone",
+    "cross_validated": "own distribution (5-fold by group)",
+    "leave_one_set_out": "leave one set out",
+}
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _point(point: Mapping[str, Any] | None) -> str:
+    if point is None:
+        return "-"
+    shown = f"{point['tpr']:.3f} (FPR {point['fpr']:.4f})"
+    return shown if point["estimable"] else f"{shown}, not estimable"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    for row in (head, ["-" * width for width in widths], *rows):
+        yield "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
+
+
+def _injection_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    if not found:
+        yield "no prompt set found"
+        return
+    yield f"## Injection: {found['prompts']} prompts, {found['trained']} of them seen in training"
+    yield ""
+    pooled = [
+        [
+            title,
+            scope.replace("_", " "),
+            f"{numbers['attacks']}/{numbers['benign']}",
+            _number(numbers["auc"]),
+            _point(numbers["tpr_at_fpr_1"]),
+            _point(numbers["tpr_at_fpr_5"]),
+            _number(numbers["detection_rate"]),
+            _number(numbers["benign_flag_rate"]),
+        ]
+        for way, title in WAYS.items()
+        if way in found
+        for scope, numbers in found[way].items()
+        if scope != "sets"
+    ]
+    head = ["way", "sets", "attacks/benign", "AUROC", "TPR at 1 % FPR", "TPR at 5 % FPR"]
+    yield from _table([*head, "detected (0.40)", "benign flagged"], pooled)
+    for way, title in WAYS.items():
+        if way not in found:
+            continue
+        yield ""
+        yield f"### {title}, by set"
+        rows = [
+            [
+                name,
+                str(numbers["attacks"]),
+                str(numbers["benign"]),
+                _number(numbers["auc"]),
+                _number(numbers["detection_rate"]),
+                _number(numbers["block_rate"]),
+                _number(numbers["benign_flag_rate"]),
+                _number(numbers["benign_block_rate"]),
+            ]
+            for name, numbers in found[way]["sets"].items()
+        ]
+        head = ["set", "attacks", "benign", "AUROC", "detected", "blocked"]
+        yield from _table([*head, "benign flagged", "benign blocked"], rows)
+
+
+def _leakage_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Personal data"
+    yield ""
+    rows = [
+        [name, kind, str(numbers["labelled"][kind]), _number(recall), _lookalikes(numbers, kind)]
+        for name, numbers in found.items()
+        if name.startswith("pii_")
+        for kind, recall in numbers["recall"].items()
+    ]
+    yield from _table(["set", "type", "labelled", "recall", "false finds"], rows)
+    yield ""
+    yield from _table(
+        ["benign set", "texts", "personal data found", "texts with a secret"],
+        [
+            [
+                name,
+                str(numbers["texts"]),
+                ", ".join(f"{kind} {n}" for kind, n in numbers["pii"].items()) or "0",
+                str(numbers["texts_with_secret"]),
+            ]
+            for name, numbers in found["benign"].items()
+        ],
+    )
+    yield ""
+    yield "## Secrets"
+    yield ""
+    head = ["set", "secrets", "look-alikes", "recall", "look-alikes flagged"]
+    yield from _table(
+        [*head, "detect-secrets: recall", "look-alikes flagged"],
+        [
+            [
+                name,
+                str(numbers["secrets"]),
+                str(numbers["lookalikes"]),
+                _number(numbers["recall"]),
+                _number(numbers["lookalikes_flagged"]),
+                _number(numbers.get("detect_secrets_recall")),
+                _number(numbers.get("detect_secrets_lookalikes_flagged")),
+            ]
+            for name, numbers in found.items()
+            if name.startswith("secrets_")
+        ],
+    )
+
+
+def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
+    if "lookalikes" in numbers:
+        return f"{numbers['lookalikes_found'][kind]} of {numbers['lookalikes'][kind]} look-alikes"
+    return str(numbers["false_finds"][kind])
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    envvar="RAG_EVAL_DATA",
+    required=True,
+    help="Folder with the open sets.",
+)
+@click.option("--part", type=click.Choice(["injection", "leakage"]), help="Measure one part only.")
+@click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
+def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
+    """Measure the reference guardrails on open labelled sets."""
+    absent = sorted({known.folder for known in SETS if not (data / known.folder).is_dir()})
+    if absent:
+        click.echo(f"absent, left out: {', '.join(absent)}", err=True)
+    found: dict[str, Any] = {}
+    if part in {None, "injection"}:
+        found["injection"] = measure_injection.measure(read_prompts(data), retrain=retrain)
+    if part in {None, "leakage"}:
+        found["leakage"] = measure_leakage.measure(data)
+    if as_json:
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+        return
+    lines = {"injection": _injection_lines, "leakage": _leakage_lines}
+    click.echo("\n\n".join("\n".join(lines[name](numbers)) for name, numbers in found.items()))
+
+
+if __name__ == "__main__":
+    main()
