@@ -82,7 +82,6 @@ class Command(options.Command):
 @click.option("--store-full-text", is_flag=True, help="Keep whole chunk texts, not 200 characters.")
 @click.option(
     "--filter",
-    "filters",
     multiple=True,
     metavar="NAME=VALUE …",
     help="Only cases with this id, category, difficulty, tag, answerable or query_type; * and ? "
@@ -154,7 +153,8 @@ def main(ctx: click.Context, /, max_mb: float, **given: Any) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in given if ctx.get_parameter_source(name) is not default)
-    plan = Plan(**given, max_bytes=int(max_mb * 2**20), given=named)
+    filters = given.pop("filter")
+    plan = Plan(**given, filters=filters, max_bytes=int(max_mb * 2**20), given=named)
     console = options.stderr_console(quiet=plan.quiet)
     folder, tally = run(plan, console)
     summary = tally.to_dict()
