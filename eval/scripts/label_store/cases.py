@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ import msgspec
 from label_store.document import Document, decode
 from labeller.entry import LABEL_FIELDS
 from records.cases import TestCase, case_from_dict, check_case
-from records.errors import StorageError
 
 Record = dict[str, Any]
 HIDDEN = (
@@ -69,18 +67,6 @@ def validate(case: Record) -> list[str]:
     except UnicodeEncodeError:
         return ["The text holds half of a character (a lone surrogate); the set cannot keep it."]
     return [f"{field}: {message}" for field, message in case_from_dict(case)[1]]
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises StorageError, one sentence."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise StorageError(
-            f"{path}: no such file; name the set with --eval-set, or make an empty one to start."
-        ) from None
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 class Judgements(Mapping[str, Record]):

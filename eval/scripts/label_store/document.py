@@ -8,7 +8,6 @@ may stand inside a JSON string.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,8 @@ Identify = Callable[[bytes], tuple[str | None, str]]
 
 BOM = b"\xef\xbb\xbf"
 _STYLES = (((", ", ": "), False), ((",", ":"), False), ((", ", ": "), True), ((",", ":"), True))
-_LONG_NUMBER = re.compile(rb"\d{16}")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 16
 
 
 @dataclass(slots=True)
@@ -39,14 +39,13 @@ class Line:
 
 def decode(raw: bytes) -> Record:
     """The object of a line. Raises ValueError when it is none."""
-    text = raw.strip()
-    if not _LONG_NUMBER.search(text):
+    if _LONG_NUMBER not in raw.translate(_DIGITS):
         try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            value = json.loads(text.decode("utf-8"))
+            value = orjson.loads(raw)
+        except orjson.JSONDecodeError:  # a lone surrogate as an escape, or no JSON at all
+            value = json.loads(raw.decode("utf-8"))
     else:
-        value = json.loads(text.decode("utf-8"))  # orjson would round numbers over 64 bits
+        value = json.loads(raw.decode("utf-8"))  # orjson would round numbers over 64 bits
     if not isinstance(value, dict):
         raise ValueError("is no JSON object")
     return value

@@ -15,10 +15,11 @@ import click
 import options
 import storage
 from label_store.api import Api, api_source
-from label_store.cases import Judgements, identify_case, identify_judgement, read_bytes
+from label_store.cases import Judgements, identify_case, identify_judgement
 from label_store.compare import Verdicts, verdicts
 from label_store.compare import agreement as compare_all
 from label_store.compare import disagreement as by_disagreement
+from label_store.disk import read_bytes
 from label_store.document import Document
 from label_store.fetch import Fetcher, without_api
 from label_store.plan import CHUNK_CACHE, PROFILES, Plan

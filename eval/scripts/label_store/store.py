@@ -12,20 +12,25 @@ No method but the constructor raises: what is wrong stands in `problem`, and the
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from label_store.backup import back_up, clear_leftovers
 from label_store.cases import (
     Judgements,
     SecondView,
     identify_case,
     identify_judgement,
     judgement_line,
-    read_bytes,
     validate,
+)
+from label_store.disk import (
+    back_up,
+    clear_leftovers,
+    is_read_only,
+    read_bytes,
+    read_or_empty,
+    replace,
 )
 from label_store.document import Document
 from label_store.journal import Event, Journal
@@ -35,7 +40,6 @@ from labeller.entry import GOLD, Entry
 from labeller.history import timestamp
 from labeller.model import Conflict, Session
 from records.errors import StorageError
-from records.files import replace_bytes
 
 Record = dict[str, Any]
 
@@ -71,7 +75,7 @@ class LabelStore:
         journal = path.name + ("" if annotator == GOLD else f".{annotator}") + ".journal"
         self._journal = Journal(path.with_name(journal))
         self._set_bytes = read_bytes(path)
-        self._judged_bytes = _read_or_empty(self.judgements_path)
+        self._judged_bytes = read_or_empty(self.judgements_path)
         if writing:
             self._take_lock()
         self.cases = Document(self._set_bytes, identify_case)
@@ -97,7 +101,7 @@ class LabelStore:
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
         target = self.judgements_path if self.second else self.path
-        if not self.read_only and _is_read_only(target):
+        if not self.read_only and is_read_only(target):
             self.problem = f"NOT SAVED: {target} is read-only; labels go to the journal."
         if self.read_only:
             self.notices.append(f"Read-only: {self.read_only}.")
@@ -182,7 +186,7 @@ class LabelStore:
         if session is None or self.read_only:
             return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."
         try:
-            self._reload()
+            reread = self._reload()
             count = self._write(session)
         except StorageError as error:
             self.cases.reload(self._set_bytes)
@@ -195,7 +199,7 @@ class LabelStore:
         else:
             self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
         self.saved_at = self._now()
-        session.refresh()
+        session.refresh(reread=reread)
         if self.conflicts:
             return f"saved; {len(self.conflicts)} in conflict with the file wait for a choice"
         return "saved" if count else "saved already"
@@ -211,11 +215,11 @@ class LabelStore:
         changed = new_set != self._set_bytes or new_judged != self._judged_bytes
         if new_set != self._set_bytes:
             self._back_up()
-            _replace(self.path, new_set)
+            replace(self.path, new_set)
             self._set_bytes = new_set
         if new_judged != self._judged_bytes:
             self.judgements_path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(self.judgements_path, new_judged)
+            replace(self.judgements_path, new_judged)
             self._judged_bytes = new_judged
         return len(ready) if changed else 0
 
@@ -231,11 +235,11 @@ class LabelStore:
 
     # -- others at work ------------------------------------------------------------------------
 
-    def _reload(self) -> None:
-        """Take in what others wrote since: untouched cases as the disk has them, touched merged."""
-        set_bytes, judged_bytes = read_bytes(self.path), _read_or_empty(self.judgements_path)
+    def _reload(self) -> bool:
+        """Take in what others wrote since; cases that were touched here are merged."""
+        set_bytes, judged_bytes = read_bytes(self.path), read_or_empty(self.judgements_path)
         if set_bytes == self._set_bytes and judged_bytes == self._judged_bytes:
-            return
+            return False
         session = self._session
         assert session is not None
         pending, _ = session.pending()
@@ -250,6 +254,7 @@ class LabelStore:
             session.adopt(case_id, self._merged(case_id, Change(bases[case_id], mine)))
         session.refresh()
         self._say_conflicts()
+        return True
 
     def _on_disk(self, case_id: str) -> Entry | None:
         if case_id not in self.records:
@@ -290,18 +295,3 @@ class LabelStore:
             self._journal.close()
         self._lock.release()
         return said
-
-
-def _read_or_empty(path: Path) -> bytes:
-    return read_bytes(path) if path.exists() else b""
-
-
-def _replace(path: Path, data: bytes) -> None:
-    if _is_read_only(path):
-        raise StorageError(f"{path} is read-only; make it writable, the labels are in the journal.")
-    replace_bytes(path, data)
-
-
-def _is_read_only(path: Path) -> bool:
-    """Does the file's owner forbid writing? Replacing it would work all the same, and surprise."""
-    return path.exists() and not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222)

@@ -118,15 +118,6 @@ class Core:
         """The list entry of a case."""
         return self._briefs[case_id]
 
-    def briefs(self) -> list[Brief]:
-        """The list entries in queue order, filtered."""
-        return [self._briefs[case_id] for case_id in self.visible]
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """The current case's place in the queue from 1, and the number of cases."""
-        return self._places.get(self.current, -1) + 1, len(self._queue)
-
     @property
     def letter(self) -> str:
         """The group that new marks of the current case join."""
@@ -241,11 +232,16 @@ class Core:
 
     # -- moving about --------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Take the files' present content as the base: after a save, or a merge of others' work."""
+    def refresh(self, *, reread: bool = True) -> None:
+        """Take the files' present content as the base: after a save, or a merge of others' work.
+
+        Without `reread` the files hold what is here, and nothing else has changed in them.
+        """
         self._cache.clear()
         for case_id, entry in list(self._changed.items()):
             self._keep(case_id, entry)
+        if not reread:
+            return
         known = [case_id for case_id in self._records if self._changed.get(case_id, "") is not None]
         added = {k for k, entry in self._changed.items() if entry and k not in self._records}
         for place, case_id in enumerate(self._order):
@@ -253,14 +249,19 @@ class Core:
                 known.insert(place, case_id)
                 added.discard(case_id)
         self._order = known + sorted(added)
-        self._briefs = {}
-        for case_id in self._order:
-            entry = self.entry(case_id)
-            self._briefs[case_id] = brief_of(entry.case, entry.judgement)
+        self._briefs = {case_id: self._brief_of(case_id) for case_id in self._order}
         self._progress = None
         self._requeue()
         if self.current and not self.knows(self.current):
             self._open_first(None)
+
+    def _brief_of(self, case_id: str) -> Brief:
+        entry = self._changed.get(case_id)
+        if entry is not None:
+            return brief_of(entry.case, entry.judgement)
+        known = case_id in self._judgements  # most are not, and Mapping.get would raise and catch
+        judgement = self._judgements[case_id] if known else {}
+        return brief_of(self._records[case_id], judgement)
 
     def _requeue(self) -> None:
         self._queue = ordered(self._order, self.order, seed=self.seed, priority=self.priority)

@@ -6,11 +6,20 @@ from bisect import bisect_left, bisect_right
 
 from labeller.core import Core
 from labeller.ports import Refused
-from labeller.worklist import next_open
+from labeller.worklist import Brief, next_open
 
 
 class Moving(Core):
     """Actions that open another case, and what the queue holds."""
+
+    def briefs(self) -> list[Brief]:
+        """The list entries in queue order, filtered."""
+        return [self._briefs[case_id] for case_id in self.visible]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The current case's place in the queue from 1, and the number of cases."""
+        return self._places.get(self.current, -1) + 1, len(self._queue)
 
     def goto(self, case_id: str) -> str:
         """Open a case by its id."""
@@ -65,7 +74,7 @@ class Moving(Core):
         wanted = text.casefold()
         start = self._places.get(self.current, -1) + 1
         for case_id in [*self._queue[start:], *self._queue[:start]]:
-            if wanted in case_id.casefold() or wanted in self._briefs[case_id].question.casefold():
+            if wanted in self._briefs[case_id].folded:
                 return case_id
         return None
 

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 Record = dict[str, Any]
@@ -28,6 +29,11 @@ class Brief:
     flagged: bool
     category: str
     tags: tuple[str, ...]
+
+    @cached_property
+    def folded(self) -> str:
+        """What a search for words looks at: id and question, casefolded."""
+        return f"{self.id}\n{self.question}".casefold()
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ def _test(word: str, lost: Callable[[str], bool]) -> Callable[[Brief], bool]:
         return lambda brief: brief.category.casefold().startswith(value)
     if colon and name == "id":
         return lambda brief: value in brief.id.casefold()
-    return lambda brief: word in brief.question.casefold() or word in brief.id.casefold()
+    return lambda brief: word in brief.folded
 
 
 def next_open(order: Sequence[str], briefs: Mapping[str, Brief], current: str) -> str | None:
