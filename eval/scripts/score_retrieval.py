@@ -137,7 +137,8 @@ def show(folder: Path, section: dict[str, Any], by: tuple[str, ...], k: int) -> 
     tables.print_section(console, section, read_targets().get("retrieval", {}))
     names = [f"{name}@{k}" for name in SHOWN_BY_SLICE] + ["mrr"]
     for dimension in by:
-        tables.print_by(console, section, dimension, names)
+        console.print(f"At {k}, by {dimension}:")
+        tables.print_by(console, section, dimension, names, f"@{k}")
 
 
 def _modes(section: dict[str, Any]) -> str:
@@ -155,16 +156,16 @@ def show_worst(console: Console, bad: list[Worst], key: catalogue.Metric, k: int
         found = item.row["evidence"]["found"]
         hits = set(item.row["evidence"]["hits"])
         title = f"{plain(item.case.id, 60)}  {key.name} {item.score:.3f}"
-        console.print(f"\n{title}  {plain(item.case.question)}")
+        console.print(f"\n{title}  {plain(item.case.question)}", soft_wrap=True)
         names = gold_names(item.case, item.row["evidence"]["match"])
         for name, rank in zip(names, found, strict=True):
-            console.print(
-                f"  wanted  {'missed' if rank is None else f'rank {rank}':>8}  {plain(name)}"
-            )
+            at = "missed" if rank is None else f"rank {rank}"
+            console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
         for rank, chunk in enumerate(in_rank_order(item.result)[:k], 1):
             place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
             mark = "✓" if rank in hits else " "
-            console.print(f"  got   {mark} {rank:>6}.  {plain(place or chunk.chunk_id)}")
+            name = plain(place or chunk.chunk_id)
+            console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
 
 
 def warn(folder: Path, eval_set: Path, section: dict[str, Any]) -> None:

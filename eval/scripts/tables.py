@@ -30,7 +30,7 @@ def _table(*columns: str, text: int = 1) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < text else "right", no_wrap=place > 0)
+        table.add_column(name, justify="left" if place < text else "right", no_wrap=True)
     return table
 
 
@@ -64,15 +64,22 @@ def print_section(
 
 
 def print_by(
-    console: Console, section: Mapping[str, Any], dimension: str, names: Sequence[str]
+    console: Console,
+    section: Mapping[str, Any],
+    dimension: str,
+    names: Sequence[str],
+    suffix: str = "",
 ) -> None:
-    """The named metrics' means for each value of a dimension, with the number of cases scored."""
+    """The named metrics' means for each value of a dimension, with the number of cases scored.
+
+    A ``suffix`` that the names share (``@5``) is left out of the column heads.
+    """
     slices: Mapping[str, Any] = section["by"].get(dimension, {})
     if not slices:
         known = ", ".join(section["by"]) or "none"
         console.print(f"No case has a {dimension}; dimensions with values: {known}.")
         return
-    table = _table(dimension, "n", *names)
+    table = _table(dimension, "n", *(name.removesuffix(suffix) for name in names))
     for value, part in slices.items():
         means = (part["mean"].get(name) for name in names)
         table.add_row(plain(value, 40), str(part["n"]), *map(number, means))

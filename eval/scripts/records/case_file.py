@@ -130,7 +130,9 @@ def iter_cases(
     """
     decode_lines = msgspec.json.Decoder(TestCase).decode_lines
     seen: dict[str, int] = {}
+    blank = True
     for offset, lines, block in iter_blocks(path, start, end):
+        blank = blank and block.isspace()
         cases = None if labels else _sound_cases(block, decode_lines, seen)
         if cases is None:
             stop = offset + len(block)
@@ -138,7 +140,7 @@ def iter_cases(
         else:
             seen.update(dict.fromkeys((case.id for case in cases), lines + 1))
             yield from cases
-    if not seen and start == 0 and end is None:
+    if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
 
 

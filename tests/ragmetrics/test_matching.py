@@ -1,0 +1,148 @@
+"""Which chunks match which supports: anchors by segment, ids, texts; groups; scope."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from ragmetrics.matching import (
+    anchor,
+    covers,
+    evidence_rank,
+    heading_segments,
+    holds,
+    match_anchors,
+    match_ids,
+    match_texts,
+    normalise_path,
+    scope_miss,
+    window_similarity,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("./notes/a.md", "notes/a.md"),
+        ("././a.md", "a.md"),
+        ("notes\\a.md", "notes/a.md"),
+        ("u\u0308ber.md", "\u00fcber.md"),  # decomposed and composed are one file
+        (".hidden/a.md", ".hidden/a.md"),
+    ],
+)
+def test_paths_have_one_spelling(written: str, meant: str) -> None:
+    assert normalise_path(written) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "segments"),
+    [
+        ("# Guide > ## Set  up", ("Guide", "Set up")),
+        ("Guide>Set", ("Guide>Set",)),  # the separator has spaces; ">" alone is text
+        ("", ()),
+        ("###", ()),
+        ("C# > F#", ("C#", "F#")),  # only marks in front are dropped
+        (" > Guide > ", ("Guide",)),
+    ],
+)
+def test_heading_segments(written: str, segments: tuple[str, ...]) -> None:
+    assert heading_segments(written) == segments
+
+
+@pytest.mark.parametrize(
+    ("gold", "found", "matches"),
+    [
+        ("Intro", "Intro > Aims", True),
+        ("Intro", "Introduction", False),  # segment-wise, not by characters
+        ("Intro > Aims", "Intro", False),  # a chunk above the gold is not enough
+        ("", "Anything > At all", True),  # an empty heading is the whole file
+        ("intro", "Intro", False),  # case is kept
+        ("## Intro", "Intro", True),
+    ],
+)
+def test_anchor_prefix_by_segment(gold: str, found: str, matches: bool) -> None:
+    assert covers(anchor("a.md", gold), anchor("./a.md", found)) is matches
+
+
+def test_anchor_needs_the_same_file() -> None:
+    assert not covers(anchor("a.md", ""), anchor("b.md", ""))
+
+
+def test_match_anchors_keeps_first_rank_of_each_support_and_all_hits() -> None:
+    gold = [anchor("a.md", "A"), anchor("a.md", "A > B"), anchor("c.md", "")]
+    places = [anchor("x.md", "A"), anchor("a.md", "A > B"), None, anchor("a.md", "A > Z")]
+    # Rank 2 matches supports 0 and 1, rank 4 only support 0; c.md never comes.
+    assert match_anchors(gold, places) == ([2, 2, None], [2, 4])
+
+
+def test_match_ids_pays_a_duplicate_once() -> None:
+    assert match_ids({"a": 0, "b": 1}, ["x", "a", "a", None, "b"], 2) == ([2, 5], [2, 3, 5])
+
+
+def test_match_texts_finds_a_snippet_with_a_typo() -> None:
+    gold = [["the cache is dropped"], ["nothing like it at all"]]
+    texts = ["Before.  The Cache\nis droped after", "other words"]
+    # "the cache is dropped" (20 characters) against the window "the cache is droped " differs by
+    # one deletion and one insertion: distance 2, similarity 1 - 2/20 = 0.9 >= 0.8.
+    assert match_texts(gold, texts) == ([1, None], [1])
+    assert match_texts(gold, texts, min_similarity=0.95) == ([None, None], [])
+
+
+def test_window_similarity_by_hand() -> None:
+    # Windows of "xxabcdxx" of length 4: "abcd" is one of them.
+    assert window_similarity("abcd", "xxabcdxx") == 1.0
+    # "abed" against "abcd": one substitution of four.
+    assert window_similarity("abed", "xxabcdxx") == 0.75
+    assert window_similarity("", "abc") == 0.0
+    assert window_similarity("abc", "") == 0.0
+    # A chunk shorter than the snippet is one window: distance 2 of 4.
+    assert window_similarity("abcd", "ab") == 0.5
+
+
+@given(st.text("ab ", min_size=1, max_size=6), st.text("ab ", min_size=1, max_size=20))
+def test_window_similarity_is_the_best_of_all_windows(snippet: str, chunk: str) -> None:
+    width = len(snippet)
+    windows = [chunk[i : i + width] for i in range(max(1, len(chunk) - width + 1))]
+    best = max(Levenshtein.normalized_similarity(snippet, window) for window in windows)
+    assert window_similarity(snippet, chunk) == pytest.approx(best)
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
+def test_a_text_holds_its_own_parts(before: str, snippet: str, after: str) -> None:
+    if snippet.strip():
+        # Blanks around it keep the snippet's first and last character from joining others.
+        assert holds(f"{before} {snippet} {after}", snippet)
+
+
+@pytest.mark.parametrize(
+    ("first", "groups", "rank"),
+    [
+        ([3, 1, 2], None, 3),  # all supports are needed
+        ([3, None, 2], None, None),
+        ([3, 1, 2], [[0], [1, 2]], 2),  # (0) complete at 3, (1 and 2) at 2: the first counts
+        ([None, 4, None], [[0, 1], [1]], 4),
+        ([None, 4], [[0], [0, 1]], None),
+        ([5], [], 5),  # no groups: all supports
+    ],
+)
+def test_evidence_is_complete_with_one_whole_group(
+    first: list[int | None], groups: list[list[int]] | None, rank: int | None
+) -> None:
+    assert evidence_rank(first, groups) == rank
+
+
+@pytest.mark.parametrize(
+    ("chosen", "missed"),
+    [
+        ([], 0.0),  # nothing chosen: all searched
+        (["guide"], 0.0),
+        (["./guide/"], 0.0),
+        (["gui"], 1.0),  # a folder's name, not its beginning
+        (["api", "ops"], 1.0),
+        (["."], 0.0),
+    ],
+)
+def test_scope_miss(chosen: list[str], missed: float) -> None:
+    assert scope_miss(["guide/a.md", "faq.md"], chosen) == missed

@@ -1,0 +1,211 @@
+"""Every problem of a set at once, with file and line; nothing is taken that cannot be scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import storage
+from storage import StorageError, read_cases
+
+GOOD = {"id": "a", "question": "Why?"}
+
+
+def case(**fields: Any) -> dict[str, Any]:
+    return GOOD | fields
+
+
+def write(path: Path, *lines: dict[str, Any] | bytes) -> Path:
+    parts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    path.write_bytes(b"".join(part + b"\n" for part in parts))
+    return path
+
+
+def problems(path: Path, labels: Path | None = None) -> list[tuple[int | None, str, str]]:
+    with pytest.raises(StorageError) as caught:
+        read_cases(path, labels)
+    assert caught.value.exit_code == 2
+    return [(p.line, p.field, p.message) for p in caught.value.problems]
+
+
+def test_a_whole_case_is_read(tmp_path: Path) -> None:
+    full = case(
+        answerable=True,
+        category="multi_hop",
+        gold_supports=[
+            {"rel_path": "a.md", "heading_path": "A > B", "snippets": ["s"], "grade": 2}
+        ],
+        required_support_groups=[[0]],
+        recency_conflict_rule=None,
+        tags=["x"],
+        chunk_relevance_grades={"c1": 2, "c2": 0.5},
+        latency_budget_ms={"p95": 900},
+        my_own_field={"kept": "elsewhere"},
+    )
+    (one,) = read_cases(write(tmp_path / "set.jsonl", full))
+    assert one.gold_supports[0].heading_path == "A > B"
+    assert one.required_support_groups == [[0]]
+    assert one.chunk_relevance_grades == {"c1": 2.0, "c2": 0.5}
+
+
+def test_null_means_absent_for_optional_fields(tmp_path: Path) -> None:
+    (one,) = read_cases(write(tmp_path / "set.jsonl", case(tags=None, gold_supports=None)))
+    assert one.tags == []
+    assert one.gold_supports == []
+
+
+def test_all_problems_of_all_lines_come_at_once(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "set.jsonl",
+        case(id="a"),
+        case(id="a", tags=["x", 7]),
+        {"id": 5},
+        case(id="c", category="facts"),
+        case(id="d", gold_supports=[{"heading_path": "A"}, {"rel_path": "b.md", "grade": 0}]),
+        case(id="e", gold_supports=[{"rel_path": "b.md"}], required_support_groups=[[0, 1], []]),
+        b'{"id": "f", "question": ',
+        b"[1, 2]",
+        case(id="", question="  "),
+        case(id="g", recency_conflict_rule="newest"),
+    )
+    found = problems(path)
+    assert [(line, field) for line, field, _ in found] == [
+        (2, "tags[1]"),
+        (2, "id"),
+        (3, "question"),
+        (3, "id"),
+        (4, "category"),
+        (5, "gold_supports[0]"),
+        (6, "required_support_groups[0]"),
+        (6, "required_support_groups[1]"),
+        (7, ""),
+        (8, ""),
+        (9, "id"),
+        (9, "question"),
+        (10, "recency_conflict_rule"),
+    ]
+    said = {(line, field): message for line, field, message in found}
+    assert said[2, "tags[1]"] == "is a whole number; write a string"
+    assert said[2, "id"] == "'a' is also the id of line 1; give it another"
+    assert "use one of: factual, reasoning, multi_hop" in said[4, "category"]
+    assert said[5, "gold_supports[0]"] == "lacks 'rel_path'; add it"
+    assert said[6, "required_support_groups[0]"] == "index 1 is out of range; allowed: 0 to 0"
+    assert "not JSON" in said[7, ""]
+
+
+def test_the_message_names_file_line_and_field(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", case(), case(id="b", tags="x"))
+    with pytest.raises(StorageError) as caught:
+        read_cases(path)
+    first, count = str(caught.value.format_message()).splitlines()
+    assert first == f"{path}:2: tags: is a string; write a list"
+    assert count == "1 problem; nothing was written."
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        (b"", None, "holds no cases"),
+        (b"\n \n", None, "holds no cases"),
+        (b'\xef\xbb\xbf{"id":"a","question":"b"}\n', 1, "byte order mark"),
+        (b'{"id":"a","question":"b"}\r\n{"id":"c","question":"d"}\r\n', 1, "CRLF"),
+        (b'{"id":"a","question":"b"}\n\x00\x00\n', 2, "NUL"),
+        (b'{"id":"a","question":"b\\u0000"}\n', 1, "NUL"),
+        (b'{"id":"a","question":"\xff"}\n', 1, "not JSON"),
+        (
+            b'{"id":"a","question":"b"}\n{"id":"c","question":"' + b"x" * 10**7 + b'"}\n',
+            2,
+            "longer",
+        ),
+        (b'{"id":"a","question":"b","chunk_relevance_grades":{"c":1e999}}\n', 1, "infinity"),
+        (b'{"id":"a","question":"b","chunk_relevance_grades":{"c":NaN}}\n', 1, "not JSON"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, content: bytes, line: int | None, words: str) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_bytes(content)
+    ((at, _, message),) = problems(path)
+    assert at == line
+    assert words in message
+
+
+def test_an_absent_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        read_cases(tmp_path / "none.jsonl")
+
+
+def test_problems_far_into_a_large_set_have_the_right_line(tmp_path: Path) -> None:
+    lines: list[dict[str, Any] | bytes] = [
+        case(id=f"q{n}", question="w" * 200) for n in range(2000)
+    ]
+    lines[1500] = case(id="q7")
+    lines[1800] = b"{"
+    found = problems(write(tmp_path / "set.jsonl", *lines))
+    assert [(line, message.partition(";")[0]) for line, _, message in found] == [
+        (1501, "'q7' is also the id of line 8"),
+        (1801, found[1][2].partition(";")[0]),
+    ]
+
+
+def test_labels_are_joined_by_case_id(tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(labels / "retrieval_labels.jsonl", {"case_id": "a", "relevant_docs": ["d1"]})
+    write(labels / "groundedness_labels.jsonl", {"case_id": "a", "expected_claims": ["x is y"]})
+    write(labels / "safety_labels.jsonl", {"case_id": "s1", "kind": "attack", "text": "own prompt"})
+    (one,) = read_cases(write(tmp_path / "set.jsonl", case()), labels)
+    assert one.relevant_docs == ["d1"]
+    assert one.expected_claims == ["x is y"]
+
+
+def test_all_problems_of_labels_come_at_once(tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(
+        labels / "cases.jsonl",
+        {"case_id": "a", "query_type": "faq"},
+        {"case_id": "a", "query_type": "faq"},
+        {"case_id": "zz", "min_citations": 1},
+        {"query_type": "faq"},
+        {"case_id": "b", "min_citations": "two"},
+    )
+    write(labels / "pipeline_labels.jsonl", {"case_id": "a", "query_type": "research"})
+    path = write(tmp_path / "set.jsonl", case(), case(id="b"))
+    found = problems(path, labels)
+    assert [(line, field) for line, field, _ in found][:3] == [
+        (2, "case_id"),
+        (4, "case_id"),
+        (5, "min_citations"),
+    ]
+    assert any("another label file" in message for _, _, message in found)
+
+
+def test_a_label_of_an_unknown_case_is_named(tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(labels / "cases.jsonl", {"case_id": "zz", "min_citations": 1})
+    ((line, field, message),) = problems(write(tmp_path / "set.jsonl", case()), labels)
+    assert (line, field) == (1, "case_id")
+    assert "'zz' is not in" in message
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = sorted(storage.TestCase.__struct_fields__)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=6))
+def test_no_value_crashes_the_validation(fields: dict[str, Any]) -> None:
+    found, findings = storage.case_from_dict(fields)
+    assert (found is None) == bool(findings)
+    if found is not None:
+        assert found.id.strip()
+        assert found.question.strip()
