@@ -160,5 +160,5 @@ def test_an_id_that_exists_is_not_overwritten(tmp_path: Path, invoke: Run) -> No
     before = (tmp_path / "results" / "r" / "results.jsonl").read_bytes()
     done = invoke("--run-id", "r", "--k", "2")
     assert done.returncode == 2
-    assert "choose another id" in done.stderr
+    assert "choose another --run-id" in done.stderr
     assert (tmp_path / "results" / "r" / "results.jsonl").read_bytes() == before

@@ -61,6 +61,7 @@ def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
         )
     config = plan.config(profile, len(cases), len(selected))
     session = _Session(plan, config, console, len(jobs), order)
+    session.check_folder()
     with connected(plan, profile, headers) as api:
         try:
             return session.ask(api, jobs)
@@ -94,12 +95,9 @@ class _Session:
         with contextlib.ExitStack() as stack:
             done: set[tuple[str, int]] = set()
             if self._plan.resume:
-                self._compare_with_old()
                 writer = stack.enter_context(self.opened(resume=True))
                 done = writer.reopen(self._keep)
                 self._check_errors(self._kept_errors)
-            elif (self.folder / "config.json").exists():
-                ResultsWriter(self._plan.results_dir, self._config.run_id)  # raises: it exists
             missing = [job for job in jobs if job.key not in done]
             if not missing:
                 return self._complete()
@@ -177,7 +175,14 @@ class _Session:
             self._writer.write_config(self._config)
         return self.folder, Tally(iter_results(path))
 
-    def _compare_with_old(self) -> None:
+    def check_folder(self) -> None:
+        """Raises StorageError when a new run would overwrite one, or a resumed one is another."""
+        if not self._plan.resume:
+            if (self.folder / "config.json").exists():
+                raise StorageError(
+                    f"{self.folder}: this run exists; choose another --run-id, or --resume it."
+                )
+            return
         if not self.folder.is_dir():
             raise StorageError(f"{self.folder}: there is no such run to resume.")
         old = read_config(self.folder)
