@@ -1,0 +1,359 @@
+"""The rules of the house as tests: who imports whom, what a script looks like, shared options."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import options
+
+SCRIPTS_DIR = Path(options.__file__).resolve().parent
+ROOT = SCRIPTS_DIR.parents[1]
+GUARD = 'if __name__ == "__main__":'
+MOST_LINES = 350
+
+FILES = frozenset({"io", "os", "pathlib", "shutil", "sqlite3", "tempfile", "subprocess", "glob"})
+NETWORK = frozenset({"asyncio", "http", "socket", "ssl", "urllib.request", "ftplib", "smtplib"})
+CLOCKS = frozenset({"time", "sched"})
+CHANCE = frozenset({"random", "secrets", "uuid"})
+IMPURE = FILES | NETWORK | CLOCKS | CHANCE
+IMPURE_CALLS = {"open", "print", "input", "now", "today", "utcnow"}
+FILE_CALLS = {"read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
+SLOW = {"textual", "sentence_transformers", "torch", "sklearn", "numpy", "requests", "rich"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a part may import, besides itself and the standard library."""
+
+    ours: frozenset[str]
+    at_top: frozenset[str] = frozenset()
+    inside_functions: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+
+
+def rule(ours: str, top: str = "", late: str = "", never: frozenset[str] = frozenset()) -> Rule:
+    return Rule(frozenset(ours.split()), frozenset(top.split()), frozenset(late.split()), never)
+
+
+RULES = {
+    "ragmetrics": rule("", late="numpy sklearn rapidfuzz sentencex", never=IMPURE),
+    "guardrails": rule("ragmetrics", late="numpy scipy sklearn phonenumbers stdnum", never=IMPURE),
+    "records": rule("", "click msgspec orjson", "filelock"),
+    "storage": rule("records", "msgspec orjson"),
+    "options": rule("storage", "click", "rich"),
+    "targets": rule("storage"),
+    "tables": rule("storage targets ragmetrics", late="rich"),
+    "worst": rule("storage ragmetrics", "orjson"),
+    "scoring": rule("storage options ragmetrics", "orjson"),
+    "scorers": rule("storage scoring ragmetrics guardrails"),
+    "clients": rule(
+        "records",
+        "msgspec orjson",
+        "requests urllib3 jmespath numpy sentence_transformers tokenizers torch transformers",
+    ),
+    "runner": rule("storage records clients", "click orjson", "rich"),
+    "demo": rule(
+        "records clients guardrails", "msgspec orjson", "bm25s markdown_it numpy sentencex"
+    ),
+    "labeller": rule("", "rich textual"),
+    "label_store": rule(
+        "storage options records ragmetrics clients runner labeller",
+        "click msgspec orjson",
+        "rich textual_serve",
+    ),
+    "humanlabels": rule("records ragmetrics", "orjson", "numpy"),
+    "opensets": rule("storage humanlabels guardrails ragmetrics", "orjson", "detect_secrets"),
+}
+"""A row for each folder and shared module. A new one needs a row: who may it know?"""
+
+SCRIPT = rule(" ".join(RULES), "click msgspec orjson", " ".join(SLOW))
+"""A script: every part, never another script; slow libraries inside functions only."""
+
+OWN_COMMAND = "is decorated with click.command(): no settings file, no exit code 130"
+KNOWN_FAULTS = {
+    "long": {"storage.py": "372 lines; ResultsWriter could move to records/"},
+    "command": {"train_guardrails.py": OWN_COMMAND, "validate_guardrails.py": OWN_COMMAND},
+    "shared": {"validate_guardrails.py": "has a --json of its own"},
+}
+"""What breaks a rule today, shown as xfail; a line goes when the fault is mended."""
+
+
+def sources(folder: Path = SCRIPTS_DIR) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SCRIPTS_DIR).as_posix()
+
+
+SOURCES = sources()
+TOP = {path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py") for path in SOURCES}
+SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
+SCRIPT_NAMES = {path.stem for path in SCRIPTS}
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+
+def each(name: str, paths: list[Path], faults: str = "") -> pytest.MarkDecorator:
+    """One test a file; known faults are expected to fail."""
+    known = KNOWN_FAULTS.get(faults, {})
+    params = []
+    for path in sorted(paths):
+        reason = known.get(name_of(path))
+        marks = [pytest.mark.xfail(reason=reason)] if reason else []
+        params.append(pytest.param(path, id=name_of(path), marks=marks))
+    return pytest.mark.parametrize(name, params)
+
+
+each_source = each("path", SOURCES)
+each_script = each("script", SCRIPTS)
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    line: int
+    late: bool
+    """Inside a function, or for the type checker only."""
+
+    @property
+    def top(self) -> str:
+        return self.module.partition(".")[0]
+
+
+def imports(tree: ast.Module) -> Iterator[Import]:
+    """Every import of a file, those inside functions too."""
+    late = {id(inner) for node in ast.walk(tree) if _runs_late(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, id(node) in late)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            for alias in node.names:
+                # `from urllib import request` and `from clients import embedder` name modules.
+                yield Import(f"{node.module}.{alias.name}", node.lineno, id(node) in late)
+
+
+def _runs_late(node: ast.AST) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return True
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def broken(part: str, allowed: Rule, tree: ast.Module) -> Iterator[str]:
+    """What a file imports against its rule, as ``line: why``."""
+    for found in imports(tree):
+        if found.top in TOP:
+            if found.top != part and found.top not in allowed.ours:
+                yield f"{found.line}: {part} must not know {found.module}"
+        elif found.top in sys.stdlib_module_names:
+            if _under(found.module, allowed.never):
+                yield f"{found.line}: {found.module} (files, network, clock or chance)"
+        elif found.top not in allowed.at_top | allowed.inside_functions:
+            yield f"{found.line}: {part} must not use {found.top}"
+        elif not found.late and found.top not in allowed.at_top:
+            yield f"{found.line}: {found.top} belongs inside the function that needs it"
+
+
+def _under(module: str, names: frozenset[str]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py")
+
+
+def test_every_part_has_a_rule() -> None:
+    assert set(RULES) == TOP - SCRIPT_NAMES, "add a row to RULES for what is new"
+
+
+@each_source
+def test_imports_keep_the_rules(path: Path) -> None:
+    part = part_of(path)
+    allowed = SCRIPT if part in SCRIPT_NAMES else RULES[part]
+    assert list(broken(part, allowed, TREES[path])) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "count"),
+    [
+        ("ragmetrics", "import storage", 1),
+        ("ragmetrics", "from records import files", 1),
+        ("ragmetrics", "import numpy as np", 1),
+        ("ragmetrics", "def f():\n    import numpy as np", 0),
+        ("ragmetrics", "if TYPE_CHECKING:\n    import numpy as np", 0),
+        ("ragmetrics", "def f():\n    import requests", 1),
+        ("ragmetrics", "from pathlib import Path", 1),
+        ("ragmetrics", "import time, random", 2),
+        ("ragmetrics", "from urllib import request", 1),
+        ("ragmetrics", "from urllib.parse import quote", 0),
+        ("ragmetrics", "from ragmetrics import stats\nimport math", 0),
+        ("storage", "import run_eval", 1),
+        ("labeller", "import storage", 1),
+    ],
+)
+def test_the_rule_finds_what_breaks_it(part: str, text: str, count: int) -> None:
+    assert len(list(broken(part, RULES[part], ast.parse(text)))) == count
+
+
+def test_nobody_imports_a_script() -> None:
+    found = [
+        f"{name_of(path)}:{one.line}: {one.module}"
+        for path, tree in TREES.items()
+        for one in imports(tree)
+        if one.top in SCRIPT_NAMES
+    ]
+    assert found == []
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                yield node.func.id, node.lineno
+            elif isinstance(node.func, ast.Attribute):
+                yield node.func.attr, node.lineno
+
+
+def impure_calls(path: Path, names: set[str]) -> list[str]:
+    return [f"{name_of(path)}:{line}: {name}" for name, line in calls(TREES[path]) if name in names]
+
+
+def test_metrics_touch_no_file_and_no_clock() -> None:
+    parts = [path for path in SOURCES if part_of(path) == "ragmetrics"]
+    assert [one for path in parts for one in impure_calls(path, IMPURE_CALLS | FILE_CALLS)] == []
+
+
+def test_guardrails_read_nothing_but_their_own_rules() -> None:
+    """The rules and weights that ship in the folder are read by importlib.resources."""
+    parts = [path for path in SOURCES if part_of(path) == "guardrails"]
+    names = IMPURE_CALLS | FILE_CALLS - {"read_text", "read_bytes"}
+    assert [one for path in parts for one in impure_calls(path, names)] == []
+
+
+def test_the_labelling_model_knows_no_screen_and_no_file() -> None:
+    """labeller/model.py, and all that it imports, is standard library without files."""
+    waiting, seen = ["model"], set[str]()
+    problems: list[str] = []
+    while waiting:
+        stem = waiting.pop()
+        path = SCRIPTS_DIR / "labeller" / f"{stem}.py"
+        if stem in seen or not path.exists():
+            continue
+        seen.add(stem)
+        for found in imports(TREES[path]):
+            if found.top == "labeller":
+                waiting.append(found.module.split(".")[1])
+            elif found.top not in sys.stdlib_module_names or _under(found.module, FILES | NETWORK):
+                problems.append(f"{name_of(path)}:{found.line}: {found.module}")
+        problems += impure_calls(path, {"open", "print", "input"} | FILE_CALLS)
+    assert "model" in seen
+    assert problems == []
+
+
+def test_no_name_hides_a_library() -> None:
+    installed = set(importlib.metadata.packages_distributions())
+    assert TOP & (set(sys.stdlib_module_names) | installed) == set()
+    assert not (ROOT / "eval" / "__init__.py").exists()
+
+
+@each("path", SOURCES, "long")
+def test_files_stay_short(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES, path
+
+
+@each_script
+def test_a_script_says_what_it_does_with_an_example(script: Path) -> None:
+    doc = ast.get_docstring(TREES[script])
+    assert doc is not None
+    assert f"python eval/scripts/{script.name}" in doc
+    assert doc.partition("\n")[0].endswith((".", ":"))
+
+
+@each_script
+def test_a_script_ends_with_its_guard(script: Path) -> None:
+    assert script.read_text("utf-8").endswith(f"\n\n\n{GUARD}\n    main()\n")
+
+
+HELP = """
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+sys.argv = [sys.argv[1], "--help"]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("\\n" + " ".join({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+@each_script
+def test_help_loads_nothing_slow(script: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELP, str(SCRIPTS_DIR), str(script)],
+        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert done.returncode == 0, done.stderr
+    assert "click" in loaded
+    assert loaded & SLOW == set()
+
+
+def command_of(script: Path) -> click.Command:
+    command = importlib.import_module(script.stem).main
+    assert isinstance(command, click.Command)
+    return command
+
+
+@each("script", SCRIPTS, "command")
+def test_scripts_share_exit_codes_and_sources_of_defaults(script: Path) -> None:
+    assert isinstance(command_of(script), options.Command), "decorate main with @options.command()"
+
+
+@each_script
+def test_every_option_has_help(script: Path) -> None:
+    command = command_of(script)
+    assert command.help
+    bare = [one.name for one in command.params if isinstance(one, click.Option) and not one.help]
+    assert bare == []
+
+
+def shared_options() -> dict[str, dict[str, Any]]:
+    """The options of options.py, and those of run_eval.py that ask a bot, by parameter name."""
+
+    @options.eval_set_option
+    @options.labels_option
+    @options.results_dir_option
+    @options.run_option
+    @options.json_option
+    @options.seed_option
+    @options.verbosity_options
+    @click.command()
+    def every() -> None: ...
+
+    run_eval = command_of(SCRIPTS_DIR / "run_eval.py")
+    asking = [param for param in run_eval.params if param.name in ("api_url", "profile")]
+    assert len(asking) == 2
+    return {str(param.name): param.to_info_dict() for param in [*every.params, *asking]}
+
+
+@each("script", SCRIPTS, "shared")
+def test_shared_options_are_the_same_everywhere(script: Path) -> None:
+    shared = shared_options()
+    mine = {str(param.name): param.to_info_dict() for param in command_of(script).params}
+    assert {name: mine[name] for name in mine.keys() & shared} == {
+        name: shared[name] for name in mine.keys() & shared
+    }
