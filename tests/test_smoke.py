@@ -1,0 +1,91 @@
+"""Each script as its users start it: a process of its own, from another folder."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import options
+
+SCRIPTS_DIR = Path(options.__file__).resolve().parent
+GUARD = 'if __name__ == "__main__":'
+ABSENT = "/no/such/place"
+
+MISSING_FILE = {
+    "demo_api": ["--vault", ABSENT],
+    "label_eval": ["--validate", "--eval-set", ABSENT],
+    "make_docs": ["--root", ABSENT],
+    "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],
+    "score_retrieval": ["--run", ABSENT],
+    "train_guardrails": ["--data", ABSENT],
+    "validate_guardrails": ["--data", ABSENT],
+    "validate_metrics": ["--data", ABSENT],
+}
+"""A row a script: arguments that name a file or folder which is not there."""
+
+SCRIPTS = {path.stem: path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")}
+each_script = pytest.mark.parametrize("name", sorted(SCRIPTS))
+
+
+def run(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start a script in another folder, without the settings of whoever runs the tests."""
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
+    return subprocess.run(
+        [sys.executable, str(SCRIPTS[name]), *arguments],
+        cwd=folder,
+        env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "80"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+
+def first_line(name: str) -> str:
+    """The line that --help begins with: of main's docstring, else of the module's."""
+    tree = ast.parse(SCRIPTS[name].read_text("utf-8"))
+    own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    text = ast.get_docstring(own[0]) or ast.get_docstring(tree) or ""
+    return inspect.cleandoc(text).partition("\n")[0]
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_script_has_a_row() -> None:
+    assert set(MISSING_FILE) == set(SCRIPTS)
+
+
+@each_script
+def test_help_says_what_the_script_does(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {name}.py [OPTIONS]")
+    assert first_line(name)
+    assert first_line(name) in words(done.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
+@each_script
+def test_an_unknown_option_is_bad_usage(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path, "--no-such-option")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--no-such-option" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@each_script
+def test_a_missing_file_is_one_sentence(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path, *MISSING_FILE[name])
+    assert (done.returncode, done.stdout) == (2, "")
+    message = words(done.stderr).partition("Error: ")[2]
+    assert ABSENT in message
+    assert "Traceback" not in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("Error: ")]) == 1
+    assert list(tmp_path.iterdir()) == []
