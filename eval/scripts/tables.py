@@ -28,7 +28,7 @@ def _table(*columns: str, text: int = 1) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for place, name in enumerate(columns):
         table.add_column(name, justify="left" if place < text else "right", no_wrap=True)
     return table
