@@ -100,6 +100,6 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
         shown = "demo" if api.url == "demo" else public_url(api.url)
         scope = f"{shown}\0{profile.sha256}\0{api.k}"
         chunks = ApiChunks(bot.ask, api.cache, scope)
-        source = Fetcher(chunks, f"{shown}, k = {api.k}")
+        source = Fetcher(chunks, lambda: chunks.offline or f"{shown}, k = {api.k}")
         stack.callback(source.close)
         yield source

@@ -13,7 +13,7 @@ from typing import Any
 from labeller.anchors import heading, norm_path, under
 from labeller.entry import GOLD
 from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
-from labeller.worklist import OPEN, SKIPPED, status_of
+from labeller.worklist import LABELLED, OPEN, SKIPPED, status_of
 from ragmetrics.agreement import (
     clustered_interval,
     cohen_kappa,
@@ -74,7 +74,8 @@ def _verdict(status: str, case: Record, judgement: Record) -> Verdict:
         for row in judgement.get("rows") or ()
         if row.get("grade") is not None
     }
-    return Verdict(status, marks, rows, needs(supports, lambda i: short_name(supports[i])))
+    state = "answerable" if status == LABELLED else status
+    return Verdict(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
 
 
 def graded_pairs(a: Verdict, b: Verdict) -> dict[Anchor, Pair]:

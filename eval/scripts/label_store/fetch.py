@@ -32,7 +32,9 @@ class FetchError(Exception):
 class Fetcher:
     """A `labeller.ports.Source` over any function that gets chunks."""
 
-    def __init__(self, ask: Ask, described: str, threads: int = THREADS) -> None:
+    def __init__(
+        self, ask: Ask, described: str | Callable[[], str], threads: int = THREADS
+    ) -> None:
         self._ask, self._described = ask, described
         self._jobs: PriorityQueue[tuple[int, int, str, str, str | None, int | None]] = (
             PriorityQueue()
@@ -96,7 +98,7 @@ class Fetcher:
 
     def describe(self) -> str:
         """Where the chunks come from."""
-        return self._described
+        return self._described if isinstance(self._described, str) else self._described()
 
     def _put(self, when: int, case_id: str, text: str, query: str | None, k: int | None) -> None:
         if self._closed.is_set():

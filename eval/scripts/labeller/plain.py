@@ -52,6 +52,7 @@ class Plain:
         """
         for notice in self.store.notices:
             self.say(notice)
+        self.say(f"chunks from: {self.source.describe()}")
         self.show_case()
         while True:
             if self._prompt:

@@ -1,0 +1,206 @@
+"""Annotators side by side, what a set holds, and qrels; expected values by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from label_store.compare import Verdict, agreement, compare, disagreement, graded_pairs, verdicts
+from label_store.summary import qrels, statistics_of
+
+Record = dict[str, Any]
+FREE = ("guide.md", "Plans > Free")
+
+
+def rows(**grades: float | None) -> list[Record]:
+    return [
+        {"key": key, "rel_path": f"{key}.md", "heading_path": "H", "grade": grade}
+        for key, grade in grades.items()
+    ]
+
+
+def judged(state: str, grades: dict[str, float | None], supports: list[str]) -> Record:
+    return {
+        "decision": state,
+        "confirmed": True,
+        "answerable": state == "answerable",
+        "gold_supports": [{"rel_path": f"{name}.md", "heading_path": "H"} for name in supports],
+        "rows": rows(**grades),
+    }
+
+
+CASES = {f"q{n}": {"id": f"q{n}", "question": "?"} for n in range(1, 5)}
+# q1: of five rows both saw four: both marked a; only B marked b; c and d neither.
+# q2: A says answerable (marks a), B unanswerable. q3: both unanswerable. q4: only A.
+ANNA = {
+    "q1": judged("answerable", {"a": 3, "b": 0, "c": 0, "d": 0, "e": None}, ["a"]),
+    "q2": judged("answerable", {"a": 2, "b": 0}, ["a"]),
+    "q3": judged("unanswerable", {}, []),
+    "q4": judged("answerable", {"a": 2}, ["a"]),
+}
+BEN = {
+    "q1": judged("answerable", {"a": 2, "b": 2, "c": 0, "d": 0, "e": 0}, ["a", "b"]),
+    "q2": judged("unanswerable", {"a": 0, "b": 0}, []),
+    "q3": judged("unanswerable", {}, []),
+    "q5": judged("answerable", {}, []),
+}
+
+
+@pytest.fixture
+def both() -> dict[str, dict[str, Verdict]]:
+    return {"anna": verdicts(CASES, ANNA, "anna"), "ben": verdicts(CASES, BEN, "ben")}
+
+
+def test_verdicts_are_the_decided_cases(both: dict[str, dict[str, Verdict]]) -> None:
+    assert list(both["anna"]) == ["q1", "q2", "q3", "q4"]
+    assert list(both["ben"]) == ["q1", "q2", "q3"], "q5 is no case of the set"
+    skipped = {"q1": {"decision": "skipped", "confirmed": False}}
+    assert verdicts(CASES, skipped, "x") == {}
+
+
+def test_the_set_itself_is_an_annotator() -> None:
+    cases: dict[str, Record] = {
+        "a": {"id": "a", "question": "?", "gold_supports": [{"rel_path": "x.md", "grade": 1}]},
+        "b": {"id": "b", "question": "?"},
+    }
+    found = verdicts(cases, {}, "gold")
+    assert list(found) == ["a"]
+    assert found["a"].marks == {("x.md", ""): 1.0}
+
+
+def test_figures_by_hand(both: dict[str, dict[str, Verdict]]) -> None:
+    found = compare("anna", both["anna"], "ben", both["ben"])
+    assert found["cases"] == 3
+    # States: (ans, ans) (ans, un) (un, un): p_o = 2/3; p_e = (2*1 + 1*2)/9 = 4/9;
+    # kappa = (2/3 - 4/9)/(5/9) = 2/5.
+    assert found["state"]["raw"] == pytest.approx(2 / 3)
+    assert found["state"]["kappa"] == pytest.approx(0.4)
+    # Marks: q1 a(1,1) b(0,1) c(0,0) d(0,0), e not seen by A; q2 a(1,0) b(0,0): n = 6.
+    # p_o = 4/6; A marks 2, B marks 2: p_e = (2*2 + 4*4)/36 = 5/9; kappa = (2/3-5/9)/(4/9) = 1/4.
+    # Positive: 2*1/(2+2) = 1/2; overlap: 1/3.
+    marks = found["marks"]
+    assert marks["n"] == 6
+    assert marks["raw"] == pytest.approx(2 / 3)
+    assert marks["kappa"] == pytest.approx(1 / 4)
+    assert marks["positive"] == pytest.approx(1 / 2)
+    assert marks["overlap"] == pytest.approx(1 / 3)
+    # q1 alone: p_o = 3/4; A marks 1, B 2 of 4: p_e = (1*2 + 3*2)/16 = 1/2; kappa = 1/2.
+    question = found["questions"][0]
+    assert (question["id"], question["raw"], question["kappa"]) == ("q1", 0.75, 0.5)
+    assert found["questions"][2]["kappa"] is None, "no row to judge"
+
+
+def test_disagreements_are_listed(both: dict[str, dict[str, Verdict]]) -> None:
+    found = compare("anna", both["anna"], "ben", both["ben"])["disagreements"]
+    assert [(item["id"], item["what"]) for item in found] == [
+        ("q1", "needs"),
+        ("q1", "b.md > H #b"),
+        ("q2", "state"),
+        ("q2", "a.md > H #a"),
+    ]
+    assert found[2] == {"id": "q2", "what": "state", "a": "answerable", "b": "unanswerable"}
+
+
+def test_rows_of_one_annotator_against_supports_of_the_other() -> None:
+    # The set's labels are headings; B's rows stand under them.
+    gold = Verdict("answerable", {("guide.md", "Plans"): 3.0})
+    ben = Verdict(
+        "answerable",
+        {FREE: 2.0},
+        {"k1": (FREE, 2.0), "k2": (("guide.md", "Limits"), 0.0), "k3": (("faq.md", ""), 2.0)},
+    )
+    pairs = graded_pairs(gold, ben)
+    assert sorted(pairs.values()) == [(0.0, 0.0), (0.0, 2.0), (3.0, 2.0)]
+    assert sorted(graded_pairs(ben, gold).values()) == [(0.0, 0.0), (2.0, 0.0), (2.0, 3.0)]
+    assert graded_pairs(gold, gold) == {("guide.md", "Plans"): (3.0, 3.0)}
+
+
+def test_all_annotators_together(both: dict[str, dict[str, Verdict]]) -> None:
+    found = agreement({**both, "carl": {"q1": Verdict("unanswerable", {})}})
+    assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [
+        ("anna", "ben"),
+        ("anna", "carl"),
+        ("ben", "carl"),
+    ]
+    # Units (a,a,u) (a,u) (u,u): D_o = 2*(2*1)/2 + 2 = 2 + 2 = 4; totals a 3, u 4, n 7.
+    # alpha = 1 - 6*4 / (2*3*4) = 0.
+    assert found["alpha_state"] == pytest.approx(0)
+
+
+def test_what_two_annotators_differ_on_most(both: dict[str, dict[str, Verdict]]) -> None:
+    # q1: overlap 1/2; q2: another state, and no mark of A's is B's; q3: agreed.
+    assert disagreement(both) == pytest.approx({"q1": 0.5, "q2": 2.0, "q3": 0.0})
+
+
+def test_statistics() -> None:
+    cases: dict[str, Record] = {
+        "a": {
+            "id": "a",
+            "question": "?",
+            "category": "factual",
+            "gold_supports": [{"rel_path": "x", "snippets": ["s"]}, {"rel_path": "y"}],
+            "required_support_groups": [[0], [1]],
+            "expected_key_facts": ["f"],
+        },
+        "b": {"id": "b", "question": "?", "category": "factual", "answerable": False},
+        "c": {"id": "c", "question": "?"},
+        "d": {"id": "d", "question": "?", "gold_supports": [{"rel_path": "x"}]},
+    }
+    found = statistics_of(cases, {"c": {"decision": "skipped", "flag": True}})
+    assert found["cases"] == 4
+    assert found["status"] == {
+        "open": 0,
+        "labelled": 2,
+        "unanswerable": 1,
+        "skipped": 1,
+        "cannot_tell": 0,
+    }
+    assert found["flagged"] == 1
+    assert found["by_category"]["factual"]["cases"] == 2
+    assert found["by_category"]["(none)"]["skipped"] == 1
+    assert found["supports"] == {
+        "total": 3,
+        "per_labelled_case": 1.5,
+        "most": 2,
+        "labelled_without": 0,
+    }
+    assert (found["with_groups"], found["with_snippets"]) == (1, 1)
+    assert found["with_expected_key_facts"] == 1
+
+
+def test_qrels() -> None:
+    cases: dict[str, Record] = {
+        "q 1": {
+            "id": "q 1",
+            "question": "?",
+            "gold_supports": [
+                {"rel_path": "a b.md", "heading_path": "Plans > Free", "grade": 1},
+                {"rel_path": "a b.md", "heading_path": "Other", "grade": 2},
+                {"rel_path": "c.md"},
+            ],
+        },
+        "q2": {"id": "q2", "question": "?", "answerable": False},
+    }
+    judged: dict[str, Record] = {
+        "q 1": {
+            "rows": [
+                {"rel_path": "c.md", "heading_path": "Part", "grade": 0},
+                {"rel_path": "no.md", "heading_path": "", "grade": 0},
+                {"rel_path": "unseen.md", "heading_path": "", "grade": None},
+            ]
+        },
+        "q2": {"rows": [{"rel_path": "no.md", "heading_path": "", "grade": 0}]},
+    }
+    assert sorted(qrels(cases, judged, "doc")) == [
+        "q%201 0 a%20b.md 2",
+        "q%201 0 c.md 3",
+        "q%201 0 no.md 0",
+    ]
+    assert sorted(qrels(cases, judged, "anchor")) == [
+        "q%201 0 a%20b.md#Other 2",
+        "q%201 0 a%20b.md#Plans%20%3E%20Free 1",
+        "q%201 0 c.md 3",
+        "q%201 0 c.md#Part 0",
+        "q%201 0 no.md 0",
+    ]

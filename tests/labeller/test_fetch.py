@@ -1,0 +1,230 @@
+"""Chunks fetched ahead: nobody waits, late answers are dropped, failures are said."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import storage
+from label_store.fetch import Fetcher, FetchError
+from label_store.sources import ApiChunks, RunChunks, failures, uncertainty
+from labeller.model import Arrival, Chunk, Session, deliver, prefetch
+
+
+def gather(source: Fetcher, count: int) -> list[Arrival]:
+    """Wait for `count` arrivals; the test's own time limit ends a wait without end."""
+    found: list[Arrival] = []
+    while len(found) < count:
+        found += source.arrivals()
+        time.sleep(0.001)
+    return found
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Held back until set; set at the end, so that no thread is left waiting."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_the_next_cases_are_fetched_ahead(session: Session, gate: threading.Event) -> None:
+    asked: list[str] = []
+
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        asked.append(case_id)
+        return [Chunk("a.md", "", f"for {case_id}")]
+
+    fresh = Session(
+        {brief.id: session.case_of(brief.id) for brief in session.briefs()},
+        {},
+        record=lambda e: None,
+        now=lambda: 0.0,
+    )
+    source = Fetcher(ask, "table")
+    prefetch(fresh, source, ahead=1)
+    prefetch(fresh, source, ahead=1)
+    arrived = gather(source, 2)
+    assert sorted(asked) == ["q-0001", "q-0002"], "each is asked for once"
+    assert {arrival.case_id for arrival in arrived} == {"q-0001", "q-0002"}
+    source.close()
+
+
+def test_no_method_waits_for_a_slow_bot(gate: threading.Event) -> None:
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        gate.wait()
+        return []
+
+    source = Fetcher(ask, "slow", threads=1)
+    for n in range(50):
+        source.request(f"q{n}", "?")
+    source.probe("q0", "other")
+    assert source.arrivals() == []
+    source.close()
+    assert all(thread.daemon for thread in source._threads), "no exit waits for them"
+
+
+def test_a_probe_goes_before_what_is_fetched_ahead(gate: threading.Event) -> None:
+    started = threading.Event()
+
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        started.set()
+        gate.wait()
+        return []
+
+    source = Fetcher(ask, "slow", threads=1)
+    source.request("a", "?")
+    started.wait()
+    source.request("b", "?")
+    source.probe("a", "other words", 50)
+    gate.set()
+    order = [(arrival.case_id, arrival.query) for arrival in gather(source, 3)]
+    assert order == [("a", None), ("a", "other words"), ("b", None)]
+    source.close()
+
+
+def test_a_late_answer_is_dropped(gate: threading.Event) -> None:
+    answers = iter([["old"], ["new"]])
+    started = threading.Event()
+
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        texts = next(answers)
+        if texts == ["old"]:
+            started.set()
+            gate.wait()
+        return [Chunk("a.md", "", text) for text in texts]
+
+    source = Fetcher(ask, "slow", threads=2)
+    source.request("a", "?")
+    started.wait()
+    source.refetch("a", "?")
+    (arrival,) = gather(source, 1)
+    gate.set()
+    assert arrival.chunks[0].text == "new"
+    source.close()
+    for thread in source._threads:
+        thread.join()
+    assert source.arrivals() == []
+
+
+def test_failures_arrive_as_sentences(session: Session) -> None:
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        if case_id == "q-0001":
+            raise FetchError("connection: nobody answers")
+        raise KeyError("a bug")
+
+    called = threading.Event()
+    source = Fetcher(ask, "broken")
+    source.listen(called.set)
+    session.forget_chunks("q-0001")
+    session.forget_chunks("q-0002")
+    source.request("q-0001", "?")
+    source.request("q-0002", "?")
+    source.request("gone", "?")
+    found: list[Arrival] = []
+    while len(found) < 3:
+        called.wait()
+        called.clear()
+        found += deliver(session, source)
+    assert session.chunks_problem("q-0001") == "connection: nobody answers"
+    assert session.chunks_problem("q-0002") == "KeyError: 'a bug'"
+    source.close()
+
+
+def result(case_id: str, **fields: Any) -> storage.TestResult:
+    return storage.TestResult(case_id, f"Question {case_id}?", **fields)
+
+
+def chunk(name: str, score: float | None = None, **fields: Any) -> storage.RetrievedChunk:
+    return storage.RetrievedChunk(name, rel_path=f"{name}.md", score_final=score, **fields)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Path]:
+    def write(*results: storage.TestResult) -> Path:
+        writer = storage.ResultsWriter(tmp_path, "r", store_full_text=True)
+        for item in results:
+            writer.write_result(item)
+        return writer.finish([item.test_case_id for item in results])
+
+    return write
+
+
+def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
+    path = run(
+        result("a", retrieved=[chunk("x", 0.5, text="Text", text_length=9, heading_path="H")]),
+        result("b", status="error", error=storage.ErrorInfo("timeout", "too slow")),
+        result("c", retrieved=["only-an-id"]),
+    )
+    ask = RunChunks(path)
+    (found,) = ask("a", "Question a?", None)
+    assert (found.rel_path, found.heading_path, found.text, found.cut) == (
+        "x.md",
+        "H",
+        "Text",
+        True,
+    )
+    (bare,) = ask("c", "Question c?", None)
+    assert (bare.rel_path, bare.cut) == ("only-an-id", True)
+    with pytest.raises(FetchError, match="timeout: too slow"):
+        ask("b", "Question b?", None)
+    with pytest.raises(FetchError, match="no result for this case"):
+        ask("z", "?", None)
+    with pytest.raises(FetchError, match="cannot be asked anything else"):
+        ask("a", "other words", None)
+
+
+def test_chunks_are_kept_for_when_the_bot_is_away(tmp_path: Path) -> None:
+    answers: list[storage.TestResult] = [
+        result("a", retrieved=[chunk("x", text="kept")]),
+        result("a", status="error", error=storage.ErrorInfo("connection", "gone")),
+        result("a", status="error", error=storage.ErrorInfo("connection", "gone")),
+        result("a", status="error", error=storage.ErrorInfo("connection", "gone")),
+    ]
+    ask = ApiChunks(lambda *args: answers.pop(0), tmp_path / "cache", "bot 1")
+    assert ask("a", "?", None)[0].text == "kept"
+    assert ask("a", "?", None)[0].text == "kept"
+    assert ask.offline.startswith("connection")
+    with pytest.raises(FetchError, match="connection: gone"):
+        ask("a", "other words", None)
+    other = ApiChunks(lambda *args: answers.pop(0), tmp_path / "cache", "bot 2")
+    with pytest.raises(FetchError):
+        other("a", "?", None)
+
+
+def test_what_teaches_most_by_the_scores_of_a_run(run: Callable[..., Path]) -> None:
+    # Gap of the two best, as a share of the best: (.8-.8)/.8 = 0, (.9-.3)/.9 = 2/3.
+    path = run(
+        result("tie", retrieved=[chunk("x", 0.8), chunk("y", 0.8), chunk("z", 0.1)]),
+        result("clear", retrieved=[chunk("x", 0.9), chunk("y", 0.3)]),
+        result("none", retrieved=[chunk("x")]),
+    )
+    found = uncertainty(path)
+    assert found == pytest.approx({"tie": 1.0, "clear": 1 / 3})
+
+
+def test_what_teaches_most_by_the_failures_of_a_run(run: Callable[..., Path]) -> None:
+    gold = [{"rel_path": "y.md"}]
+    cases: dict[str, dict[str, Any]] = {
+        "error": {"answerable": True},
+        "refused": {"answerable": True, "gold_supports": gold},
+        "missed": {"answerable": True, "gold_supports": gold},
+        "second": {"answerable": True, "gold_supports": gold},
+        "fine": {"answerable": False},
+        "unlabelled": {},
+    }
+    path = run(
+        result("error", status="error", error=storage.ErrorInfo("timeout")),
+        result("refused", abstained=True),
+        result("missed", abstained=False, retrieved=[chunk("x")]),
+        result("second", abstained=False, retrieved=[chunk("x"), chunk("y")]),
+        result("fine", abstained=True),
+        result("unlabelled", retrieved=[chunk("x")]),
+        result("not a case"),
+    )
+    assert failures(path, cases) == {"error": 3.0, "refused": 2.0, "missed": 1.0, "second": 0.5}

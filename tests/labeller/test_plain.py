@@ -1,0 +1,234 @@
+"""Line mode: what is read, what is said, and that foreign text stays text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from labeller.model import Arrival, Chunk, Conflict, Session
+from labeller.plain import Plain
+from labeller.plain_words import COMMANDS
+
+
+class FakeSource:
+    """Answers at once, from a table of queries."""
+
+    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
+        self.chunks, self.waiting = chunks, list[Arrival]()
+        self.probes: dict[str, tuple[Chunk, ...]] = {}
+        self.problem = ""
+
+    def request(self, case_id: str, question: str) -> None:
+        self.waiting.append(Arrival(case_id, self.chunks, problem=self.problem))
+
+    refetch = request
+
+    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
+        self.waiting.append(Arrival(case_id, self.probes.get(query, ()), query))
+
+    def arrivals(self) -> list[Arrival]:
+        found, self.waiting = self.waiting, []
+        return found
+
+    def listen(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def describe(self) -> str:
+        return "table"
+
+
+class FakeStore:
+    problem = ""
+    saved_at: float | None = None
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.conflicts: list[Conflict] = []
+        self.settled: list[tuple[Conflict, str]] = []
+
+    def save(self) -> str:
+        return "saved"
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        self.settled.append((conflict, choice))
+        return f"{choice} is taken"
+
+    def close(self) -> str:
+        return "saved"
+
+
+class Lines:
+    """A session in line mode; `do` types lines and returns what was printed."""
+
+    def __init__(self, session: Session, source: FakeSource) -> None:
+        self.session, self.source, self.store = session, source, FakeStore()
+        session.row_order = "path"
+
+    def do(self, *lines: str) -> str:
+        out = io.StringIO()
+        typed = io.StringIO("".join(line + "\n" for line in lines))
+        plain = Plain(self.session, self.store, self.source, typed, out, prompt=False, wait=0.05)
+        assert plain.run() == 0
+        return out.getvalue()
+
+
+@pytest.fixture
+def lines(cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]) -> Lines:
+    return Lines(Session(cases, {}, record=lambda e: None, now=clock), FakeSource(chunks))
+
+
+def test_marks_and_enter(lines: Lines) -> None:
+    said = lines.do("2 4b", "")
+    assert "[ ]   1 faq.md > Billing: Upgrades take effect at once." in said
+    assert "q-0001: needs: A (2) or B (4)" in said
+    assert "q-0001: q-0001 answerable" in said
+    assert "q-0002 (2/3, open)" in said
+    case = lines.session.case_of("q-0001")
+    assert case["required_support_groups"] == [[0], [1]]
+
+
+def test_marks_grade_and_confirm_in_one_line(lines: Lines) -> None:
+    lines.do("2=3 4a=1 ok")
+    supports = lines.session.case_of("q-0001")["gold_supports"]
+    assert [support["grade"] for support in supports] == [3, 1]
+    assert lines.session.brief("q-0001").status == "labelled"
+
+
+def test_decisions(lines: Lines) -> None:
+    lines.do("x", "ok", "s", "c two plans", "f", "note ask", "")
+    briefs = {b.id: b for b in lines.session.briefs()}
+    assert briefs["q-0001"].status == "unanswerable"
+    assert briefs["q-0002"].status == "skipped"
+    assert briefs["q-0003"].status == "cannot_tell"
+    assert briefs["q-0003"].flagged
+
+
+def test_refusals_are_said_and_nothing_happens(lines: Lines) -> None:
+    before = lines.session.state()
+    said = lines.do(
+        "99", "bogus", "2 bogus", "g 2", "g 2 9", "go 77", "u", "delete q-9", "edit x y"
+    )
+    assert "There is no row 99." in said
+    assert "'bogus' is no command; ? lists them." in said
+    assert "Write g ROW 0-3." in said
+    assert "A grade is 0, 1, 2 or 3." in said
+    assert "There is no question 77" in said
+    assert "Nothing to undo." in said
+    assert "Write delete q-0001 to delete it." in said
+    assert "the fields are: question" in said
+    assert lines.session.state() == before
+
+
+def test_editing(lines: Lines) -> None:
+    lines.do("edit expected_key_facts one | two", "fact three", "new What is new?", "edit tags a|b")
+    assert lines.session.case_of("q-0001")["expected_key_facts"] == ["one", "two", "three"]
+    assert lines.session.case_of("q-0004")["tags"] == ["a", "b"]
+    said = lines.do("go q-0004", "json", "delete q-0004", "u")
+    assert '"question": "What is new?"' in said
+    assert lines.session.knows("q-0004")
+
+
+def test_supports_and_sentences(lines: Lines) -> None:
+    said = lines.do(
+        "sent 2", "pick 2 2", "M", "add other.md > Part", "sup", "short 2", "head 2 New"
+    )
+    assert "* 1 Audit" not in said
+    assert "1 Audit events are kept for 30 days on the free plan." in said
+    assert "2 [B] other.md > Part (absent: no row)" in said
+    assert "The answer needs 2, or else other.md > Part." in said
+    supports = lines.session.case_of("q-0001")["gold_supports"]
+    assert [support["heading_path"] for support in supports] == ["Plans", "New"]
+    assert supports[0]["snippets"] == ["Exports are not included."]
+
+
+def test_a_probe_adds_rows(lines: Lines) -> None:
+    lines.source.probes["other words"] = (Chunk("new.md", "", "New text."),)
+    said = lines.do("probe other words", "+1")
+    assert "1 new rows" in said
+    assert "[ ]  +1 new.md: New text." in said
+    assert lines.session.case_of("q-0001")["gold_supports"][0]["rel_path"] == "new.md"
+
+
+def test_without_chunks_editing_goes_on(lines: Lines) -> None:
+    lines.source.chunks, lines.source.problem = (), "connection: nobody answers"
+    said = lines.do("2", "edit tags x", "f")
+    assert "No chunks: connection: nobody answers" in said
+    assert "No chunks are here." in said
+    assert lines.session.case_of("q-0001")["tags"] == ["x"]
+
+
+def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
+    conflict = Conflict("q-0001", ("tags",), {}, {"tags": ["a"]}, {"tags": ["b"]})
+    lines.store.conflicts.append(conflict)
+    said = lines.do("conflicts", "conflicts 1 theirs", "conflicts 2 mine")
+    assert "1 q-0001: tags" in said
+    assert "There is no conflict 2." in said
+    assert lines.store.settled == [(conflict, "theirs")]
+
+
+def test_moving_and_counting(lines: Lines) -> None:
+    said = lines.do("n", "p", "go 3", "back", "open", "filter flag", "filter", "progress", "rows x")
+    assert "0 of 3 cases" in said
+    assert "0 of 3 done" in said
+    assert "Row order 'x' is unknown" in said
+
+
+def test_blind_mode_can_be_left(lines: Lines) -> None:
+    said = lines.do("blind off", "show", "blind maybe")
+    assert "(rank 1)" in said
+    assert "Write blind on or blind off." in said
+
+
+def test_adjudication(lines: Lines) -> None:
+    lines.session.others = {"b": {"q-0001": {"gold_supports": [{"rel_path": "faq.md"}]}}}
+    said = lines.do("adj", "adj b", "adj b 1 b", "adj b done", "adj c")
+    assert "at hand: b" in said
+    assert "1 faq.md: A -, B A; ?" in said
+    assert "q-0001 is settled with b" in said
+    assert "No labels of c are at hand." in said
+    assert lines.session.case_of("q-0001")["gold_supports"] == [{"rel_path": "faq.md"}]
+
+
+def test_every_command_is_in_the_help(lines: Lines) -> None:
+    said = lines.do("?")
+    for name, word in COMMANDS.items():
+        assert f"{name} {word.usage}".strip() in said
+        assert word.help in said
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b]0;owned\x07",
+        "\x1b[2J",
+        "\x9b31m",
+        "[bold]x[/]",
+        "a\x00b",
+        "\u202eevil",
+        "line\u2028next",
+        "x" * 1_000_000,
+        "👩‍👩‍👧‍👦 漢字",
+        "q\nx\nok\n",
+    ],
+)
+def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str) -> None:
+    cases = {"a": {"id": "a", "question": f"Q {hostile}"}}
+    session = Session(cases, {}, record=lambda e: None, now=clock)
+    chunk = Chunk(f"p{hostile}", f"h{hostile}", f"A sentence {hostile} here.")
+    said = Lines(session, FakeSource((chunk,))).do("show 1", "sent 1", "1", "sup")
+    for bad in "\x00\x07\x1b\x9b\u202e\u2028":
+        assert bad not in said
+    if "[bold]" in hostile:
+        assert "[bold]x[/]" in said, "markup is shown as it is"
+    assert session.brief("a").status == "open", "no line of a text is taken for a command"
+    assert len(session.case["gold_supports"]) == 1
+
+
+def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
+    assert lines.do() != ""
