@@ -14,7 +14,8 @@ from labeller.open_actions import OpenActions
 from labeller.ports import Refused
 from labeller.worklist import ORDERS
 
-Command = tuple[str, str, Callable[[], None]]
+Command = tuple[str, str, str, Callable[[], None]]
+"""Label, help, other names that find it, and what it does."""
 
 
 class LabelCommands(Provider):
@@ -22,14 +23,14 @@ class LabelCommands(Provider):
 
     def _commands(self, screen: OpenActions) -> Iterator[Command]:
         for action in actions_of("main"):
-            if action.id in ("palette", "top"):
+            if action.id in ("palette", "top", "mark-row", "interrupt"):
                 continue
             keys = " ".join(map(shown_key, keys_of(action, screen.keymap)))
             label = f"{action.label} ({keys})" if keys else action.label
-            yield label, action.help, partial(self._run, screen.perform, action.id)
+            yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
         for order in ORDERS:
             run = partial(self._run, screen.queue_order, order)
-            yield f"questions in {order} order", "Another order of the questions.", run
+            yield f"questions in {order} order", "Another order of the questions.", "", run
 
     @staticmethod
     def _run(action: Callable[[str], None], argument: str) -> None:
@@ -45,7 +46,7 @@ class LabelCommands(Provider):
     async def discover(self) -> Hits:
         """Every action, before anything is typed."""
         if isinstance(self.screen, OpenActions):
-            for label, text, run in self._commands(self.screen):
+            for label, text, _, run in self._commands(self.screen):
                 yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
 
     async def search(self, query: str) -> Hits:
@@ -61,7 +62,7 @@ class LabelCommands(Provider):
                 score = 2.0 if wanted.isdecimal() or screen.session.knows(wanted) else 0.1
                 yield Hit(score, Content(one_line(label)), partial(self._go, screen, wanted))
         matcher = self.matcher(query)
-        for label, text, run in self._commands(screen):
-            score = matcher.match(label)
+        for label, text, name, run in self._commands(screen):
+            score = max(matcher.match(label), matcher.match(name))
             if score > 0:
                 yield Hit(score, Content(display(label)), run, text=label, help=text)

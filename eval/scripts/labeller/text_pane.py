@@ -49,6 +49,7 @@ class TextPane(LineStyles):
     @property
     def line_count(self) -> int:
         """Lines of the wrapped text."""
+        self._layout()  # the size may be newer than the last resize event
         return len(self._lines)
 
     @property
