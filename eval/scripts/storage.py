@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import orjson
@@ -43,6 +42,7 @@ from records.files import (
     sha256_file,
 )
 from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
+from records.metrics_file import rounded, update_metrics
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -114,7 +114,6 @@ RESULTS_DIR = ROOT / "eval" / "results"
 CACHE_DIR = ROOT / "eval" / "cache"
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-ROUND = 6
 
 
 def check_run_id(run_id: str) -> str:
@@ -338,35 +337,3 @@ def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(target)
-
-
-def update_metrics(
-    folder: Path, section: str, values: dict[str, Any], header: dict[str, Any]
-) -> Path:
-    """Put one section (and the header's fields) into metrics.json, under its lock.
-
-    Other sections stay as they are. Floats are rounded to 6 places, keys sorted, no clock time: the
-    same results give the same bytes. Raises StorageError for NaN and infinities, which no metric
-    may be.
-    """
-    path = folder / "metrics.json"
-    with locked(path):
-        known: dict[str, Any] = {"schema": SCHEMA}
-        if path.exists():
-            known = read_json(path, SCHEMA)
-        sections = known.get("sections", {}) | {section: rounded(values)}
-        replace_json(path, known | rounded(header) | {"sections": sections})
-    return path
-
-
-def rounded(value: Any) -> Any:
-    """The same data with floats of 6 decimal places. Raises StorageError for NaN and infinities."""
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise StorageError("a metric is not a finite number; this is a bug, please report it.")
-        return round(value, ROUND) + 0.0  # + 0.0 turns -0.0 into 0.0
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
-    return value
