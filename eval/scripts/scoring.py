@@ -10,11 +10,11 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
@@ -64,6 +64,16 @@ class Scorer(Protocol):
 
     def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Scores of a result that is no error (errors never reach a scorer)."""
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """The section with them added; ``lines`` are the score lines, in order."""
 
 
 @dataclass(slots=True)
@@ -122,7 +132,39 @@ def _section(parts: Sequence[Scored], scorer: Scorer, seed: int) -> dict[str, An
     for part in parts[1:]:
         tally.merge(part.tally)
     summary = tally.summary(scorer.metrics, seed)
-    return {"options": scorer.options | {"seed": seed}} | summary
+    section = {"options": scorer.options | {"seed": seed}} | summary
+    if isinstance(scorer, Aggregator):
+        return scorer.aggregate(section, _score_lines(parts), seed)
+    return section
+
+
+def _score_lines(parts: Sequence[Scored]) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        with open(part.rows, "rb") as file:
+            yield from map(orjson.loads, file)
+
+
+def add_metric(
+    section: dict[str, Any],
+    metric: Metric,
+    value: float | None,
+    interval: tuple[float, float] | None = None,
+    *,
+    n: int = 0,
+    not_applicable: int = 0,
+    failed: int = 0,
+) -> None:
+    """Put a number of the whole run beside the means of a section; ``n`` cases stand behind it."""
+    parts = {
+        "definitions": metric.definition,
+        "n": n,
+        "not_applicable": not_applicable,
+        "failed": failed,
+        "mean": value,
+        "ci95": None if interval is None else list(interval),
+    }
+    for name, part in parts.items():
+        section[name][metric.name] = part
 
 
 def _header(folder: Path, eval_set: Path, parts: Sequence[Scored]) -> dict[str, Any]:
