@@ -216,6 +216,7 @@ def test_every_command_is_in_the_help(lines: Lines) -> None:
         "👩‍👩‍👧‍👦 漢字",
         "q\nx\nok\n",
     ],
+    ids=["title", "clear", "c1", "markup", "nul", "bidi", "separator", "long", "wide", "commands"],
 )
 def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str) -> None:
     cases = {"a": {"id": "a", "question": f"Q {hostile}"}}

@@ -7,6 +7,7 @@ may stand inside a JSON string.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,12 +41,16 @@ class Line:
 def decode(raw: bytes) -> Record:
     """The object of a line. Raises ValueError when it is none."""
     if _LONG_NUMBER not in raw.translate(_DIGITS):
-        try:
-            value = orjson.loads(raw)
-        except orjson.JSONDecodeError:  # a lone surrogate as an escape, or no JSON at all
-            value = json.loads(raw.decode("utf-8"))
-    else:
-        value = json.loads(raw.decode("utf-8"))  # orjson would round numbers over 64 bits
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return _object(orjson.loads(raw))
+    try:
+        # Slower, but exact with numbers over 64 bits, and it knows lone surrogates.
+        return _object(json.loads(raw.decode("utf-8")))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _object(value: Any) -> Record:
     if not isinstance(value, dict):
         raise ValueError("is no JSON object")
     return value

@@ -22,6 +22,9 @@ QUOTE_CONTEXT: Final = 32
 FUZZY: Final = 0.9
 """Least share of words in order that still counts as the same text."""
 
+FUZZY_REACH: Final = 20_000
+FUZZY_TRIES: Final = 50
+
 _SPACE = re.compile(r"\s+")
 _HASHES = re.compile(r"^#+\s*|\s*#+$")
 
@@ -80,7 +83,7 @@ def under(heading_path: str | Sequence[Any] | None, prefix: str | Sequence[Any] 
     return segments(heading_path)[: len(want)] == want
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def folded(text: str) -> str:
     """`text` casefolded, with every run of white space as one space."""
     return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
@@ -92,15 +95,19 @@ def holds(text: str, quote: str) -> bool:
     return bool(wanted) and wanted in folded(text)
 
 
+@lru_cache(maxsize=1024)
 def nearly_holds(text: str, quote: str) -> bool:
-    """Is there a window of as many words in `text` that is `FUZZY` the same as `quote`?"""
-    wanted, words = folded(quote).split(), folded(text).split()
+    """Is there a window of as many words in `text` that is `FUZZY` the same as `quote`?
+
+    Looks at the first `FUZZY_REACH` characters, and at `FUZZY_TRIES` likely windows of them.
+    """
+    wanted, words = folded(quote).split(), folded(text[:FUZZY_REACH]).split()
     size = len(wanted)
     if size < 4 or len(words) < size * FUZZY:
         return False
     bag = set(wanted)
     known = [word in bag for word in words]
-    hits = sum(known[:size])
+    hits, tries = sum(known[:size]), FUZZY_TRIES
     matcher = SequenceMatcher(None, autojunk=False)
     matcher.set_seq2(wanted)
     for start in range(max(1, len(words) - size + 1)):
@@ -108,7 +115,8 @@ def nearly_holds(text: str, quote: str) -> bool:
             hits += (known[start + size - 1] if start + size <= len(words) else 0) - known[
                 start - 1
             ]
-        if hits >= size * FUZZY:
+        if hits >= size * FUZZY and tries:
+            tries -= 1
             matcher.set_seq1(words[start : start + size])
             if matcher.ratio() >= FUZZY:
                 return True

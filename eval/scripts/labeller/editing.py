@@ -68,7 +68,7 @@ class Editing(Deciding):
         self._need_case()
         try:
             case = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Refused(f"This is no JSON: {error}.") from None
         if not isinstance(case, dict):
             raise Refused("A case is one JSON object.")

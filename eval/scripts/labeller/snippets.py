@@ -21,12 +21,17 @@ ENOUGH_OF_QUESTION: Final = 0.4
 AUTO_LIMIT: Final = 400
 """Characters of the longest sentence that is taken by itself: no one reads a quote of pages."""
 
+AUTO_REACH: Final = 64 * 1024
+"""Characters of a passage that are searched for sentences that carry the answer."""
+ABBREVIATION_LENGTH: Final = 12
+
 # A dot at the beginning of a line ends nothing: it is a prompt of code, or a leader.
 _END = re.compile(
     r"(?:(?<=[^\s.!?…])[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|sec|ch|mr|mrs|ms|dr|prof|st|inc|ltd|[A-Za-z])\.$",
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|sec|ch|mr|mrs|ms|dr|prof|st|inc|ltd|[a-z])\.$"
+    r"|(?:^|\n)[ \t]*\d{1,3}\.$",  # the number of a list item
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
@@ -53,7 +58,8 @@ def sentence_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _END.finditer(text):
-        if match.group().startswith(".") and _ABBREVIATION.search(text[start : match.end()]):
+        last = text[max(start, match.end() - ABBREVIATION_LENGTH) : match.end()]
+        if match.group().startswith(".") and _ABBREVIATION.search(last):
             continue
         _add(text, start, match.end(), spans)
         start = match.end()
@@ -92,7 +98,7 @@ def answer_spans(text: str, case: dict[str, Any]) -> list[Span]:
     For each fact, the sentence with most of its content words, when that is at least `ENOUGH` of
     them. A case with no facts and no reference answer falls back on the question's words.
     """
-    spans = sentence_spans(text)
+    spans = sentence_spans(text[:AUTO_REACH])
     spans = [(start, end) for start, end in spans if end - start <= AUTO_LIMIT]
     words = [content_words(text[start:end]) for start, end in spans]
     picked = _carriers(words, facts_of(case), ENOUGH)
