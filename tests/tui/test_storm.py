@@ -1,0 +1,90 @@
+"""Random keys: nothing crashes, every record stays valid, and undo leads back to the start."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labeller.actions import ACTIONS
+from labeller.ports import Refused
+
+# Keys that leave the program, or start another one, are left out; all others of all screens are in.
+LEAVING = {"leave", "quit", "interrupt", "edit-text"}
+KEYS = sorted(
+    {key for action in ACTIONS if action.id not in LEAVING for key in action.keys}
+    | {"a", "b", "c", "g", "ctrl+t", "ctrl+v", "delete", "Z", "ö", "日", "f3"}
+)
+NAMES = {
+    "?": "question_mark",
+    "/": "slash",
+    ".": "full_stop",
+    "+": "plus",
+    "=": "equals_sign",
+    "-": "minus",
+    "'": "apostrophe",
+    "<": "less_than_sign",
+    ">": "greater_than_sign",
+    "@": "at",
+    "&": "ampersand",
+    "}": "right_curly_bracket",
+    "{": "left_curly_bracket",
+}
+EXAMPLES, LENGTH = 10, 1000
+"""10,000 presses in all."""
+
+
+def valid(case: dict[str, Any]) -> list[str]:
+    """What is wrong with a record, told without the tool's own code."""
+    problems = []
+    supports = case.get("gold_supports", [])
+    groups = case.get("required_support_groups", [])
+    if not isinstance(case.get("question"), str) or not case["question"]:
+        problems.append("question: must be a text")
+    if any(not support.get("rel_path") for support in supports):
+        problems.append("gold_supports: a support without a path")
+    if any(index >= len(supports) for group in groups for index in group):
+        problems.append("required_support_groups: no such support")
+    if case.get("answerable") is False and supports:
+        problems.append("answerable: false, but there are supports")
+    return problems
+
+
+async def storm(b: Any, keys: list[str]) -> bytes:
+    """Press the keys as fast as they come; a window is given a moment now and then."""
+    start: bytes = b.session.state()
+    cases = copy.deepcopy(b.session._records)
+    async with b.app.run_test(size=(80, 24), notifications=True, tooltips=True) as pilot:
+        for number, key in enumerate(keys):
+            if b.app._exit:
+                break
+            b.app.simulate_key(NAMES.get(key, key))
+            if number % 20 == 19 or key == "ctrl+s":
+                # A q that met no window ended the app: that is its job, and the storm is over.
+                await pilot.pause()
+        await pilot.pause()
+        assert b.app._exception is None
+    for case_id in b.session.visible:
+        assert valid(b.session.case_of(case_id)) == []
+    while b.session.can_undo:
+        try:
+            b.session.undo()
+        except Refused as refusal:
+            raise AssertionError(str(refusal)) from refusal
+    assert b.session.state() == start
+    assert b.session._records == cases
+    return start
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(keys=st.lists(st.sampled_from(KEYS), min_size=LENGTH, max_size=LENGTH))
+def test_key_storm(bench: Any, keys: list[str]) -> None:
+    b = bench(validate=valid, others={"maria": {"q-01": {"id": "q-01", "answerable": False}}})
+    asyncio.run(storm(b, [key for key in keys if key not in ("q", "ctrl+q", "ctrl+c")]))
