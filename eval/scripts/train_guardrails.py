@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+import options
 import storage
 from guardrails import fitting
 from opensets.prompts import Prompt, fingerprint, read_prompts, trainable_sets
@@ -29,7 +30,7 @@ def _describe(prompts: list[Prompt]) -> dict[str, dict[str, int]]:
     }
 
 
-@click.command()
+@options.command(help=__doc__)
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -1,7 +1,7 @@
 """Measure the reference guardrails on open labelled sets, every set by itself.
 
 In: a folder with the sets (`--data` or RAG_EVAL_DATA; `opensets/` says which and in which format);
-sets that are absent are named and left out. Out: tables on stdout, or one JSON object with `--json`.
+sets that are absent are named and left out. Out: tables on stdout, or one JSON object (`--json`).
 
     python eval/scripts/validate_guardrails.py --data ~/open-data
     python eval/scripts/validate_guardrails.py --data ~/open-data --part leakage --json
@@ -16,6 +16,7 @@ from typing import Any
 import click
 import orjson
 
+import options
 from opensets import measure_injection, measure_leakage
 from opensets.prompts import SETS, read_prompts
 
@@ -141,7 +142,7 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
     return str(numbers["false_finds"][kind])
 
 
-@click.command()
+@options.command(help=__doc__)
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -151,9 +152,9 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
 )
 @click.option("--part", type=click.Choice(["injection", "leakage"]), help="Measure one part only.")
 @click.option("--retrain/--no-retrain", default=True, help="Also the ways that train anew (slow).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
+@options.json_option
 def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
-    """Measure the reference guardrails on open labelled sets."""
+    """Read, measure, print."""
     absent = sorted({known.folder for known in SETS if not (data / known.folder).is_dir()})
     if absent:
         click.echo(f"absent, left out: {', '.join(absent)}", err=True)

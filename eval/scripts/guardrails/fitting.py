@@ -39,7 +39,7 @@ def fit(
     if len(set(labels)) != 2:
         raise ValueError("training needs attacks and benign texts")
     import numpy as np
-    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+    from scipy.sparse import csr_matrix
     from sklearn.linear_model import LogisticRegression
 
     counts = [len(row) for row in features]

@@ -10,7 +10,8 @@ score = 1 - (1 - 0.85 rules) (1 - 0.75 model).
 - rules: the phrases of `patterns`, looked for in every reading of the text that `normalise` gives.
   Distinct rules within 4,000 characters combine as 1 - product of (1 - weight). A phrase inside
   quotation marks, or in a sentence that talks *about* attacks, counts a quarter.
-- model: the linear model of `linear`, whose weights ship beside this file.
+- model: the linear model of `linear`, whose weights ship beside this file. When every phrase that
+  was found is only talked about, the model counts a quarter too, since it cannot see quotes.
 
 0 is nothing suspicious. `WARN` and `BLOCK` are the scores from which a guardrail should warn and
 block. It is made for English; the common phrases of a dozen other languages are in the rules. It
@@ -42,7 +43,7 @@ RULE_SHARE = 0.85
 MODEL_SHARE = 0.75
 _SPAN = 4_000  # characters within which separate hits belong to one attack
 _HITS_PER_RULE = 20
-_QUOTED = 0.25
+_TALKED_ABOUT = 0.25
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
 _ABOUT_ATTACKS = re.compile(
@@ -70,6 +71,7 @@ class Evidence:
     text: str
     weight: float
     view: str
+    talked_about: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,14 +99,19 @@ def score_injection(text: str) -> InjectionReport:
     evidence = tuple(sorted(_find(text), key=lambda item: (item.start, item.end, item.pattern)))
     rule_score = _strongest(evidence)
     model_score = _model().probability(fold(text).text)
-    score = 1.0 - (1.0 - RULE_SHARE * rule_score) * (1.0 - MODEL_SHARE * model_score)
-    return InjectionReport(
-        score=min(1.0, max(0.0, score)),
-        category=_category(evidence),
-        evidence=evidence,
-        rule_score=rule_score,
-        model_score=model_score,
-    )
+    score = combined(rule_score, model_score, talked_about=only_talked_about(evidence))
+    return InjectionReport(score, _category(evidence), evidence, rule_score, model_score)
+
+
+def combined(rule_score: float, model_score: float, *, talked_about: bool) -> float:
+    """The score of both detectors together, 0-1; the module's text has the formula."""
+    share = MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
+    return 1.0 - (1.0 - RULE_SHARE * rule_score) * (1.0 - share * model_score)
+
+
+def only_talked_about(evidence: Sequence[Evidence]) -> bool:
+    """Whether there is evidence and all of it is quoted or spoken of."""
+    return bool(evidence) and all(item.talked_about for item in evidence)
 
 
 @lru_cache(maxsize=1)
@@ -135,9 +142,11 @@ def _find(text: str) -> Iterator[Evidence]:
             weight = rule.weight
             if view.name != "folded":
                 weight = min(0.95, weight * _HIDDEN_BONUS)
-            if _is_talked_about(view.text, start, end):
-                weight *= _QUOTED
-            yield Evidence(rule.name, rule.category, *place, text[slice(*place)], weight, view.name)
+            about = _is_talked_about(view.text, start, end)
+            if about:
+                weight *= _TALKED_ABOUT
+            shown = text[slice(*place)]
+            yield Evidence(rule.name, rule.category, *place, shown, weight, view.name, about)
     for name, start, end, weight in planted_lines(text):
         yield Evidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
 

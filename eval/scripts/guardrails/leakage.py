@@ -33,7 +33,9 @@ Item = tuple[str, int, int, float]  # kind, start, end, weight
 
 _IN_CONTEXT = 0.3
 
-_CITED = re.compile(r"[\"”»’']?[\s.,]{0,3}(?:\[[^\]\n]{1,60}\]|【\d{1,3}】|\([^()\n]{2,80}\))")
+_CITED = re.compile(
+    r"[.,;!?]{0,2}[\"”»’']?[\s.,]{0,3}(?:\[[^\]\n]{1,60}\]|【\d{1,3}】|\([^()\n]{2,80}\))"
+)
 _OPENING = re.compile(r"(?:[\"“„«]|^>)[^\"”»\n]{0,3}\Z", re.MULTILINE)
 
 

@@ -67,7 +67,8 @@ _RULES: tuple[tuple[str, float, str], ...] = (
     (
         "internal host",
         0.6,
-        r"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease )(?:10\.\d{1,3}|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}"
+        r"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease )"
+        r"(?:10\.\d{1,3}|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}"
         r"(?::\d{2,5})?(?![\w.]\d)",
     ),
     ("private address", 0.35, r"(?<![\w.])192\.168\.\d{1,3}\.\d{1,3}(?::\d{2,5})?(?![\w.]\d)"),
@@ -141,7 +142,8 @@ def find_metadata(
         yield from _prompt_runs(text, system_prompt)
     for kind, weight, pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            yield kind, match.start(), match.end(), weight
+            end = match.start() + len(match.group().rstrip(".,;:"))  # a sentence's own marks
+            yield kind, match.start(), end, weight
 
 
 def _prompt_runs(text: str, system_prompt: str) -> Iterator[Span]:

@@ -77,5 +77,5 @@ def leak_score(spans: Iterable[CopiedSpan], total_words: int) -> float:
     score = min(1.0, longest / 100)
     if total_words >= 30:
         coverage = sum(span.words for span in spans) / total_words
-        score = max(score, 0.45 * coverage if coverage < 0.8 else 0.5 + 2.5 * (coverage - 0.8))
+        score = max(score, 0.45 * coverage if coverage < 0.8 else 1.0 - 2.5 * (1.0 - coverage))
     return min(1.0, score)

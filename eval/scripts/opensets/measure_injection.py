@@ -19,9 +19,9 @@ from typing import Any
 
 from guardrails import fitting
 from guardrails.injection import (
-    MODEL_SHARE,
-    RULE_SHARE,
     InjectionReport,
+    combined,
+    only_talked_about,
     score_injection,
     trained_on,
 )
@@ -30,6 +30,8 @@ from opensets.prompts import Prompt, fingerprint, trainable_sets
 from ragmetrics import safety
 
 FOLDS = 5
+# the sets made for this purpose, without the everyday questions and pages, which are easier
+_PROMPT_SETS = ("injection", "jailbreak", "benign")
 Split = tuple[list[int], list[int]]
 
 
@@ -69,8 +71,8 @@ def _retrained(
         model = fitting.fit([features[i] for i in train], [prompts[i].label for i in train])
         for i in test:
             guess = sigmoid(model.logit(features[i])) if features[i] else 0.0
-            rules = 1.0 - RULE_SHARE * reports[i].rule_score
-            scores[i] = 1.0 - rules * (1.0 - MODEL_SHARE * guess)
+            about = only_talked_about(reports[i].evidence)
+            scores[i] = combined(reports[i].rule_score, guess, talked_about=about)
     return scores
 
 
@@ -113,5 +115,6 @@ def _numbers(prompts: Sequence[Prompt], scores: Sequence[float]) -> dict[str, An
     return {
         "all": numbers(lambda prompt: True),
         "trainable_sets": numbers(lambda prompt: prompt.set in trainable_sets()),
+        "prompt_sets": numbers(lambda prompt: prompt.set.startswith(_PROMPT_SETS)),
         "sets": {name: numbers(lambda prompt, own=name: prompt.set == own) for name in names},  # type: ignore[misc]
     }

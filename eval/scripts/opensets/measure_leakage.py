@@ -104,7 +104,7 @@ def _false_finds(folder: Path) -> dict[str, Any]:
 
 
 def _secrets(folder: Path) -> dict[str, Any]:
-    """Labelled texts in which something is found: ours, and detect-secrets where it is installed."""
+    """Labelled texts in which something is found: by us, and by detect-secrets if installed."""
     ours: Counter[tuple[str, bool]] = Counter()
     theirs: Counter[tuple[str, bool]] = Counter()
     scan = detect_secrets_scanner()

@@ -1,0 +1,268 @@
+"""The leakage detectors: finds, look-alikes, masking, origins, bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guardrails.findings import mask
+from guardrails.leakage import BLOCK, CATEGORIES, WARN, score_leakage
+from guardrails.metadata_rules import find_metadata
+from guardrails.pii import find_pii, luhn_valid
+from guardrails.secrets_rules import entropy, find_secrets
+from guardrails.verbatim import copied_spans, leak_score
+
+PASSAGE = (
+    "Receipts are handed in within four weeks after the trip, sorted by date and with a note. "
+    "Late claims are paid only if illness or a similar reason prevented an earlier one. "
+    "Hotels are reimbursed up to a fixed sum a night, which is higher in large cities than in "
+    "the country. The portal keeps a copy of each receipt for ten years."
+)
+
+
+def _kinds(text: str) -> list[tuple[str, str]]:
+    return [(kind, text[start:end]) for kind, start, end, _ in find_pii(text)]
+
+
+@pytest.mark.parametrize(
+    ("digits", "valid"),
+    [
+        ("79927398713", True),  # the worked example of the Luhn algorithm
+        ("79927398710", False),
+        ("0", True),
+        ("18", True),  # 8 + (1*2 = 2) = 10
+    ],
+)
+def test_luhn(digits: str, valid: bool) -> None:
+    assert luhn_valid(digits) is valid
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("mail jane.roe+x@post.co.uk.", "email", "jane.roe+x@post.co.uk"),
+        ("<jane@post-office.org>", "email", "jane@post-office.org"),
+        ("card 4111 1111 1111 1111 ok", "credit_card", "4111 1111 1111 1111"),
+        ("card 3782-822463-10005", "credit_card", "3782-822463-10005"),
+        ("5555555555554444", "credit_card", "5555555555554444"),
+        ("to DE89 3704 0044 0532 0130 00 today", "iban", "DE89 3704 0044 0532 0130 00"),
+        ("gb29nwbk60161331926819", "iban", "gb29nwbk60161331926819"),
+        ("SSN 472-81-3306", "us_ssn", "472-81-3306"),
+        ("social security number 472813306", "us_ssn", "472813306"),
+        ("ring +44 20 7946 0018 now", "phone", "+44 20 7946 0018"),
+        ("call (212) 664-7665", "phone", "(212) 664-7665"),
+        ("seen from 81.2.69.142 twice", "ip_address", "81.2.69.142"),
+    ],
+)
+def test_personal_data_is_found_at_its_place(text: str, kind: str, value: str) -> None:
+    assert (kind, value) in _kinds(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",  # wrong check digit
+        "9111 1111 1111 1111",  # no issuer
+        "order 4512 8890 1123 4455",
+        "DE89 3704 0044 0532 0130 01",  # modulo 97 fails
+        "000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000",  # never given out
+        "https://host.test/a/4111111111111111/b",
+        "ISBN 978-1-59327-828-1",
+        "build 20230417123456",
+        "Version 10.4.2.1 and 127.0.0.1:7878 and 192.168.1.1",
+        "logo@2x.png",
+        "user@example.com",
+        "git@github.com:org/project.git",
+        "Total 363 286 202 73 149 230 1303",
+        "3.14159265358979323846",
+        "123-45-6789-0123",
+    ],
+)
+def test_look_alikes_are_left_alone(text: str) -> None:
+    assert _kinds(text) == []
+
+
+def test_a_hotline_weighs_little() -> None:
+    assert score_leakage("Call 1-800-275-8777 for help.").score < WARN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key " + "AKI" + "AQ7RZ2LMX9TWB4KDN",
+        "gh" + "p_k3Vd9TzQ1mXb7LrW5nYc2HfJ8sPa6GuE4oRi",
+        "postgres://reporter:w8Zqk2mvP@db.sales.test:5432/main",
+        "password = Tr4umf@brik!29",
+        "client_secret: 'q9Xw4Lz7Rb2Tk8Vn5Mc1Hd6Jf3Gs0Pa'",
+        "-----BEGIN PRIVATE " + "KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n",
+        "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiI5MDEyMzQifQ.Zk3mQ8vLr2TxW7yNb1CdHf4G",
+    ],
+)
+def test_secrets_are_found(text: str) -> None:
+    assert list(find_secrets(text))
+    assert score_leakage(text).categories["secret_exposure"] >= BLOCK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The quick brown fox jumps over the lazy dog.",
+        "Your password must have 12 characters.",
+        "API_KEY=<your key here>",
+        "token = os.environ['TOKEN']",
+        "password: ${DB_PASSWORD}",
+        "key: value",
+        "sk-xxxxxxxxxxxxxxxxxxxxxxxx",
+        "commit 9f1c2ab77e03d1",
+        "The access token is sent in the header.",
+        "https://user:${password}@host.test/",
+    ],
+)
+def test_placeholders_and_prose_are_no_secrets(text: str) -> None:
+    assert list(find_secrets(text)) == []
+
+
+def test_entropy() -> None:
+    assert entropy("") == 0
+    assert entropy("aaaa") == 0
+    assert entropy("abcd") == 2.0  # four equally likely characters: log2 4
+    assert entropy("aabb") == 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "chunk_id: guide-0412",
+        "a similarity score of 0.87",
+        "see /home/deploy/rag/handbook.md",
+        "C:\\Users\\svc\\vault\\a.md",
+        "My system prompt says that prices are secret.",
+        "Traceback (most recent call last):",
+        "vector-db-02.prod.internal:6333",
+    ],
+)
+def test_internals_are_found(text: str) -> None:
+    assert score_leakage(text).categories["metadata_exposure"] >= BLOCK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See guide/setup.md [1] and chapter 4.",
+        "The chunk of memory is 4096 bytes long.",
+        "A document id is assigned when the file is created.",
+        "System requirements: 8 GB of memory.",
+        "You are right, the assistant cannot see private notes.",
+    ],
+)
+def test_citations_and_prose_are_no_internals(text: str) -> None:
+    assert list(find_metadata(text)) == []
+
+
+def test_ids_and_prompt_that_the_caller_knows() -> None:
+    known = list(find_metadata("It stands in zebra42x.", internal_ids=["zebra42x", "zz"]))
+    assert known == [("internal id", 13, 21, 0.9)]
+    prompt = "Speak kindly and keep the price list of the shop strictly to yourself."
+    said = "Well: keep the price list of the shop strictly to yourself, they said."
+    runs = list(find_metadata(said, system_prompt=prompt))
+    # 10 words in common make four runs of 7; the first starts at "keep"
+    assert len(runs) == 4
+    assert runs[0][1] == said.index("keep")
+    assert not list(find_metadata("keep the price list", system_prompt=prompt))
+
+
+def test_a_path_that_a_context_speaks_of_is_content() -> None:
+    text = "Put the file into /etc/app/main.conf."
+    assert score_leakage(text).score >= BLOCK
+    assert score_leakage(text, ["The file /etc/app/main.conf holds the settings."]).score < WARN
+
+
+def test_values_are_masked_and_their_origin_is_told() -> None:
+    text = "Ask jane.roe@post-office.org or raj@harbor-club.org."
+    report = score_leakage(text, ["Contact: jane.roe@post-office.org"])
+    assert [item.origin for item in report.evidence] == ["context", "not in context"]
+    assert "jane" not in str(report.evidence)
+    assert [item.origin for item in score_leakage(text).evidence] == ["unknown"] * 2
+
+
+def test_mask_never_shows_a_short_value() -> None:
+    assert "abc" not in mask("abcdefg")
+    assert mask("abcdefgh").startswith("ab…gh (8 characters, sha256 ")
+
+
+def test_verbatim_spans_by_hand() -> None:
+    context = "one two three four five six seven"
+    text = "Zero, ONE two: three four five! and six seven eight nine"
+    # the run one..five stands in the context; "and" breaks it, "six seven" is too short
+    (span,) = copied_spans(text, [context])
+    assert (span.words, span.context) == (5, 0)
+    assert text[span.start : span.end] == "ONE two: three four five"
+
+
+@pytest.mark.parametrize(
+    ("longest", "total", "score"),
+    [
+        (0, 100, 0.0),
+        (50, 1_000, 0.5),  # 50 words in a row: half
+        (100, 1_000, 1.0),
+        (24, 30, 0.5),  # 80 % of 30 words
+        (30, 30, 1.0),
+        (20, 20, 0.2),  # a short answer may be a quotation: only the run counts
+    ],
+)
+def test_verbatim_score_by_hand(longest: int, total: int, score: float) -> None:
+    context = " ".join(f"w{n}" for n in range(longest))
+    spans = copied_spans(context, [context])
+    assert leak_score(spans, total) == pytest.approx(score)
+
+
+def test_a_copied_passage_leaks_and_a_cited_quotation_does_not() -> None:
+    assert score_leakage(PASSAGE, [PASSAGE]).categories["verbatim_context"] == 1.0
+    assert score_leakage(PASSAGE).categories["verbatim_context"] == 0.0
+    quoted = score_leakage(f'The rule: "{PASSAGE}" [2]', [PASSAGE])
+    assert quoted.categories["verbatim_context"] == 0.0
+    assert len(quoted.quoted) == 1
+    uncited = score_leakage(f'The rule: "{PASSAGE}"', [PASSAGE])
+    assert uncited.categories["verbatim_context"] >= BLOCK
+
+
+def test_nothing_leaks_nothing() -> None:
+    report = score_leakage("", ["something"])
+    assert report.score == 0.0
+    assert report.categories == dict.fromkeys(CATEGORIES, 0.0)
+    assert report.evidence == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=300), st.lists(st.text(max_size=100), max_size=3))
+def test_scores_stay_in_range_for_any_text(text: str, contexts: list[str]) -> None:
+    report = score_leakage(text, contexts)
+    assert set(report.categories) == set(CATEGORIES)
+    assert all(0.0 <= score <= 1.0 for score in report.categories.values())
+    assert report.score == max(report.categories.values())
+    assert report == score_leakage(text, contexts)
+    assert all(0 <= item.start < item.end <= len(text) for item in report.evidence)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "你好" * 40,
+        "الجواب " * 40,
+        "fn main() { let x = 1; }",
+        "👍" * 40,
+        "\ud800 @ \udfff",
+        "@.@.@",
+    ],
+)
+def test_any_script_gets_a_score(text: str) -> None:
+    assert score_leakage(text, [text]).score <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", ["a b ", "123-45-6789 ", "GB12 ", "a://b:", "a@"])
+def test_a_megabyte_of_anything_ends(piece: str) -> None:
+    # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
+    text = piece * (1_000_000 // len(piece))
+    assert 0.0 <= score_leakage(text).score <= 1.0

@@ -1,0 +1,150 @@
+"""Safety numbers: derived by hand, and against scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics import safety
+
+SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 0.7, 1.0]), min_size=1, max_size=40)
+
+
+def test_auc_counts_ties_half() -> None:
+    # pairs: 0.9>0.2, 0.9>0.5, 0.5>0.2 are won, 0.5=0.5 is a tie: 3.5 of 4
+    assert safety.auc([0.9, 0.5], [0.2, 0.5]) == 0.875
+
+
+def test_auc_of_a_constant_score_is_chance_and_of_a_perfect_one_is_exactly_one() -> None:
+    assert safety.auc([0.3] * 7, [0.3] * 5) == 0.5
+    assert safety.auc([0.8, 0.9], [0.1, 0.2]) == 1.0
+    assert safety.auc([0.1, 0.2], [0.8, 0.9]) == 0.0
+
+
+@pytest.mark.parametrize(("attacks", "benign"), [([], [0.1]), ([0.1], []), ([], [])])
+def test_nothing_to_compare_is_undefined(attacks: list[float], benign: list[float]) -> None:
+    assert safety.auc(attacks, benign) is None
+    assert safety.tpr_at_fpr(attacks, benign, 0.01) is None
+
+
+@given(attacks=SCORES, benign=SCORES)
+def test_auc_equals_scikit_learns(attacks: list[float], benign: list[float]) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    labels = [1] * len(attacks) + [0] * len(benign)
+    found = safety.auc(attacks, benign)
+    assert found == pytest.approx(roc_auc_score(labels, attacks + benign), abs=1e-12)
+
+
+@given(attacks=SCORES, benign=SCORES, limit=st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.5, 1.0]))
+def test_the_operating_point_is_the_best_of_scikit_learns_curve(
+    attacks: list[float], benign: list[float], limit: float
+) -> None:
+    from sklearn.metrics import roc_curve
+
+    labels = [1] * len(attacks) + [0] * len(benign)
+    false, true, _ = roc_curve(labels, attacks + benign, drop_intermediate=False)
+    best = max(t for f, t in zip(false, true, strict=True) if f <= limit + 1e-12)
+    point = safety.tpr_at_fpr(attacks, benign, limit)
+    assert point is not None
+    assert point.tpr == pytest.approx(best)
+    assert point.fpr <= limit + 1e-12
+
+
+def test_the_operating_point_is_not_interpolated() -> None:
+    # four benign prompts: one alarm is already 25 %, so at 5 % only scores above 0.6 may be flagged
+    point = safety.tpr_at_fpr([0.9, 0.7, 0.6, 0.2], [0.6, 0.3, 0.2, 0.1], 0.05)
+    assert point is not None
+    assert (point.tpr, point.fpr, point.threshold) == (0.5, 0.0, 0.7)
+
+
+def test_exactly_three_alarms_in_300_are_one_percent() -> None:
+    benign = [0.9] * 3 + [0.1] * 297
+    point = safety.tpr_at_fpr([0.9, 0.5], benign, 0.01)
+    assert point is not None
+    # 3/300 = 0.01 is allowed, and the lowest threshold that flags no more is 0.5
+    assert (point.tpr, point.fpr, point.threshold) == (1.0, 0.01, 0.5)
+    assert point.estimable
+    assert point.note == ""
+
+
+def test_few_negatives_are_said_to_be_too_few() -> None:
+    point = safety.tpr_at_fpr([0.9], [0.1] * 299, 0.01)
+    assert point is not None
+    assert not point.estimable
+    assert point.note == "not estimable: 299 benign prompts, 300 are needed"
+
+
+def test_when_the_top_score_is_benign_nothing_can_be_flagged() -> None:
+    point = safety.tpr_at_fpr([0.5, 0.9], [0.9, 0.1], 0.01)
+    assert point is not None
+    assert (point.tpr, point.fpr, math.isinf(point.threshold)) == (0.0, 0.0, True)
+    assert json.loads(json.dumps(point.as_dict(), allow_nan=False))["threshold"] is None
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_scores_that_are_no_numbers_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        safety.auc([bad], [0.1])
+    with pytest.raises(ValueError, match="finite"):
+        safety.tpr_at_fpr([0.1], [bad], 0.05)
+
+
+def test_a_limit_must_be_a_rate() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        safety.tpr_at_fpr([0.1], [0.1], 5)
+
+
+def test_input_guardrail_by_hand() -> None:
+    attacks = [("a", 0.9), ("a", 0.45), ("b", 0.1)]
+    benign = [0.5, 0.2, 0.1, 0.0]
+    found = safety.input_guardrail(attacks, benign)
+    # pairs won: 0.9 beats 4, 0.45 beats 3, 0.1 beats 1 and ties 1: 8.5 of 12
+    assert found["auc"] == pytest.approx(8.5 / 12)
+    assert found["detection_rate"] == pytest.approx(2 / 3)  # 0.9 and 0.45 reach 0.40
+    assert found["block_rate"] == pytest.approx(1 / 3)  # only 0.9 reaches 0.50
+    assert (found["benign_flag_rate"], found["benign_block_rate"]) == (0.25, 0.25)
+    assert found["categories"]["a"] == {
+        "n": 2,
+        "auc": pytest.approx(7 / 8),
+        "detection_rate": 1.0,
+        "block_rate": 0.5,
+    }
+    assert found["categories"]["b"]["detection_rate"] == 0.0
+    assert found["tpr_at_fpr_1"]["negatives"] == 4
+
+
+def test_input_guardrail_without_anything_has_no_numbers() -> None:
+    found = safety.input_guardrail([], [])
+    assert found["auc"] is None
+    assert found["tpr_at_fpr_1"] is None
+    assert found["detection_rate"] is None
+    assert found["benign_flag_rate"] is None
+
+
+def test_output_guardrail_by_hand() -> None:
+    leaks = [
+        ("pii_exposure", {"pii_exposure": 0.9, "secret_exposure": 0.0}),
+        ("pii_exposure", {"pii_exposure": 0.1, "secret_exposure": 0.8}),  # caught as another kind
+        ("secret_exposure", {"pii_exposure": 0.0, "secret_exposure": 0.3}),
+    ]
+    safe = [{"pii_exposure": 0.0, "secret_exposure": 0.0}, {"pii_exposure": 0.6}]
+    found = safety.output_guardrail(leaks, safe)
+    assert found["leak_detection_rate"] == pytest.approx(2 / 3)
+    assert found["leak_false_positive_rate"] == 0.5
+    pii = found["categories"]["pii_exposure"]
+    assert pii == {"n": 2, "leak_detection_rate": 0.5, "leak_false_positive_rate": 0.5}
+    secret = found["categories"]["secret_exposure"]
+    assert secret == {"n": 1, "leak_detection_rate": 0.0, "leak_false_positive_rate": 0.0}
+
+
+@given(attacks=SCORES, benign=SCORES)
+def test_every_rate_lies_between_zero_and_one(attacks: list[float], benign: list[float]) -> None:
+    found = safety.input_guardrail([("x", score) for score in attacks], benign)
+    for name in ("auc", "detection_rate", "block_rate", "benign_flag_rate"):
+        assert 0.0 <= found[name] <= 1.0
+    assert found["block_rate"] <= found["detection_rate"]
