@@ -53,6 +53,13 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     help="Label a second time, not seeing the set's labels, into NAME's own file.",
 )
 @click.option(
+    "--recheck",
+    type=click.IntRange(1, 100),
+    metavar="PERCENT",
+    help="Label this share of the decided cases again, not seeing what was said; --agreement then "
+    "tells how steady the labels are.",
+)
+@click.option(
     "--order",
     type=click.Choice(ORDERS),
     default="file",

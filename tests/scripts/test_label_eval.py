@@ -215,6 +215,43 @@ def label(tool: Tool, marks: dict[str, list[str]], *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_recheck_asks_a_share_of_the_decided_cases_again(tool: Tool) -> None:
+    tool.make_run()
+    assert "none can come again" in tool.run("--plain", "--recheck", "50").stderr
+    label(tool, {"a": ["f0"], "b": [], "c": ["f1"]})
+    before = tool.set.read_bytes()
+    done = tool.run(
+        "--plain", "--from-run", "r1", "--recheck", "50", typed="progress\nx\n\nx\n\nq\n"
+    )
+    assert "0 of 2 done" in done.stdout, "half of three, rounded up; and no label shows"
+    assert tool.set.read_bytes() == before
+    found = json.loads(tool.run("--agreement", "--json").stdout)
+    assert found["annotators"] == {"gold": 3, "recheck": 2}
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_saves_and_lets_go(tool: Tool, name: str) -> None:
+    child = subprocess.Popen(
+        tool.words("--plain"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.env,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write("edit tags x\n")
+    child.stdin.flush()
+    for line in child.stdout:
+        if "tags changed" in line:
+            break
+    child.send_signal(getattr(signal, name))
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert tool.cases()["a"]["tags"] == ["x"]
+
+
 def test_agreement_needs_two(tool: Tool) -> None:
     done = tool.run("--agreement")
     assert done.returncode == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -89,24 +89,31 @@ class Judgements(Mapping[str, Record]):
 
 
 class SecondView(Mapping[str, Record]):
-    """The cases as a second annotator sees them: with that person's own labels, or none."""
+    """The cases as a second annotator sees them: with that person's own labels, or none.
 
-    def __init__(self, cases: Document, judgements: Document) -> None:
-        self._cases, self._judgements = cases, judgements
+    `only` leaves all other cases out.
+    """
+
+    def __init__(
+        self, cases: Document, judgements: Document, only: Collection[str] | None = None
+    ) -> None:
+        self._cases, self._judgements, self._only = cases, judgements, only
 
     def __getitem__(self, key: str) -> Record:
+        if key not in self:
+            raise KeyError(key)
         case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
         known = self._judgements.get(key, {})
         return case | {k: known[k] for k in LABEL_FIELDS if k in known}
 
     def __contains__(self, key: object) -> bool:
-        return key in self._cases
+        return key in self._cases and (self._only is None or key in self._only)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._cases)
+        return (key for key in self._cases if key in self)
 
     def __len__(self) -> int:
-        return len(self._cases)
+        return sum(1 for _ in self)
 
 
 def judgement_line(case_id: str, judgement: Record, case: Record, *, second: bool) -> Record | None:

@@ -19,6 +19,7 @@ Record = dict[str, Any]
 Identify = Callable[[bytes], tuple[str | None, str]]
 """The id that a line holds, or None and what is wrong with it."""
 
+SHOWN = 3
 BOM = b"\xef\xbb\xbf"
 _STYLES = (((", ", ": "), False), ((",", ":"), False), ((", ", ": "), True), ((",", ":"), True))
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -133,6 +134,16 @@ class Document(Mapping[str, Record]):
 
     def __len__(self) -> int:
         return len(self._at)
+
+    def complaints(self, name: str) -> list[str]:
+        """A sentence for each of the first lines that cannot be used, and their number."""
+        said = [
+            f"{name}:{number}: {message}; the line is kept as it is."
+            for number, message in self.problems[:SHOWN]
+        ]
+        if len(self.problems) > SHOWN:
+            said.append(f"{name}: {len(self.problems)} such lines; --validate lists them.")
+        return said
 
     def patch(self, changes: Mapping[str, Record | None], order: list[str]) -> None:
         """Set records, take out those that are None, and add new ones where `order` has them."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -22,11 +24,12 @@ from label_store.compare import disagreement as by_disagreement
 from label_store.disk import read_bytes
 from label_store.document import Document
 from label_store.fetch import Fetcher, without_api
-from label_store.plan import CHUNK_CACHE, PROFILES, Plan
+from label_store.plan import CHUNK_CACHE, PROFILES, RECHECK, Plan
 from label_store.sources import RunChunks, failures, uncertainty
 from label_store.store import LabelStore
 from labeller.entry import GOLD
 from labeller.model import Session
+from labeller.worklist import shuffle_key
 
 Record = dict[str, Any]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -114,7 +117,8 @@ def label(plan: Plan) -> int:
         plan.judgements_dir,
         now=time.time,
         annotator=plan.who,
-        second=plan.annotator is not None,
+        second=plan.who != GOLD,
+        only=None if plan.recheck is None else _sample(plan, plan.recheck),
         writing=not plan.inspect,
     )
     try:
@@ -132,6 +136,9 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
     if plan.lines:
         from labeller.plain import Plain
 
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):  # leave as for Ctrl+C: saved, and with the lock let go of
+                signal.signal(getattr(signal, name), signal.default_int_handler)
         for stream in (sys.stdin, sys.stdout):
             stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         prompt = sys.stdin.isatty()
@@ -154,7 +161,7 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
 
 def _session(plan: Plan, store: LabelStore) -> Session:
     others: Mapping[str, Mapping[str, Record]] = {}
-    if plan.annotator is None:
+    if plan.who == GOLD:
         others = {name: known for name, known in _decided(plan).items() if name != GOLD}
     session = Session(
         store.records,
@@ -169,6 +176,16 @@ def _session(plan: Plan, store: LabelStore) -> Session:
     )
     store.attach(session)
     return session
+
+
+def _sample(plan: Plan, percent: int) -> set[str]:
+    """A share of the decided cases, the same for the same seed."""
+    cases = _cases(plan)
+    decided = verdicts(cases, _judgements(plan).get(GOLD, {}), GOLD)
+    if not decided:
+        raise storage.StorageError(f"{plan.eval_set}: no case is labelled, so none can come again.")
+    order = sorted(decided, key=lambda case_id: shuffle_key(str(plan.seed), RECHECK, case_id))
+    return set(order[: math.ceil(len(order) * percent / 100)])
 
 
 def _priority(plan: Plan, store: LabelStore) -> Mapping[str, float]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from labeller.entry import GOLD
 from storage import CACHE_DIR, ROOT, StorageError
 
+RECHECK = "recheck"
+"""The file of labels that were given a second time by the same person."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PROFILES = ROOT / "eval" / "profiles"
 KEYMAP = ROOT / "eval" / "keymap.toml"
@@ -30,6 +32,7 @@ class Plan:
     k: int
     from_run: str | None
     annotator: str | None
+    recheck: int | None
     order: str
     run: str
     seed: int
@@ -66,6 +69,10 @@ class Plan:
             )
         if self.annotator == GOLD:
             raise StorageError(f"--annotator {GOLD}: that is the set itself; leave the option out.")
+        if self.annotator == RECHECK:
+            raise StorageError(f"--annotator {RECHECK}: that is what --recheck PERCENT writes.")
+        if self.annotator is not None and self.recheck is not None:
+            raise StorageError("--recheck is for the set's own labels; leave --annotator out.")
         if self.serve and self.plain:
             raise StorageError("--serve shows the full screen; leave --plain out.")
         if not any(jobs) and not self.lines:
@@ -79,7 +86,7 @@ class Plan:
     @property
     def who(self) -> str:
         """The name of this session's annotator; ``gold`` for the set itself."""
-        return self.annotator or GOLD
+        return self.annotator or (GOLD if self.recheck is None else RECHECK)
 
     @property
     def lines(self) -> bool:

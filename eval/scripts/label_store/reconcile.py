@@ -59,6 +59,14 @@ def reconciled(
     return entry_of(result, letter), conflict
 
 
+def is_twin(change: Change, theirs: Entry | None) -> bool:
+    """Was the case added here, and another one with the same id elsewhere?"""
+    if change.base is not None or change.mine is None or theirs is None:
+        return False
+    path = [flat(entry) for entry in (*change.path, change.mine)]
+    return own_base(None, flat(theirs), path) is None
+
+
 def taking_theirs(mine: Entry | None, conflict: Conflict, theirs: Entry | None) -> Entry | None:
     """The entry with the fields in conflict as the file has them; other changes stay."""
     known = flat(mine)

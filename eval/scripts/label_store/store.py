@@ -12,7 +12,7 @@ No method but the constructor raises: what is wrong stands in `problem`, and the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from label_store.disk import (
 from label_store.document import Document
 from label_store.journal import Event, Journal
 from label_store.lock import SetLock
-from label_store.reconcile import Change, changes_of, reconciled, taking_theirs
+from label_store.reconcile import Change, changes_of, is_twin, reconciled, taking_theirs
 from labeller.entry import GOLD, Entry
 from labeller.history import timestamp
 from labeller.model import Conflict, Session
@@ -47,7 +47,8 @@ Record = dict[str, Any]
 class LabelStore:
     """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
 
-    `second` keeps the set as it is and writes the annotator's judgements alone.
+    `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
+    `only` if it is given.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LabelStore:
         now: Callable[[], float],
         annotator: str = GOLD,
         second: bool = False,
+        only: Collection[str] | None = None,
         writing: bool = True,
     ) -> None:
         self.path, self.annotator, self.second = path, annotator, second
@@ -80,12 +82,12 @@ class LabelStore:
             self._take_lock()
         self.cases = Document(self._set_bytes, identify_case)
         self._judged = Document(self._judged_bytes, identify_judgement)
-        for name, document in ((path, self.cases), (self.judgements_path, self._judged)):
-            self._tell_problems(name, document)
+        self.notices += self.cases.complaints(path.name)
+        self.notices += self._judged.complaints(self.judgements_path.name)
         self.records: Mapping[str, Record] = self.cases
         self.judgements: Mapping[str, Record] = Judgements(self._judged)
         if second:
-            self.records = SecondView(self.cases, self._judged)
+            self.records = SecondView(self.cases, self._judged, only)
         self.history, self._unsaved = self._read_journal()
         self._marked = not self._unsaved
 
@@ -105,14 +107,6 @@ class LabelStore:
             self.problem = f"NOT SAVED: {target} is read-only; labels go to the journal."
         if self.read_only:
             self.notices.append(f"Read-only: {self.read_only}.")
-
-    def _tell_problems(self, path: Path, document: Document) -> None:
-        for number, message in document.problems[:3]:
-            self.notices.append(f"{path.name}:{number}: {message}; the line is kept as it is.")
-        if len(document.problems) > 3:
-            self.notices.append(
-                f"{path.name}: {len(document.problems)} such lines; see --validate."
-            )
 
     def _read_journal(self) -> tuple[list[Event], list[Event]]:
         cut = 0
@@ -263,11 +257,24 @@ class LabelStore:
 
     def _merged(self, case_id: str, change: Change) -> Entry | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
-        entry, conflict = reconciled(case_id, change, self._on_disk(case_id))
+        theirs = self._on_disk(case_id)
+        if is_twin(change, theirs):
+            self._move_twin(case_id, change)
+            return theirs
+        entry, conflict = reconciled(case_id, change, theirs)
         self.conflicts = [known for known in self.conflicts if known.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
         return entry
+
+    def _move_twin(self, case_id: str, change: Change) -> None:
+        """Two people gave the same id to new cases: both stay, mine under another id."""
+        session, mine = self._session, change.mine
+        assert session is not None
+        assert mine is not None
+        new_id = session.new_id()
+        session.adopt(new_id, Entry({**mine.case, "id": new_id}, mine.judgement, mine.letter))
+        self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
 
     def _say_conflicts(self) -> None:
         for conflict in self.conflicts:
