@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ragmetrics.families import abstention, context, groundedness, pipeline
 from ragmetrics.families.retrieval import ROWS as RETRIEVAL
 from ragmetrics.metric import Metric, at_cutoffs
 
@@ -16,7 +17,15 @@ __all__ = ["KS", "METRICS", "RETRIEVAL", "Metric", "at_cutoffs", "find"]
 KS = (1, 3, 5, 10)
 """Cut-offs that retrieval metrics are reported at unless the user asks for others."""
 
-METRICS: tuple[Metric, ...] = (*RETRIEVAL,)
+METRICS: tuple[Metric, ...] = (
+    *RETRIEVAL,
+    *context.ROWS,
+    *groundedness.ROWS,
+    *abstention.ROWS,
+    *abstention.RUN_ROWS,
+    *pipeline.ROWS,
+    *pipeline.RUN_ROWS,
+)
 
 
 def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:

@@ -1,0 +1,230 @@
+"""The pipeline as a whole: outcome, policy flags, citations, budgets; times, tokens, errors.
+
+``score_case`` judges one response against what its case expects; ``Totals`` adds up a run. Times
+are the bot's own, in milliseconds; waiting for a retry is not among them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragmetrics.casescores import CaseScores, Collector
+
+OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked")
+UNCERTAIN_BELOW = 0.5
+STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
+PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+CHECKS = (
+    "outcome_match",
+    "required_flags_present",
+    "forbidden_flags_absent",
+    "latency_ok",
+    "citations_ok",
+)
+METRICS = (*CHECKS, "pass")
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a bot sent back. ``answered`` is False when no answer was asked for."""
+
+    retrieved: int = 0
+    citations: int = 0
+    answered: bool = True
+    flags: Sequence[str] = ()
+    confidence: float | None = None
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a case wants; all of it optional.
+
+    ``budget_ms``: a number for the total, or a number for each stage. ``p50``, ``p95``, ``p99`` and
+    ``max`` in it are budgets of the run (see ``Totals``), no matter of one case.
+    """
+
+    outcome: str | None = None
+    required_flags: Sequence[str] = ()
+    forbidden_flags: Sequence[str] = ()
+    min_citations: int | None = None
+    budget_ms: Mapping[str, float] | float | None = None
+
+
+def outcome(response: Response, uncertain_below: float = UNCERTAIN_BELOW) -> tuple[str | None, str]:
+    """The first outcome that fits, and why: blocked, no_results, uncertain, success, no_citation.
+
+    None when no answer was asked for and nothing before ``success`` fits.
+    """
+    sure = response.confidence
+    if "guardrail_blocked" in response.flags:
+        return "blocked", "flag guardrail_blocked"
+    if "no_context" in response.flags:
+        return "no_results", "flag no_context"
+    if not response.retrieved:
+        return "no_results", "nothing retrieved"
+    if "uncertain" in response.flags:
+        shown = "" if sure is None else f", confidence {sure:.2f}"
+        return "uncertain", f"flag uncertain{shown}"
+    if sure is not None and sure < uncertain_below:
+        return "uncertain", f"confidence {sure:.2f} < {uncertain_below:g}"
+    if not response.answered:
+        return None, "no answer"
+    if response.citations:
+        return "success", f"citations: {response.citations}"
+    return "no_citation", "no citation"
+
+
+def stage_budgets(budget: Mapping[str, float] | float | None) -> dict[str, float]:
+    """The budgets of single responses, by stage; a bare number is one for ``total``."""
+    if budget is None:
+        return {}
+    if isinstance(budget, Mapping):
+        return {name: float(bound) for name, bound in budget.items() if name not in PERCENTILES}
+    return {"total": float(budget)}
+
+
+def run_budgets(budget: Mapping[str, float] | float | None) -> dict[str, float]:
+    """The budgets of percentiles of ``total`` over the run."""
+    if not isinstance(budget, Mapping):
+        return {}
+    return {name: float(bound) for name, bound in budget.items() if name in PERCENTILES}
+
+
+def score_case(
+    response: Response, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
+) -> CaseScores:
+    """Five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply are kept.
+
+    A check without its label is not applicable; so is ``pass`` when no check applies.
+    """
+    scores = Collector(METRICS)
+    actual, why = outcome(response, uncertain_below)
+    scores.evidence |= {"outcome": actual, "why": why}
+    _outcome(scores, actual, why, expected.outcome)
+    _flags(scores, set(response.flags), expected)
+    _latency(scores, response.latency_ms, expected)
+    _citations(scores, response, expected.min_citations)
+    found = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
+    scores.set("pass", float(all(found)) if found else None, "no check applies")
+    return scores.result()
+
+
+def _outcome(scores: Collector, actual: str | None, why: str, wanted: str | None) -> None:
+    if wanted is None:
+        scores.nothing(["outcome_match"], "no expected_outcome")
+        return
+    scores.evidence["expected"] = wanted
+    scores.set("outcome_match", None if actual is None else float(actual == wanted), why)
+
+
+def _flags(scores: Collector, flags: set[str], expected: Expected) -> None:
+    missing = [flag for flag in expected.required_flags if flag not in flags]
+    present = [flag for flag in expected.forbidden_flags if flag in flags]
+    required = float(not missing) if expected.required_flags else None
+    forbidden = float(not present) if expected.forbidden_flags else None
+    scores.set("required_flags_present", required, "no required_flags")
+    scores.set("forbidden_flags_absent", forbidden, "no forbidden_flags")
+    named = {"flags": sorted(flags), "missing_flags": missing, "forbidden_flags": present}
+    scores.evidence |= {name: found for name, found in named.items() if found}
+
+
+def _latency(scores: Collector, times: Mapping[str, float], expected: Expected) -> None:
+    budgets = stage_budgets(expected.budget_ms)
+    unknown = [stage for stage in budgets if stage not in times]
+    over = {
+        stage: {"ms": times[stage], "budget_ms": bound}
+        for stage, bound in budgets.items()
+        if stage in times and times[stage] > bound
+    }
+    if over:
+        scores.evidence["over_budget"] = over
+    if not budgets:
+        scores.nothing(["latency_ok"], "no budget for one response")
+    elif unknown and not over:
+        scores.nothing(["latency_ok"], f"no latency of {', '.join(unknown)}")
+    else:
+        scores.set("latency_ok", float(not over), "")
+
+
+def _citations(scores: Collector, response: Response, least: int | None) -> None:
+    if least is None:
+        scores.nothing(["citations_ok"], "no min_citations")
+    elif not response.answered:
+        scores.nothing(["citations_ok"], "no answer")
+    else:
+        scores.set("citations_ok", float(response.citations >= least), "")
+        if response.citations < least:
+            scores.evidence["citations"] = {"found": response.citations, "min": least}
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that at least ``percent`` % of all do not exceed (nearest rank).
+
+    ``ordered`` is ascending; 100 gives the largest. Raises ValueError without values.
+    """
+    if not ordered:
+        raise ValueError("a percentile needs at least one value")
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+class Totals:
+    """A run added up, one response at a time. Memory: eight bytes a stage and response."""
+
+    def __init__(self) -> None:
+        self.errors: Counter[str] = Counter()
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.tokens: Counter[str] = Counter()
+        self.cost: float | None = None
+        self._times: dict[str, array[float]] = {}
+        self._budgets: dict[tuple[str, float], array[float]] = {}
+
+    def add_error(self, kind: str) -> None:
+        """A call that failed: it has neither outcome nor times."""
+        self.errors[kind] += 1
+
+    def add(
+        self,
+        actual: str | None,
+        expected: str | None,
+        times: Mapping[str, float],
+        usage: Mapping[str, Any],
+        cost: float | None,
+        budgets: Mapping[str, float],
+    ) -> None:
+        """One response; ``budgets`` are its case's budgets of the run (``run_budgets``)."""
+        self.outcomes[expected or "", actual or ""] += 1
+        for stage, time in times.items():
+            self._times.setdefault(stage, array("d")).append(time)
+        for name, count in usage.items():
+            if isinstance(count, int) and not isinstance(count, bool):
+                self.tokens[name] += count
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+        if "total" in times:
+            for name, bound in budgets.items():
+                self._budgets.setdefault((name, bound), array("d")).append(times["total"])
+
+    def latency(self) -> dict[str, dict[str, float]]:
+        """p50, p95, p99 and max in ms and n of each stage, known stages first."""
+        order = {stage: place for place, stage in enumerate(STAGES)}
+        stages = sorted(self._times, key=lambda stage: (order.get(stage, len(order)), stage))
+        found = {}
+        for stage in stages:
+            ordered = sorted(self._times[stage])
+            marks = {name: percentile(ordered, percent) for name, percent in PERCENTILES.items()}
+            found[stage] = {"n": len(ordered)} | marks
+        return found
+
+    def budgets(self) -> list[dict[str, Any]]:
+        """Each budget of the run, checked on the cases that name it."""
+        rows = []
+        for (name, bound), times in sorted(self._budgets.items()):
+            value = percentile(sorted(times), PERCENTILES[name])
+            row = {"percentile": name, "budget_ms": bound, "ms": value, "n": len(times)}
+            rows.append(row | {"kept": value <= bound})
+        return rows

@@ -1,0 +1,181 @@
+"""Abstention: does the bot say so when it cannot know, and only then?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+from ragmetrics import abstention, casescores, ratios, stats
+from ragmetrics.answer import prepare_answer
+from ragmetrics.catalogue import Metric
+from ragmetrics.claims import score_claim
+from ragmetrics.families.abstention import ROWS, RUN_ROWS
+from scorers.retrieval import in_rank_order
+from scoring import NOTHING, Evidence, Row, add_metric
+from storage import RetrievedChunk, TestCase, TestResult
+
+DecideBy = Literal["auto", "api", "phrases"]
+NO_ANSWER = "no answer"
+EMPTY = "empty answer"
+CELLS = (
+    "answered_answerable",
+    "abstained_answerable",
+    "answered_unanswerable",
+    "abstained_unanswerable",
+)
+
+
+class Decision(NamedTuple):
+    """``abstained`` is None when nothing decides; ``why`` then says so. ``by``: api or phrases."""
+
+    abstained: bool | None
+    by: str
+    why: str = ""
+    found: abstention.Detection | None = None
+
+
+def decide(result: TestResult, by: DecideBy = "auto") -> Decision:
+    """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer."""
+    if by != "phrases" and result.abstained is not None:
+        return Decision(result.abstained, "api", result.abstain_reason or "")
+    if by == "api":
+        return Decision(None, "api", "the bot does not say")
+    if result.answer is None:
+        return Decision(None, "phrases", NO_ANSWER)
+    found = detect(result)
+    if found.state == "empty":
+        return Decision(None, "phrases", EMPTY, found)
+    return Decision(found.abstained, "phrases", found.rule, found)
+
+
+def detect(result: TestResult) -> abstention.Detection:
+    """Phrase detection. A refusal that supported claims follow is a partial answer; whether the
+    contexts support them is looked at when their full texts are known.
+    """
+    answer = result.answer or ""
+    found = abstention.detect(answer)
+    chunks = in_rank_order(result)
+    if not found.abstained or found.span is None or not chunks or casescores.unusable(chunks):
+        return found
+    return abstention.detect(answer, _supported_after(result, chunks, found.span[1]))
+
+
+def _supported_after(result: TestResult, chunks: Sequence[RetrievedChunk], place: int) -> int:
+    parts = prepare_answer(result.answer or "", chunks, result.question)
+    later = [claim for claim in parts.extraction.claims if claim.start >= place]
+    supports = (
+        score_claim(
+            claim.text,
+            parts.chunks,
+            question=parts.question,
+            known=parts.known,
+            kind=claim.type,
+            lead=claim.lead,
+        )
+        for claim in later
+        if claim.type != "general" and not abstention.is_lack(claim.text)
+    )
+    return sum(support is not None and support.supported for support in supports)
+
+
+@dataclass(frozen=True)
+class AbstentionScorer:
+    """Scores one result by the four-cell table answered x answerable."""
+
+    decide_by: DecideBy = "auto"
+
+    section = "abstention"
+    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"decide_by": self.decide_by}
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+        """1.0 or 0.0 for the metrics of the case's half of the table; the others do not apply."""
+        if case.answerable is None:
+            return self._nothing("answerable is not labelled"), NOTHING
+        decision = decide(result, self.decide_by)
+        evidence = _evidence(decision, result)
+        if decision.abstained is None:
+            return self._nothing(decision.why), evidence
+        values = abstention.case_metrics(decision.abstained, case.answerable)
+        other = "answerable" if case.answerable else "unanswerable"
+        reasons = tuple((name, other) for name, value in values.items() if value is None)
+        row = Row(tuple(values[metric.name] for metric in self.metrics), reasons)
+        cell = "_".join(
+            ("abstained" if decision.abstained else "answered",)
+            + (("answerable",) if case.answerable else ("unanswerable",))
+        )
+        return row, {"cell": cell} | evidence
+
+    def _nothing(self, reason: str) -> Row:
+        return Row((None,) * len(self.metrics), (("*", reason),))
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """F1 over cases (of several repeats a case counts their mean), the table, who decided."""
+        cells: Counter[str] = Counter()
+        by: Counter[str] = Counter()
+        disagree = unscored = failed = 0
+        parts: Counter[ratios.Parts] = Counter()
+        for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
+            found: list[str] = []
+            state = ""
+            for line in repeats:
+                state = line["status"]
+                evidence = line.get("evidence", NOTHING)
+                by.update([evidence["decided_by"]] if "decided_by" in evidence else [])
+                disagree += "phrases" in evidence
+                found += [evidence["cell"]] if "cell" in evidence else []
+            cells.update(found)
+            if found:
+                parts[_parts(found)] += 1
+            else:
+                failed += state == "failed"
+                unscored += state != "failed"
+        hits = sum(part[0] * count for part, count in parts.items())
+        wrong = sum(part[1] * count for part, count in parts.items())
+        rng = stats.generator(seed, RUN_ROWS[0].definition)
+        value = ratios.f1(hits, wrong)
+        interval = None if value is None else ratios.f1_interval(parts, rng)
+        n = parts.total() if value is not None else 0
+        unscored += parts.total() - n
+        add_metric(
+            section, RUN_ROWS[0], value, interval, n=n, not_applicable=unscored, failed=failed
+        )
+        table = {name: cells[name] for name in CELLS}
+        return section | {
+            "cells": table,
+            "decided_by": dict(sorted(by.items())),
+            "phrases_disagree": disagree,
+        }
+
+
+def _parts(cells: Sequence[str]) -> ratios.Parts:
+    """A case's share of hits, and of false alarms and misses."""
+    hits = cells.count("abstained_unanswerable")
+    wrong = cells.count("abstained_answerable") + cells.count("answered_unanswerable")
+    return hits / len(cells), wrong / len(cells)
+
+
+def _evidence(decision: Decision, result: TestResult) -> dict[str, Any]:
+    """Who decided and by which sentence; what the phrases say where the bot says otherwise."""
+    evidence: dict[str, Any] = {"decided_by": decision.by}
+    if decision.why:
+        evidence["why"] = decision.why
+    found = decision.found
+    if decision.by == "api" and decision.abstained is not None and result.answer is not None:
+        found = detect(result)
+        if found.abstained == decision.abstained or found.state == "empty":
+            return evidence
+        evidence["phrases"] = found.state
+    if found is not None and found.state != "answered":
+        evidence["state"] = found.state
+    if found is not None and found.span is not None:
+        evidence["span"] = list(found.span)
+    return evidence

@@ -1,0 +1,66 @@
+"""Context quality: do the retrieved chunks repeat each other, and do they hold the facts?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import storage
+from ragmetrics import context
+from ragmetrics.catalogue import Metric
+from ragmetrics.families.context import ROWS
+from ragmetrics.tfidf import Frequencies
+from scorers.retrieval import in_rank_order
+from scorers.rows import row_of
+from scoring import Evidence, Row
+from storage import TestCase, TestResult
+
+Bands = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class ContextScorer:
+    """Scores the chunks of one result; ``top`` is how many of them count (None: all).
+
+    ``frequencies`` come from a first pass over the run, see ``read_frequencies``.
+    """
+
+    frequencies: Frequencies
+    top: int | None = None
+    bands: Bands = field(default_factory=lambda: context.BANDS)
+
+    section = "context"
+    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "top": self.top,
+            "bands": {name: list(band) for name, band in sorted(self.bands.items())},
+        }
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+        """Scores of one result. No chunk, cut texts or none sent: not applicable."""
+        scores = context.score_case(
+            in_rank_order(result)[: self.top],
+            frequencies=self.frequencies,
+            gold_facts=case.gold_facts,
+            query_type=case.query_type,
+            bands=self.bands,
+        )
+        return row_of(scores, self.metrics), scores.evidence
+
+
+def read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
+    """Document frequencies of a run's distinct chunk texts, in one streaming pass.
+
+    Memory grows by a 16-byte hash for each distinct chunk. Cut texts are left out: they are not
+    scored either.
+    """
+    frequencies = Frequencies()
+    for result in storage.iter_results(folder / storage.RESULTS):
+        chunks = in_rank_order(result)[:top]
+        frequencies.add(chunk.text for chunk in chunks if chunk.text and not chunk.truncated)
+    return frequencies

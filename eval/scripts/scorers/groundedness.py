@@ -1,0 +1,60 @@
+"""Groundedness without a model: which claims, numbers and citations of an answer hold?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ragmetrics import groundedness
+from ragmetrics.catalogue import Metric
+from ragmetrics.families.groundedness import ROWS
+from ragmetrics.groundedness import Labels
+from scorers.abstention import decide
+from scorers.retrieval import in_rank_order
+from scorers.rows import row_of
+from scoring import NOTHING, Evidence, Row
+from storage import TestCase, TestResult
+
+
+@dataclass(frozen=True)
+class GroundednessScorer:
+    """Scores one answer against its retrieved chunks and the labels of its case.
+
+    ``first_index``: the number of the first chunk in citation marks. ``min_score``: what the best
+    retrieval score must exceed.
+    """
+
+    first_index: int = 1
+    min_score: float = 0.0
+
+    section = "groundedness"
+    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"first_index": self.first_index, "min_score": self.min_score}
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+        """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
+        if result.answer is None:
+            return Row((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
+        chunks = in_rank_order(result)
+        sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
+        scores = groundedness.score_case(
+            result.answer,
+            chunks,
+            question=case.question,
+            references=result.references,
+            abstained=bool(decide(result).abstained),
+            labels=Labels(
+                case.answerable,
+                case.reference_answer,
+                case.expected_claims,
+                case.forbidden_claims,
+                case.expected_citations,
+            ),
+            best_score=max(sent, default=None),
+            min_score=self.min_score,
+            first_index=self.first_index,
+        )
+        return row_of(scores, self.metrics), scores.evidence
