@@ -68,12 +68,14 @@ def score_and_show(
     verbose: bool,
     quiet: bool,
     suffix: str = "",
+    show_more: Callable[[Console, dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Score a run and print its section: as JSON, or as tables with slices and the worst cases.
 
     ``make_scorer`` gets the run folder; ``summary`` names the metrics that slices show (a shared
     ``suffix`` such as ``@5`` is left out of the heads); ``worst_key`` is what --worst sorts by
-    unless the user says otherwise; ``show_worst`` prints what explains one bad case.
+    unless the user says otherwise; ``show_worst`` prints what explains one bad case, ``show_more``
+    what the section holds besides means.
     """
     from scoring import score_run
 
@@ -86,6 +88,8 @@ def score_and_show(
     else:
         console = options.stdout_console()
         show(console, folder, scorer.section, section, by, summary, suffix)
+        if show_more is not None:
+            show_more(console, section)
         if worst:
             from worst import worst_cases
 

@@ -56,3 +56,19 @@ def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
     if problems:
         raise StorageError.from_problems(problems)
     return targets
+
+
+def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, float]]:
+    """A table of bounds as closed intervals within [0, 1]: ``"<= 0.4"`` is (0, 0.4).
+
+    Raises StorageError for ``<`` and ``>``, which no closed interval can say.
+    """
+    bands = {}
+    for name, target in read_targets(path).get(section, {}).items():
+        if target.sign not in ("<=", ">="):
+            message = f'"{target}" excludes its end; write "<= {target.bound:g}" or ">= …"'
+            raise StorageError.from_problems(
+                [Problem(str(path), None, f"[{section}] {name}", message)]
+            )
+        bands[name] = (0.0, target.bound) if target.sign == "<=" else (target.bound, 1.0)
+    return bands
