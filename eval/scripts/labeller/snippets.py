@@ -14,9 +14,11 @@ from typing import Any, Final
 
 Span = tuple[int, int]
 
-ENOUGH: Final = 0.5
-"""Least share of a fact's content words that a sentence must hold to carry the fact."""
-ENOUGH_OF_QUESTION: Final = 0.4
+ENOUGH: Final = 0.4
+"""Least share of a fact's content words that the best sentence must hold to carry the fact."""
+PLENTY: Final = 0.5
+"""Share of a fact's content words at which a sentence carries it beside the best one."""
+ENOUGH_OF_QUESTION: Final = 0.2
 """The same for the question, used when neither facts nor a reference answer are known."""
 AUTO_LIMIT: Final = 400
 """Characters of the longest sentence that is taken by itself: no one reads a quote of pages."""
@@ -27,7 +29,7 @@ ABBREVIATION_LENGTH: Final = 12
 
 # A dot at the beginning of a line ends nothing: it is a prompt of code, or a leader.
 _END = re.compile(
-    r"(?:(?<=[^\s.!?…])[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
+    r"(?:(?<=[^\n.!?…])[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|sec|ch|mr|mrs|ms|dr|prof|st|inc|ltd|[a-z])\.$"
@@ -123,6 +125,7 @@ def _carriers(sentences: Sequence[frozenset[str]], facts: Iterable[str], least: 
         best = max(range(len(shares)), key=lambda index: (shares[index], -index))
         if shares[best] >= least:
             picked.add(best)
+        picked |= {index for index, share in enumerate(shares) if share >= PLENTY}
     return picked
 
 
