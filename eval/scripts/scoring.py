@@ -10,41 +10,35 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
 import storage
 from ragmetrics.catalogue import Metric
-from ragmetrics.tally import FAILED, Slices, Tally, Value, Values, average, slices_of
+from ragmetrics.tally import Tally
+from scorebook import NOTHING, Book, Evidence, Outcome, Reasons, Row
 from storage import OutOfOrderError, Problem, TestCase, TestResult, Work
 
-POOL_FROM = 64 * 1024 * 1024
+__all__ = [
+    "NOTHING",
+    "Aggregator",
+    "Evidence",
+    "Outcome",
+    "Reasons",
+    "Row",
+    "Scorer",
+    "add_metric",
+    "score_run",
+]
+
+POOL_FROM = 16 * 1024 * 1024
 """Bytes of results from which a second process pays for its own start."""
 MOST_JOBS = 4
-NOTHING: Mapping[str, Any] = {}
-Reasons = tuple[tuple[str, str], ...]
-
-
-class Row(NamedTuple):
-    """What a scorer says of one result: a score for each of its metrics, in their order.
-
-    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
-    the result belongs to besides its case's. A scorer may hand out the same Row object again for
-    an equal outcome; it is then encoded and counted once.
-    """
-
-    values: Values
-    reasons: Reasons = ()
-    slices: Slices = ()
-
-
-Evidence = Mapping[str, Any]
-"""What the scores of one result rest on, as JSON."""
 
 
 class Scorer(Protocol):
@@ -62,7 +56,7 @@ class Scorer(Protocol):
     def options(self) -> dict[str, Any]:
         """What the numbers depend on besides case and result."""
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> Outcome:
         """Scores of a result that is no error (errors never reach a scorer)."""
 
 
@@ -243,94 +237,16 @@ def _score_joined(
     part = Scored(tally, folder / f"{work.start}.jsonl")
     book = Book([metric.name for metric in scorer.metrics], tally)
     join = storage.join_stream if ordered else storage.join_indexed
-    joined = join(work, labels, part.problems.append, storage.iter_results)
     with open(part.rows, "wb", buffering=1 << 20) as file:
-        for case, results in joined:
-            rows = []
-            for result in results:
-                if result.status == "error":
-                    row, evidence = book.failure(result), NOTHING
-                    part.errors += 1
-                else:
-                    row, evidence = scorer.score(case, result)
-                rows.append(row)
-                file.write(book.line(case.id, result.repeat, row, evidence))
-            book.count(rows, slices_of(case))
-            part.cases += 1
+        for cases, results in join(work, labels, part.problems.append):
+            outcomes = [
+                scorer.score(case, result) if result.status == "ok" else book.failure(result)
+                for case, result in zip(cases, results, strict=True)
+            ]
+            file.writelines(book.enter(cases, results, outcomes))
+            part.cases += len(set(map(id, cases)))
+            part.errors += sum(result.status == "error" for result in results)
             if labels:
-                part.ids.add(case.id)
-    tally.fold()
+                part.ids.update(case.id for case in cases)
+    book.close()
     return part
-
-
-class Book:
-    """Writes score lines and counts rows; what recurs is encoded once."""
-
-    def __init__(self, names: Sequence[str], tally: Tally) -> None:
-        self._names = names
-        self._tally = tally
-        self._known: dict[int, tuple[Row, bytes, int]] = {}
-        self._failures: dict[str, Row] = {}
-
-    def failure(self, result: TestResult) -> Row:
-        """The row of a call that failed: no metric has a score."""
-        kind = result.error.kind if result.error else "unknown"
-        if kind not in self._failures:
-            no_score: Value = FAILED
-            reasons = (("*", f"call failed: {kind}"),)
-            self._failures[kind] = Row((no_score,) * len(self._names), reasons)
-        return self._failures[kind]
-
-    def _entry(self, row: Row) -> tuple[Row, bytes, int]:
-        """The encoded scores of a row and its handle in the tally, kept by the row's identity.
-
-        The entry holds the row, so that no other object can take its identity meanwhile.
-        """
-        entry = self._known.get(id(row))
-        if entry is None:
-            if self._tally.full:
-                self._tally.fold()
-                self._known.clear()
-            entry = (row, self._encode(row), self._tally.new_row(row.values))
-            self._known[id(row)] = entry
-        return entry
-
-    def line(self, case_id: str, repeat: int, row: Row, evidence: Evidence) -> bytes:
-        """``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline.
-
-        ``status``: scored when any metric has a score, failed when the bot's call failed, else
-        not_applicable. A score that is null is explained in ``reasons``.
-        """
-        scores = self._entry(row)[1]
-        known = b',"evidence":' + orjson.dumps(evidence) if evidence else b""
-        return b'{"case_id":%b,"repeat":%d,%b%b}\n' % (
-            orjson.dumps(case_id),
-            repeat,
-            scores,
-            known,
-        )
-
-    def count(self, rows: Sequence[Row], slices: Slices) -> None:
-        """Count one case; of several repeats, the mean of each metric."""
-        row = rows[0]
-        if len(rows) > 1:
-            row = row._replace(values=average([repeat.values for repeat in rows]))
-        self._tally.add(self._entry(row)[2], slices + row.slices)
-
-    def _encode(self, row: Row) -> bytes:
-        values = row.values
-        status = "scored"
-        if FAILED in values:
-            values = tuple(None if value == FAILED else value for value in values)
-            status = "failed"
-        if values.count(None) == len(values):
-            status = "failed" if status == "failed" else "not_applicable"
-        else:
-            status = "scored"
-        record: dict[str, Any] = {
-            "status": status,
-            "scores": dict(zip(self._names, values, strict=True)),
-        }
-        if row.reasons:
-            record["reasons"] = dict(row.reasons)
-        return orjson.dumps(record)[1:-1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,6 @@ import orjson
 
 from records.case_file import (
     Labels,
-    iter_blocks,
     iter_cases,
     iter_lines,
     read_cases,
@@ -43,6 +42,7 @@ from records.files import (
 )
 from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
 from records.metrics_file import rounded, update_metrics
+from records.result_file import iter_results
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -167,50 +167,6 @@ def read_config(folder: Path) -> RunConfig:
         return msgspec.convert({"run_id": folder.name} | raw, RunConfig)
     except msgspec.ValidationError as error:
         raise StorageError(f"{path}: {error}.") from None
-
-
-def iter_results(
-    path: Path,
-    report: Callable[[Problem], None] | None = None,
-    start: int = 0,
-    end: int | None = None,
-) -> Iterator[TestResult]:
-    """Results one line at a time, never the whole file in memory.
-
-    Lines that are no result are passed to ``report``; without it, the first one raises.
-    """
-    decoder = msgspec.json.Decoder(TestResult)
-
-    def refuse(problem: Problem) -> None:
-        if report is None:
-            raise StorageError.from_problems([problem])
-        report(problem)
-
-    for offset, lines, block in iter_blocks(path, start, end):
-        try:
-            results = decoder.decode_lines(block)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            results = list(_sound_results(path, decoder, refuse, offset, len(block), lines))
-        for result in results:
-            if result.schema != SCHEMA:
-                check_schema(path, result.schema, SCHEMA)
-            yield result
-
-
-def _sound_results(
-    path: Path,
-    decoder: msgspec.json.Decoder[TestResult],
-    refuse: Callable[[Problem], None],
-    start: int,
-    length: int,
-    lines: int,
-) -> Iterator[TestResult]:
-    """The sound lines of one block, the others refused with their numbers."""
-    for number, line in iter_lines(path, refuse, start, start + length, limit=None, lines=lines):
-        try:
-            yield decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            refuse(Problem(str(path), number, "", f"not a result line ({error}); run it again"))
 
 
 class ResultsWriter:

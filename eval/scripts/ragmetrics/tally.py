@@ -7,7 +7,6 @@ of kept. A score is a float, None (not applicable) or FAILED; only floats enter 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ragmetrics import stats
@@ -23,7 +22,7 @@ Values = tuple[Value, ...]
 Slice = tuple[str, str]
 """A dimension and its value, such as ``("category", "factual")``."""
 Slices = tuple[Slice, ...]
-FOLD_AT = 16_384
+Facets = tuple[str | None, str | None, str | None, tuple[str, ...], tuple[str, ...]]
 
 
 def average(rows: Sequence[Values]) -> Values:
@@ -56,19 +55,14 @@ class Tally:
         self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     def new_row(self, values: Values) -> int:
-        """A handle for a row of scores (one for each metric), good until ``full`` is acted on."""
+        """A handle for a row of scores (one for each metric), good until the next ``fold``."""
         self._rows.append(values)
         return len(self._rows) - 1
 
-    @property
-    def full(self) -> bool:
-        """True when it is time to ``fold``; handles are void after that."""
-        return len(self._rows) >= FOLD_AT
-
-    def add(self, row: int, slices: Slices = ()) -> None:
-        """Count one case whose scores are ``row`` and that belongs to ``slices``."""
+    def add(self, row: int, slices: Slices = (), cases: int = 1) -> None:
+        """Count cases whose scores are ``row`` and that belong to ``slices``."""
         key = (row, slices)
-        self._counts[key] = self._counts.get(key, 0) + 1
+        self._counts[key] = self._counts.get(key, 0) + cases
 
     def fold(self) -> None:
         """Turn the counted rows into counts of values by metric and sums by slice."""
@@ -198,23 +192,15 @@ def _interval(
     return stats.bootstrap_mean(values, counts, rng, resamples)
 
 
-def slices_of(case: Any) -> Slices:
-    """The slices that a case belongs to: category, difficulty, query type, each tag, each vault."""
-    return _slices(
-        case.category, case.difficulty, case.query_type, tuple(case.tags), tuple(case.vaults)
-    )
+def facets_of(case: Any) -> Facets:
+    """What decides which slices a case belongs to, as something to count by."""
+    return (case.category, case.difficulty, case.query_type, tuple(case.tags), tuple(case.vaults))
 
 
-@lru_cache(maxsize=4096)
-def _slices(
-    category: str | None,
-    difficulty: str | None,
-    query_type: str | None,
-    tags: tuple[str, ...],
-    vaults: tuple[str, ...],
-) -> Slices:
-    named = (("category", category), ("difficulty", difficulty), ("query_type", query_type))
-    parts = [(name, value) for name, value in named if value]
-    parts += [("tag", tag) for tag in dict.fromkeys(tags)]
-    parts += [("vault", vault) for vault in dict.fromkeys(vaults)]
+def slices_of(facets: Facets) -> Slices:
+    """The slices of a case: category, difficulty, query type, each tag, each vault."""
+    names = ("category", "difficulty", "query_type")
+    parts = [(name, value) for name, value in zip(names, facets[:3], strict=True) if value]
+    parts += [("tag", tag) for tag in dict.fromkeys(facets[3])]
+    parts += [("vault", vault) for vault in dict.fromkeys(facets[4])]
     return tuple(parts)

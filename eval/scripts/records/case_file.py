@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from operator import eq
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
-from records.cases import TestCase, case_from_dict, check_case, needs_check
+from records.cases import TestCase, case_from_dict, check_case
 from records.errors import Problem, StorageError
 
 MAX_LINE = 4 * 1024 * 1024
@@ -125,27 +129,43 @@ def iter_cases(
 ) -> Iterator[TestCase]:
     """The cases of a set, one at a time; lines with problems are reported and left out.
 
+    Of a repeated id, which is reported at the end, every case is given.
+    """
+    return chain.from_iterable(iter_case_blocks(path, report, labels, start, end))
+
+
+def iter_case_blocks(
+    path: Path,
+    report: Report,
+    labels: Labels | None = None,
+    start: int = 0,
+    end: int | None = None,
+) -> Iterator[list[TestCase]]:
+    """The same in lists of neighbours, a block of the file each.
+
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
-    by line. Memory grows with the number of ids only (they are kept to find duplicates).
+    by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer.
     """
     decode_lines = msgspec.json.Decoder(TestCase).decode_lines
-    seen: dict[str, int] = {}
+    hashes = array("q")
     blank = True
     for offset, lines, block in iter_blocks(path, start, end):
         blank = blank and block.isspace()
-        cases = None if labels else _sound_cases(block, decode_lines, seen)
+        cases = None if labels else _sound_cases(block, decode_lines)
         if cases is None:
             stop = offset + len(block)
-            yield from _checked_cases(path, report, labels, seen, offset, stop, lines)
+            cases = list(_checked_cases(path, report, labels, hashes, offset, stop, lines))
         else:
-            seen.update(dict.fromkeys((case.id for case in cases), lines + 1))
-            yield from cases
+            hashes.extend([hash(case.id) for case in cases])
+        yield cases
+    if recurs(hashes):
+        _report_repeats(path, report, hashes, start, end)
     if blank and start == 0 and end is None:
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
 
 
 def _sound_cases(
-    block: bytes, decode_lines: Callable[[bytes], list[TestCase]], seen: dict[str, int]
+    block: bytes, decode_lines: Callable[[bytes], list[TestCase]]
 ) -> list[TestCase] | None:
     """The cases of a block; None when a line needs a closer look."""
     if block.startswith(BOM) or b"\r\n" in block or b"\\u0000" in block or len(block) > MAX_LINE:
@@ -154,19 +174,48 @@ def _sound_cases(
         cases = decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    ids = {case.id for case in cases}
-    if len(ids) != len(cases) or not seen.keys().isdisjoint(ids):
-        return None
-    if any(next(check_case(case), None) for case in cases if needs_check(case)):
-        return None
-    return cases
+    special = [
+        case
+        for case in cases
+        if case.gold_supports
+        or case.required_support_groups is not None
+        or not case.id.strip()
+        or not case.question.strip()
+    ]  # in the others check_case could find nothing: NUL was looked for, JSON numbers are finite
+    return None if any(any(check_case(case)) for case in special) else cases
+
+
+def recurs(hashes: array[int]) -> bool:
+    """True when a number stands there twice; sorting takes half the memory of a set."""
+    ordered = sorted(hashes)
+    return any(map(eq, ordered, islice(ordered, 1, None)))
+
+
+def _report_repeats(
+    path: Path, report: Report, hashes: array[int], start: int, end: int | None
+) -> None:
+    """Report each line whose id an earlier line has, among the ids whose hash recurs."""
+    recurring = {value for value, times in Counter(hashes).items() if times > 1}
+    first: dict[str, int] = {}
+    for number, line in iter_lines(path, ignore, start, end):
+        identity = (parse_object(path, number, line, ignore) or {}).get("id")
+        if not isinstance(identity, str) or hash(identity) not in recurring:
+            continue
+        known = first.setdefault(identity, number)
+        if known != number:
+            message = f"{identity!r} is also the id of line {known}; give it another"
+            report(Problem(str(path), number, "id", message))
+
+
+def ignore(problem: Problem) -> None:
+    """The ``report`` of a second look: its problems are known already."""
 
 
 def _checked_cases(
     path: Path,
     report: Report,
     labels: Labels | None,
-    seen: dict[str, int],
+    hashes: array[int],
     start: int,
     end: int,
     lines: int,
@@ -181,23 +230,9 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            if identity in seen:
-                first = _line_of(path, identity)
-                message = f"{identity!r} is also the id of line {first}; give it another"
-                report(Problem(str(path), number, "id", message))
-                continue
-            seen[identity] = number
+            hashes.append(hash(identity))
         if case is not None:
             yield case
-
-
-def _line_of(path: Path, identity: str) -> int | str:
-    """The line on which an id stands first."""
-    for number, line in iter_lines(path, lambda problem: None):
-        raw = parse_object(path, number, line, lambda problem: None)
-        if raw and raw.get("id") == identity:
-            return number
-    return "another"
 
 
 def _join(raw: dict[str, Any], labels: Labels) -> dict[str, Any]:
@@ -259,6 +294,7 @@ def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
     labels, places = read_labels(labels_dir, problems.append)
     before = len(problems)
     cases = list(iter_cases(path, problems.append, labels))
+    problems[before:] = sorted(problems[before:], key=lambda problem: problem.line or 0)
     if len(problems) == before:  # an unsound set would make its own labels look unknown
         problems.extend(unknown_labels(labels, places, path, {case.id for case in cases}))
     if problems:
@@ -275,7 +311,7 @@ def unknown_labels(
     """
     missing = labels.keys() - ids
     if missing:
-        missing -= {case.id for case in iter_cases(eval_set, lambda problem: None)}
+        missing -= {case.id for case in iter_cases(eval_set, ignore)}
     for case_id in sorted(missing):
         path, line = places[case_id]
         message = f"{case_id!r} is not in {eval_set}; correct it or remove the line"

@@ -162,18 +162,6 @@ def _in_words(message: str) -> str:
     return f"{message[0].lower()}{message[1:]}; correct the value"
 
 
-def needs_check(case: TestCase) -> bool:
-    """False for cases in which ``check_case`` could find nothing but NUL characters."""
-    return bool(
-        case.gold_supports
-        or case.required_support_groups is not None
-        or case.relevance_grades
-        or not case.id.strip()
-        or not case.question.strip()
-        or not all(map(math.isfinite, case.chunk_relevance_grades.values()))
-    )
-
-
 def check_case(case: TestCase) -> Iterator[Finding]:
     """What no type can say: empty texts, indices out of range, grades that are no gain."""
     for name in _REQUIRED:

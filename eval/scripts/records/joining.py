@@ -6,20 +6,24 @@ Ranges of bytes, cut between two cases, let several processes share the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
-from records.case_file import Labels, Report, iter_cases
+from records.case_file import Labels, Report, iter_blocks, iter_cases, recurs
 from records.cases import TestCase
 from records.errors import Problem
+from records.result_file import iter_result_blocks, iter_results
 from records.results import TestResult
 
-Joined = tuple[TestCase, list[TestResult]]
-ReadResults = Callable[..., Iterator[TestResult]]
+Joined = tuple[list[TestCase], list[TestResult]]
+"""Two lists of one length: each result with its case. Repeats of a case stand together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +42,73 @@ class OutOfOrderError(Exception):
     """The results do not follow the order of the cases: a stream cannot join them."""
 
 
-def join_stream(
-    work: Work, labels: Labels, report: Report, read_results: ReadResults
-) -> Iterator[Joined]:
-    """Each case that has results, with its repeats, in order.
+def join_stream(work: Work, labels: Labels, report: Report) -> Iterator[Joined]:
+    """Blocks of results with their cases, in order; no case is split between two blocks.
 
     Cases without results are passed over (a run may ask a part of the set), but every line of both
     files is checked. Raises OutOfOrderError when a result's case does not come later in the set.
     """
-    results = read_results(work.results, report, work.start, work.end)
-    waiting = next(results, None)
-    for case in iter_cases(work.eval_set, report, labels, work.cases_start, work.cases_end):
-        if waiting is None or waiting.test_case_id != case.id:
-            continue
-        repeats = [waiting]
-        waiting = None
-        for result in results:
-            if result.test_case_id != case.id:
-                waiting = result
-                break
-            repeats.append(result)
-        yield case, repeats
-    if waiting is not None:
-        raise OutOfOrderError(waiting.test_case_id)
+    cases = iter_cases(work.eval_set, report, labels, work.cases_start, work.cases_end)
+    read: list[TestCase] = []
+    for results in _whole_cases(iter_result_blocks(work.results, report, work.start, work.end)):
+        wanted = [result.test_case_id for result in results]
+        read += islice(cases, max(0, len(wanted) - len(read)))
+        found, rest = read[: len(wanted)], read[len(wanted) :]
+        if [case.id for case in found] != wanted:
+            found, rest = _pass_over(read, cases, wanted)
+        yield found, results
+        read = rest
+    for _ in cases:
+        pass  # what no result asks for is checked as well
 
 
-def join_indexed(
-    work: Work, labels: Labels, report: Report, read_results: ReadResults
-) -> Iterator[Joined]:
+def _pass_over(
+    read: list[TestCase], cases: Iterator[TestCase], wanted: Iterable[str]
+) -> tuple[list[TestCase], list[TestCase]]:
+    """The case of each wanted id in turn, and what was read and comes behind them."""
+    rest = iter(read)
+    source = chain(rest, cases)
+    found: list[TestCase] = []
+    for case_id in wanted:
+        case = found[-1] if found else next(source, None)
+        while case is not None and case.id != case_id:
+            case = next(source, None)
+        if case is None:
+            raise OutOfOrderError(case_id)
+        found.append(case)
+    return found, list(rest)
+
+
+def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult]]:
+    """The same results, cut so that the repeats of a case stay together."""
+    held: list[TestResult] = []
+    for block in blocks:
+        results = held + block
+        cut = len(results)
+        while cut and results[cut - 1].test_case_id == results[-1].test_case_id:
+            cut -= 1
+        held = results[cut:]
+        if cut:
+            yield results[:cut]
+    if held:
+        yield held
+
+
+def join_indexed(work: Work, labels: Labels, report: Report) -> Iterator[Joined]:
     """The same for results in any order; holds the cases and the results in memory.
 
     A result whose case the set does not have is reported.
     """
     cases = {case.id: case for case in iter_cases(work.eval_set, report, labels)}
     found: dict[str, list[TestResult]] = {}
-    for result in read_results(work.results, report):
+    for result in iter_results(work.results, report):
         found.setdefault(result.test_case_id, []).append(result)
     for case_id in found.keys() - cases.keys():
         message = f"{case_id!r} is not in {work.eval_set}; give the set that the run was asked with"
         report(Problem(str(work.results), None, "test_case_id", message))
     for case_id, case in cases.items():
-        if case_id in found:
-            yield case, sorted(found[case_id], key=attrgetter("repeat"))
+        if repeats := found.get(case_id):
+            yield [case] * len(repeats), sorted(repeats, key=attrgetter("repeat"))
 
 
 class _CaseId(msgspec.Struct):
@@ -132,18 +161,16 @@ def _result_cuts(results: Path, parts: int) -> dict[int, str]:
 
 def _case_places(eval_set: Path, wanted: set[str]) -> dict[str, int] | None:
     """Offsets of the wanted cases' lines; None when two cases share an id."""
-    decode = msgspec.json.Decoder(_CaseId).decode
-    seen: set[str] = set()
+    decoder = msgspec.json.Decoder(_CaseId)
+    hashes = array("q")
     places: dict[str, int] = {}
-    with open(eval_set, "rb") as file:
-        offset = 0
-        for line in file:
-            if not line.isspace():
-                case_id = decode(line).id
-                if case_id in seen:
-                    return None
-                seen.add(case_id)
-                if case_id in wanted:
-                    places[case_id] = offset
+    for offset, _, block in iter_blocks(eval_set):
+        ids = [case.id for case in decoder.decode_lines(block)]
+        hashes.extend(map(hash, ids))
+        if wanted.isdisjoint(ids):
+            continue
+        for line in BytesIO(block):
+            if not line.isspace() and (case_id := decoder.decode(line).id) in wanted:
+                places[case_id] = offset
             offset += len(line)
-    return places
+    return None if recurs(hashes) else places

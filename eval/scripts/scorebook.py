@@ -1,0 +1,138 @@
+"""From the rows of a scorer to score lines and counts; what recurs is encoded and counted once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import orjson
+
+from ragmetrics.tally import (
+    FAILED,
+    Facets,
+    Slices,
+    Tally,
+    Value,
+    Values,
+    average,
+    facets_of,
+    slices_of,
+)
+from storage import TestCase, TestResult
+
+Reasons = tuple[tuple[str, str], ...]
+Evidence = Mapping[str, Any] | orjson.Fragment
+"""What the scores of one result rest on, as JSON; a Fragment holds JSON that is encoded already."""
+NOTHING: Mapping[str, Any] = {}
+MOST_ROWS = 16_384
+"""Distinct rows that are kept in memory before they are handed over to the tally."""
+
+
+class Row(NamedTuple):
+    """What a scorer says of one result: a score for each of its metrics, in their order.
+
+    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
+    the result belongs to besides its case's. A scorer may hand out the same Row object again for
+    an equal outcome; it is then encoded and counted once.
+    """
+
+    values: Values
+    reasons: Reasons = ()
+    slices: Slices = ()
+
+
+Outcome = tuple[Row, Evidence]
+
+
+class Book:
+    """Takes the outcomes of blocks of results, in order."""
+
+    def __init__(self, names: Sequence[str], tally: Tally) -> None:
+        self._names = names
+        self._tally = tally
+        self._rows: dict[int, tuple[Row, bytes]] = {}
+        """By a row's identity, which no other object can take while the row stands here."""
+        self._counts: Counter[tuple[int, Facets]] = Counter()
+        self._failures: dict[str, Row] = {}
+
+    def failure(self, result: TestResult) -> Outcome:
+        """The outcome of a call that failed: no metric has a score."""
+        kind = result.error.kind if result.error else "unknown"
+        if kind not in self._failures:
+            no_score: Value = FAILED
+            reasons = (("*", f"call failed: {kind}"),)
+            self._failures[kind] = Row((no_score,) * len(self._names), reasons)
+        return self._failures[kind], NOTHING
+
+    def enter(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult], outcomes: Sequence[Outcome]
+    ) -> list[bytes]:
+        """Count a block and return its score lines.
+
+        ``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline each.
+        ``status``: scored when any metric has a score, failed when the bot's call failed, else
+        not_applicable. A score that is null is explained in ``reasons``.
+        """
+        known = self._rows
+        for row, _ in outcomes:
+            if id(row) not in known:
+                known[id(row)] = (row, _encode(row, self._names))
+        lines = [
+            b'{"case_id":%b,"repeat":%d,%b%b}\n'
+            % (
+                orjson.dumps(case.id),
+                result.repeat,
+                known[id(row)][1],
+                b',"evidence":' + orjson.dumps(evidence) if evidence else b"",
+            )
+            for case, result, (row, evidence) in zip(cases, results, outcomes, strict=True)
+        ]
+        self._count(cases, [row for row, _ in outcomes])
+        return lines
+
+    def _count(self, cases: Sequence[TestCase], rows: Sequence[Row]) -> None:
+        """Count each case once; of several repeats, the mean of each metric."""
+        if len(set(map(id, cases))) < len(cases):
+            cases, rows = _averages(cases, rows)
+            for row in rows:
+                self._rows.setdefault(id(row), (row, b""))
+        self._counts.update(zip(map(id, rows), map(facets_of, cases), strict=True))
+        if len(self._rows) >= MOST_ROWS:
+            self.close()
+
+    def close(self) -> None:
+        """Hand the counts over to the tally."""
+        handles = {key: self._tally.new_row(row.values) for key, (row, _) in self._rows.items()}
+        for (key, facets), times in self._counts.items():
+            row = self._rows[key][0]
+            self._tally.add(handles[key], slices_of(facets) + row.slices, times)
+        self._tally.fold()
+        self._rows.clear()
+        self._counts.clear()
+
+
+def _averages(cases: Sequence[TestCase], rows: Sequence[Row]) -> tuple[list[TestCase], list[Row]]:
+    """Each case once, with the mean of its repeats."""
+    once, means = [], []
+    for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
+        pairs = list(group)
+        case, row = pairs[0]
+        if len(pairs) > 1:
+            row = row._replace(values=average([repeat.values for _, repeat in pairs]))
+        once.append(case)
+        means.append(row)
+    return once, means
+
+
+def _encode(row: Row, names: Sequence[str]) -> bytes:
+    """Status, scores and reasons as the middle of a JSON object."""
+    values = tuple(None if value == FAILED else value for value in row.values)
+    status = "scored"
+    if values.count(None) == len(values):
+        status = "failed" if FAILED in row.values else "not_applicable"
+    record: dict[str, Any] = {"status": status, "scores": dict(zip(names, values, strict=True))}
+    if row.reasons:
+        record["reasons"] = dict(row.reasons)
+    return orjson.dumps(record)[1:-1]
