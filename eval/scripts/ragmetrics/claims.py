@@ -25,6 +25,7 @@ SUPPORT_RULES = 1
 WINDOW = 3
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
 MIN_CONTENT = 3
+USUAL_LENGTH = 20_000
 _FLAGS: tuple[numbercheck.Verdict, ...] = ("fabricated", "derived", "rounded")
 
 _NEGATION = re.compile(
@@ -68,9 +69,12 @@ class Support:
         return 0.0 if self.vetoing else self.score
 
 
-@lru_cache(maxsize=2048)
 def prepare(text: str) -> Chunk:
-    """Cut a chunk into sentences and index its words and numbers. Kept for the last 2,048 texts."""
+    """Cut a chunk into sentences and index its words and numbers; the last 512 usual ones are kept."""
+    return _known_chunk(text) if len(text) <= USUAL_LENGTH else _chunk(text)
+
+
+def _chunk(text: str) -> Chunk:
     text = clean(text)
     found = units(text)
     masks: dict[str, int] = {}
@@ -80,6 +84,9 @@ def prepare(text: str) -> Chunk:
             masks[word] = masks.get(word, 0) | bit
     spans = tuple((unit.start, unit.end) for unit in found)
     return Chunk(text, spans, masks, numbercheck.index(text))
+
+
+_known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
 def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:

@@ -67,7 +67,7 @@ def index(text: str) -> NumberIndex:
 
 def _found(number: Number, known: NumberIndex) -> bool:
     hits = number.keys & known.keys
-    if not hits or not number.small:
+    if not hits or not number.small or not number.near:
         return bool(hits)
     return any(number.near & near for key in hits for near in known.near.get(key, ()))
 

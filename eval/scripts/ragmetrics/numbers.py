@@ -9,6 +9,7 @@ and "-5 %").
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ Key = tuple[str, float] | tuple[str, int, int] | tuple[str, str]
 SMALL = 10.0
 NEIGHBOURS = 5
 MAX_DIGITS = 24
+MAX_NEAR = 64
+"""Places of the same small number whose neighbours are looked at; more are a table of figures."""
 
 _MONTH_NAMES = """
 january jan|february feb|march mar|april apr|may|june jun|july jul|august aug
@@ -234,6 +237,7 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
     if claim:
         folded = _IDIOM.sub(_blank, folded)
     found: list[Number] = []
+    seen: Counter[str] = Counter()
     for match in _SCANNER.finditer(folded):
         if match["skip"] is not None and not claim:
             found.extend(_plain(folded, match.start(), match.end()))
@@ -244,9 +248,10 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
             if not keys:
                 continue
             values = [key[1] for key in keys if key[0] == "v" and isinstance(key[1], float)]
-            near = (
-                neighbours(folded, *match.span()) if min(values, default=SMALL) < SMALL else _NONE
-            )
+            near = _NONE
+            if min(values, default=SMALL) < SMALL and seen[match[0]] < MAX_NEAR:
+                seen[match[0]] += 1
+                near = neighbours(folded, *match.span())
             small = max(values, default=SMALL) < SMALL and _is_bare(match)
             found.append(Number(match[0], *match.span(), frozenset(keys), small, near))
     return found

@@ -13,6 +13,7 @@ from typing import Literal
 
 from ragmetrics.text import clean
 
+MAX_LINE = 4000
 UnitKind = Literal["prose", "item", "heading", "table", "code", "stem"]
 
 # A citation mark: [1], [1, 3], [1-3], 【1】, [^1], [[note]], (doc.md), [doc.md] or [internal-001].
@@ -81,27 +82,37 @@ def mask_markup(text: str) -> str:
     return text
 
 
+def _pieces(line: str) -> list[str]:
+    """A line in pieces of at most 4,000 characters, cut after a blank where there is one.
+
+    The splitter's time grows with the square of a line's length.
+    """
+    pieces: list[str] = []
+    start = 0
+    while len(line) - start > MAX_LINE:
+        blank = line.rfind(" ", start + MAX_LINE // 2, start + MAX_LINE)
+        end = blank + 1 if blank >= 0 else start + MAX_LINE
+        pieces.append(line[start:end])
+        start = end
+    return [*pieces, line[start:]]
+
+
 def _cuts(line: str) -> list[int]:
     """Where the sentences of a line end, the last one at the line's end."""
     import sentencex
 
     ends: list[int] = []
     place = 0
-    for sentence in sentencex.segment("en", line):
-        place += len(sentence)
-        ends.append(place)
-    # Never lose text, whatever the splitter did with odd characters.
-    return ends if place == len(line) and ends else [len(line)]
+    for piece in _pieces(line):
+        found = [len(sentence) for sentence in sentencex.segment("en", piece)]
+        # Never lose text, whatever the splitter did with odd characters.
+        for length in found if sum(found) == len(piece) else [len(piece)]:
+            place += length
+            ends.append(place)
+    return ends
 
 
-@lru_cache(maxsize=8192)
-def sentence_ends(line: str) -> tuple[int, ...]:
-    """Ends of the sentences of one line, after repair: marks stay with the sentence that they
-    follow.
-
-    Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation
-    mark, and an abbreviation before a number ("Eq. 2") ends none.
-    """
+def _ends(line: str) -> tuple[int, ...]:
     if len(line) < 40 and not _END.search(line[:-1]):
         return (len(line),)
     kept: list[int] = []
@@ -109,8 +120,9 @@ def sentence_ends(line: str) -> tuple[int, ...]:
     for end in _cuts(line):
         piece = line[start:end]
         first = piece.lstrip()[:1]
-        if (kept and (not first or first.islower() or not any(map(str.isalnum, piece)))) or (
-            kept and first.isdigit() and _ABBREVIATION.search(line[:start][-12:])
+        wordless = not first or first.islower() or not any(map(str.isalnum, piece))
+        if kept and (
+            wordless or (first.isdigit() and _ABBREVIATION.search(line[max(0, start - 12) : start]))
         ):
             kept[-1] = end
         elif kept and (marks := _LEADING_MARKS.match(piece)):
@@ -121,6 +133,19 @@ def sentence_ends(line: str) -> tuple[int, ...]:
             kept.append(end)
         start = end
     return tuple(kept) or (len(line),)
+
+
+_known_ends = lru_cache(maxsize=4096)(_ends)
+
+
+def sentence_ends(line: str) -> tuple[int, ...]:
+    """Where the sentences of one line end, after repair.
+
+    Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation
+    mark (a mark belongs to the sentence before), and no abbreviation before a number ("Eq. 2") ends
+    one.
+    """
+    return _known_ends(line) if len(line) <= MAX_LINE else _ends(line)
 
 
 def _trimmed(text: str, start: int, end: int, kind: UnitKind) -> Unit | None:
