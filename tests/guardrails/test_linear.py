@@ -8,28 +8,35 @@ import math
 import pytest
 
 from guardrails import fitting
-from guardrails.linear import BUCKETS, Featurizer, LinearModel, sigmoid, windows
+from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, sigmoid, windows
 
 
 def test_each_block_of_features_has_length_one() -> None:
     # the word block holds one value of 1; " ab " has two 3-groups and one 4-group: 1/sqrt(3) each
-    values = sorted(Featurizer().features(["ab"]).values())
+    values = sorted(Featurizer().features(["ab"], {}).values())
     assert values == pytest.approx([1 / math.sqrt(3)] * 3 + [1.0])
 
 
 def test_counts_are_dampened() -> None:
     # "x x": the word twice (1 + ln 2) and the pair once
     length = math.hypot(1 + math.log(2), 1.0)
-    values = Featurizer().features(["x", "x"]).values()
+    values = Featurizer().features(["x", "x"], {}).values()
     assert any(value == pytest.approx((1 + math.log(2)) / length) for value in values)
     assert any(value == pytest.approx(1 / length) for value in values)
 
 
 def test_features_do_not_depend_on_what_was_seen_before() -> None:
     used = Featurizer()
-    used.features(["some", "other", "words"])
-    assert used.features(["other", "day"]) == Featurizer().features(["other", "day"])
-    assert Featurizer().features([]) == {}
+    used.features(["some", "other", "words"], {})
+    assert used.features(["other", "day"], {}) == Featurizer().features(["other", "day"], {})
+    assert Featurizer().features([], form("!")) == {}
+
+
+def test_the_form_by_hand() -> None:
+    # "AB c!?": 2 capitals of 6 count in full (5 * 2 / 6 > 1), one ! is a third, it ends with ?
+    values = sorted(form("AB c!?").values())
+    assert values == pytest.approx([0.0, 0.0, 0.25 / 3, 0.25, 0.25])
+    assert form("") == {}
 
 
 def test_windows_cover_every_word() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrails.linear import BUCKETS, WINDOW_WORDS, Featurizer, LinearModel
-from guardrails.normalise import fold, words
+from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
+from guardrails.normalise import fold
 
 PENALTY = 10.0  # scikit-learn's C
 KEEP = 30_000  # weights
@@ -21,10 +21,7 @@ CAUTION = 1.2  # taken off the bias, in logits
 def featurize(texts: Sequence[str]) -> list[dict[int, float]]:
     """Hashed features of each text's first window."""
     featurizer = Featurizer()
-    return [
-        featurizer.features([m.group() for m in words(fold(text).text)][:WINDOW_WORDS])
-        for text in texts
-    ]
+    return [featurizer.features(next(windows(fold(text).text)), form(text)) for text in texts]
 
 
 def fit(

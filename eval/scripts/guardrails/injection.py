@@ -31,7 +31,7 @@ from itertools import islice
 from typing import Any
 
 from guardrails.linear import LinearModel
-from guardrails.normalise import fold, views, words
+from guardrails.normalise import views, words
 from guardrails.patterns import CATEGORIES, Rule, rule_book
 from guardrails.planted import planted_lines
 
@@ -52,12 +52,11 @@ _ABOUT_ATTACKS = re.compile(
     r"jailbreaks? (?:attempts?|prompts?|attacks?)|"
     r"vulnerabilit(?:y|ies)|exploits?|for example|for instance|such as|e\.g|an example|"
     r"phrases? like|instructing (?:it|the)|instructs? (?:it|the) |detect(?:s|ed|ing|or|ors|ion)?|"
-    r"guardrails?|mitigat\w{1,8}|red.?team\w{0,4}|users? (?:may|might|could|can)|"
+    r"mitigat\w{1,8}|red.?team\w{0,4}|users? (?:may|might|could|can)|"
     r"users? (?:trying|attempting|who)|attempts? to|in order to trick|tricks? (?:it|the)|"
     r"refers? to|known as|defined as|owasp)\b"
 )
 _ABOUT_REACH = 160
-_QUOTES = '"“”„«»`'
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def score_injection(text: str) -> InjectionReport:
     """Score one user input or document; any string is accepted, the empty one scores 0."""
     evidence = tuple(sorted(_find(text), key=lambda item: (item.start, item.end, item.pattern)))
     rule_score = _strongest(evidence)
-    model_score = _model().probability(fold(text).text)
+    model_score = _model().probability(text)
     score = combined(rule_score, model_score, talked_about=only_talked_about(evidence))
     return InjectionReport(score, _category(evidence), evidence, rule_score, model_score)
 
@@ -143,7 +142,7 @@ def _find(text: str) -> Iterator[Evidence]:
             if view.name != "folded":
                 weight = min(0.95, weight * _HIDDEN_BONUS)
             about = _is_talked_about(view.text, start, end)
-            if about:
+            if about or _is_quoted(view.text, start, end):
                 weight *= _TALKED_ABOUT
             shown = text[slice(*place)]
             yield Evidence(rule.name, rule.category, *place, shown, weight, view.name, about)
@@ -168,22 +167,20 @@ def _hits(text: str) -> Iterator[tuple[Rule, int, int]]:
                 yield rule, match.start(), match.end()
 
 
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether the phrase stands between quotation marks of one line."""
+    before = text[max(0, start - _ABOUT_REACH) : start].rpartition("\n")[2]
+    after = text[end : end + _ABOUT_REACH].partition("\n")[0]
+    if any(before.count(mark) % 2 == 1 and mark in after for mark in '"`'):
+        return True
+    return "“" in before and "”" in after
+
+
 def _is_talked_about(text: str, start: int, end: int) -> bool:
-    """Whether the phrase is quoted, or its sentence is about attacks rather than one."""
-    before = text[max(0, start - _ABOUT_REACH) : start]
-    after = text[end : end + _ABOUT_REACH]
-    line_before = before[before.rfind("\n") + 1 :]
-    line_after = after.partition("\n")[0]
-    if (
-        before
-        and after
-        and any(line_before.count(mark) % 2 == 1 and mark in line_after for mark in '"`')
-    ):
-        return True
-    if "“" in line_before and "”" in line_after:
-        return True
-    sentence = re.split(r"[.!?]\s", before)[-1] + text[start:end] + re.split(r"[.!?]\s", after)[0]
-    return _ABOUT_ATTACKS.search(sentence) is not None
+    """Whether the phrase's sentence is about attacks rather than one."""
+    before = re.split(r"[.!?]\s", text[max(0, start - _ABOUT_REACH) : start])[-1]
+    after = re.split(r"[.!?]\s", text[end : end + _ABOUT_REACH])[0]
+    return _ABOUT_ATTACKS.search(before + text[start:end] + after) is not None
 
 
 def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:

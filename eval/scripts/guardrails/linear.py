@@ -2,8 +2,9 @@
 
 Features are single words, pairs of neighbouring words and the 3-5 letter groups inside each word,
 hashed into a fixed number of buckets, so that the shipped weights hold no text. Words and letter
-groups are two blocks; within each, a count n weighs 1 + ln n and the block has length 1. The
-prediction is the logistic function of weights . features + bias.
+groups are two blocks; within each, a count n weighs 1 + ln n and the block has length 1. Five
+features of the form (capitals, exclamation marks, line breaks, quotes, a question at the end) are
+added at a quarter of that. The prediction is the logistic function of weights . features + bias.
 
 Inference is plain Python and linear in the text: letter groups are hashed once for each distinct
 word. Training is in `fitting`.
@@ -22,12 +23,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from guardrails.normalise import words
+from guardrails.normalise import fold, words
 
 BUCKETS = 1 << 17
 WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
 _STEP_WORDS = 400
 _MAX_WORD = 40  # letters of one word that are looked at
+_FORM_SHARE = 0.25
 
 
 def _bucket(feature: str) -> int:
@@ -49,14 +51,28 @@ def _unit(counts: Counter[int]) -> Iterator[tuple[int, float]]:
     return ((bucket, value / length) for bucket, value in values.items())
 
 
+def form(text: str) -> dict[int, float]:
+    """How a text looks apart from its words: five features of 0 to 0.25; {} for no text."""
+    if not text:
+        return {}
+    shares = {
+        "capitals": min(1.0, 5 * sum(char.isupper() for char in text) / len(text)),
+        "exclamations": min(3, text.count("!")) / 3,
+        "lines": min(10, text.count("\n")) / 10,
+        "quotes": min(6, text.count('"')) / 6,
+        "question": float(text.rstrip().endswith("?")),
+    }
+    return {_bucket("f:" + name): _FORM_SHARE * share for name, share in shares.items()}
+
+
 class Featurizer:
     """Turns words into hashed features; keeps each distinct word's letter groups."""
 
     def __init__(self) -> None:
         self._groups: dict[str, list[int]] = {}
 
-    def features(self, tokens: Sequence[str]) -> dict[int, float]:
-        """Bucket to value for one text given as folded words; empty for no words."""
+    def features(self, tokens: Sequence[str], look: Mapping[int, float]) -> dict[int, float]:
+        """Bucket to value for folded words of a text with this `form`; empty for no words."""
         if not tokens:
             return {}
         by_word = Counter(_bucket("w:" + token[:_MAX_WORD]) for token in tokens)
@@ -74,6 +90,8 @@ class Featurizer:
         for block in (by_word, by_letters):
             for bucket, value in _unit(block):
                 found[bucket] = found.get(bucket, 0.0) + value
+        for bucket, value in look.items():
+            found[bucket] = found.get(bucket, 0.0) + value
         return found
 
 
@@ -104,13 +122,14 @@ class LinearModel:
         get = self.weights.get
         return self.bias + sum(value * get(bucket, 0.0) for bucket, value in features.items())
 
-    def probability(self, folded: str) -> float:
-        """The highest probability of any window of a folded text, 0-1; 0 without words."""
+    def probability(self, text: str) -> float:
+        """The highest probability of any window of a text, 0-1; 0 without words."""
         featurizer = Featurizer()
+        look = form(text)
         best = 0.0
-        for tokens in windows(folded):
+        for tokens in windows(fold(text).text):
             if tokens:
-                best = max(best, sigmoid(self.logit(featurizer.features(tokens))))
+                best = max(best, sigmoid(self.logit(featurizer.features(tokens, look))))
         return best
 
     def to_json(self) -> dict[str, Any]:
