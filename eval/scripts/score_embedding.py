@@ -1,0 +1,132 @@
+"""Score a run by sentence embeddings: are contexts near the question, is the answer near both?
+
+In: a run folder with full chunk texts (run_eval.py --store-full-text) and the eval set, or a plain
+data set: --dataset FILE, a JSON list of {question, reference_answer, answer, contexts}. Out: a
+table on the terminal; for a run also scores/embedding.jsonl (each sentence with its nearest
+context) and the section ``embedding`` of metrics.json. Vectors are kept in eval/cache/embeddings:
+scoring again embeds nothing.
+
+\b
+Examples:
+  python eval/scripts/score_embedding.py
+  python eval/scripts/score_embedding.py --run night-12 --by category --worst 10
+  python eval/scripts/score_embedding.py --dataset answers.json --model BAAI/bge-small-en-v1.5
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+from scorecli import score_and_show, score_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scorers.embedding import EmbeddingScorer
+    from worst import Worst
+
+SHOWN = 6
+"""Sentences that are listed for a bad case."""
+
+
+@options.command(help=__doc__)
+@score_options
+@click.option(
+    "--dataset",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Score this JSON list of {question, reference_answer, answer, contexts}; no run needed.",
+)
+@click.option(
+    "--model",
+    help="Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
+)
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=storage.CACHE_DIR,
+    show_default="eval/cache",
+    help="Where vectors are kept.",
+)
+@click.option(
+    "--sufficiency-threshold",
+    type=click.FloatRange(-1, 1),
+    default=0.5,
+    show_default=True,
+    help="Cosine with the question from which a context counts as sufficient.",
+)
+@click.option(
+    "--hallucination-threshold",
+    type=click.FloatRange(-1, 1),
+    default=0.4,
+    show_default=True,
+    help="Cosine with a whole context under which a sentence counts as unsupported (@1).",
+)
+@click.option(
+    "--window-threshold",
+    type=click.FloatRange(-1, 1),
+    default=0.65,
+    show_default=True,
+    help="The same for 1-3 sentences of a context (@2).",
+)
+def main(
+    dataset: Path | None,
+    model: str | None,
+    cache_dir: Path,
+    sufficiency_threshold: float,
+    hallucination_threshold: float,
+    window_threshold: float,
+    **shared: Any,
+) -> None:
+    def prepared(folder: Path) -> EmbeddingScorer:
+        from suite.embedding import warm_scorer
+
+        return warm_scorer(
+            folder,
+            shared["eval_set"],
+            shared["labels_dir"],
+            model=model,
+            cache_dir=cache_dir,
+            thresholds=(sufficiency_threshold, hallucination_threshold, window_threshold),
+            console=options.stderr_console(quiet=shared["quiet"]),
+        )
+
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
+        if dataset is not None:
+            from suite.dataset import as_run
+
+            folder = as_run(dataset, Path(temporary))
+            shared |= {
+                "run": str(folder),
+                "eval_set": folder / storage.EVAL_SET.name,
+                "labels_dir": folder,
+            }
+        score_and_show(
+            prepared,
+            summary=["context_relevance", "answer_relevance", "answer_hallucination@2"],
+            worst_key="answer_hallucination@2",
+            show_worst=show_worst,
+            **(shared | {"jobs": 1}),  # one model in one process
+        )
+
+
+def show_worst(console: Console, item: Worst) -> None:
+    """Each sentence with its cosines, the farthest first, and what it is nearest to."""
+    from tables import plain
+
+    sentences = sorted(item.row["evidence"].get("sentences", ()), key=lambda one: one["window"])
+    for one in sentences[:SHOWN]:
+        console.print(
+            f"  {one['window']:6.3f}  {plain(one['text'], 160)}\n"
+            f"          nearest: {plain(one['nearest'], 160)}",
+            soft_wrap=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+"""Embedding: is the context near the question, and the answer near context and reference?
+
+A case is scored in steps, each of which names the texts whose vectors it needs next. ``warm``
+drives many cases side by side, so that all texts of a step are embedded together and once; after
+it every vector lies in the embedder's cache, and scoring case by case embeds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import storage
+from ragmetrics import embedding
+from ragmetrics.catalogue import Metric
+from ragmetrics.families.embedding import ROWS
+from ragmetrics.sentences import MARK, units
+from scorers.retrieval import in_rank_order
+from scoring import Evidence, Row
+from storage import RetrievedChunk, TestCase, TestResult
+
+if TYPE_CHECKING:
+    from ragmetrics.embedding import Vectors
+
+BLOCK = 256
+"""Results whose texts are embedded together; what bounds the memory."""
+CLAIMING = ("prose", "item", "table")
+NAMES = tuple(metric.name for metric in ROWS)
+_MARK = re.compile(rf"\s*{MARK}")
+Known = Mapping[str, "Vectors"]
+Steps = Generator[list[str], Known, tuple["Found", dict[str, Any]]]
+
+
+def answered(
+    folder: Path, eval_set: Path, labels_dir: Path | None
+) -> Iterator[tuple[TestCase, TestResult]]:
+    """The cases of a run that the bot answered, with their results.
+
+    Faulty lines are passed over here: the scoring that follows reports them all.
+    """
+    labels, _ = storage.read_labels(labels_dir, _pass_over)
+    cases = {case.id: case for case in storage.iter_cases(eval_set, _pass_over, labels)}
+    for result in storage.iter_results(folder / storage.RESULTS, _pass_over):
+        case = cases.get(result.test_case_id)
+        if case is not None and result.status == "ok":
+            yield case, result
+
+
+def _pass_over(problem: storage.Problem) -> None: ...
+
+
+class Embed(Protocol):
+    """What makes the vectors, such as clients.embedder.Embedder."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of the texts, shape (n, d)."""
+
+    def windows(self, text: str) -> list[str]:
+        """The text in pieces that the model reads whole."""
+
+
+@dataclass
+class Found:
+    """Scores by name, and for the others why there is none."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def put(self, name: str, value: float | None, reason: str) -> None:
+        if value is None:
+            self.reasons[name] = reason
+        else:
+            self.values[name] = value
+
+
+@dataclass(frozen=True)
+class EmbeddingScorer:
+    """Scores one result by cosines; the thresholds say from where a cosine counts as near."""
+
+    embed: Embed
+    model: str = ""
+    sufficiency: float = embedding.SUFFICIENT
+    hallucination: float = embedding.HALLUCINATED
+    window_hallucination: float = embedding.HALLUCINATED_WINDOWS
+
+    section = "embedding"
+    metrics: tuple[Metric, ...] = ROWS
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "sufficiency_threshold": self.sufficiency,
+            "hallucination_threshold": self.hallucination,
+            "window_threshold": self.window_hallucination,
+        }
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+        """Scores of one result; texts that have no vector yet are embedded."""
+        steps = self._steps(case, result)
+        wanted = next(steps)
+        while True:
+            try:
+                wanted = steps.send(vectors_of(self.embed, wanted))
+            except StopIteration as end:
+                found, evidence = end.value
+                return _row(found), evidence
+
+    def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
+        """Embed what the scores of these results need, many together. Returns their number.
+
+        Memory: the texts and vectors of ``BLOCK`` results.
+        """
+        pending = iter(pairs)
+        count = 0
+        while block := list(islice(pending, BLOCK)):
+            count += len(block)
+            steps = [self._steps(case, result) for case, result in block]
+            waiting = [(one, next(one)) for one in steps]
+            while waiting:
+                known = vectors_of(self.embed, [text for _, texts in waiting for text in texts])
+                waiting = list(_advance(waiting, known))
+        return count
+
+    def _steps(self, case: TestCase, result: TestResult) -> Steps:
+        """Yields the texts that it needs, is sent their vectors, returns scores and evidence."""
+        answer = _MARK.sub("", result.answer or "").strip()
+        reference = (case.reference_answer or "").strip()
+        said, wanted = sentences_of(answer), sentences_of(reference)
+        contexts, no_contexts = contexts_of(in_rank_order(result))
+        whole = [text for text in (answer, reference) if text]
+        known = yield [case.question, *whole, *said, *wanted, *contexts]
+        found, evidence = Found(), dict[str, Any]()
+        question = known[case.question]
+        self._contexts(found, evidence, question, [known[text] for text in contexts], no_contexts)
+        similarity = embedding.whole_similarity(question, known[answer]) if answer else None
+        found.put("question_answer_similarity", similarity, "empty answer")
+        _against_reference(found, known, answer, reference, said, wanted)
+        why = _no_claims(result, said) or no_contexts
+        if why:
+            found.put("answer_hallucination", None, why)
+            found.put("answer_hallucination@2", None, why)
+            return found, evidence
+        near = embedding.nearest([known[s] for s in said], [known[c] for c in contexts])
+        best = embedding.as_list(near.max(axis=1))
+        below = embedding.share_below(best, self.hallucination)
+        found.put("answer_hallucination", below, "")
+        supported = yield from self._by_window(said, known, contexts)
+        close = [similarity for _, similarity in supported]
+        found.put(
+            "answer_hallucination@2", embedding.share_below(close, self.window_hallucination), ""
+        )
+        evidence["sentences"] = [
+            {"text": text, "context": round(one, 4), "window": round(value, 4), "nearest": window}
+            for text, one, (window, value) in zip(said, best, supported, strict=True)
+        ]
+        return found, evidence
+
+    def _contexts(
+        self,
+        found: Found,
+        evidence: dict[str, Any],
+        question: Vectors,
+        contexts: Sequence[Vectors],
+        why: str,
+    ) -> None:
+        near = embedding.as_list(embedding.nearest([question], contexts)[0])
+        relevance = embedding.context_relevance(near)
+        found.put("context_relevance", relevance["mean"], why)
+        found.put("context_relevance_max", relevance["max"], why)
+        found.put("context_relevance_top3", relevance["top3"], why)
+        found.put("context_sufficiency", embedding.share_from(near, self.sufficiency), why)
+        if near:
+            evidence["contexts"] = [round(value, 4) for value in near]
+        if long := sum(len(vectors) > 1 for vectors in contexts):
+            evidence["contexts_in_windows"] = long
+
+    def _by_window(
+        self, said: Sequence[str], known: Known, contexts: Sequence[str]
+    ) -> Generator[list[str], Known, list[tuple[str, float]]]:
+        """For each sentence a window that reaches the threshold, else the nearest of all.
+
+        Embedding every window of every context would cost ten times the rest. The verdict needs
+        only one that is near enough: an equal one needs no vector, then the likely ones are tried,
+        and all others only where these fail.
+        """
+        windows = list(
+            dict.fromkeys(
+                window
+                for context in contexts
+                for window in embedding.sentence_windows(_units(context))
+            )
+        )
+        equal = {embedding.flat(window): window for window in windows}
+        nearest: dict[str, tuple[str, float]] = {
+            text: (equal[flat], 1.0) for text in said if (flat := embedding.flat(text)) in equal
+        }
+        likely = {
+            text: embedding.likely_windows(text, windows) for text in said if text not in nearest
+        }
+        if likely:
+            vectors = yield [window for texts in likely.values() for window in texts]
+            nearest |= {
+                text: _nearest(known[text], texts, vectors) for text, texts in likely.items()
+            }
+        far = [text for text in likely if nearest[text][1] < self.window_hallucination]
+        if far:
+            vectors = yield windows
+            nearest |= {text: _nearest(known[text], windows, vectors) for text in far}
+        return [nearest[text] for text in said]
+
+
+def _advance(
+    waiting: Iterable[tuple[Steps, list[str]]], known: Known
+) -> Iterator[tuple[Steps, list[str]]]:
+    """The cases that need another step, with the texts it needs."""
+    for steps, texts in waiting:
+        try:
+            yield steps, steps.send({text: known[text] for text in texts})
+        except StopIteration:
+            continue
+
+
+def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
+    """The vectors of each text: one row, or one a window where the text is too long for one."""
+    pieces = {text: embed.windows(text) for text in dict.fromkeys(texts)}
+    place = {
+        piece: number
+        for number, piece in enumerate(
+            dict.fromkeys(piece for parts in pieces.values() for piece in parts)
+        )
+    }
+    if not place:
+        return {}
+    matrix = embed.encode(list(place))
+    return {text: matrix[[place[piece] for piece in parts]] for text, parts in pieces.items()}
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences that claim something: no headings, no code, no citation marks; each once."""
+    found = (text[unit.start : unit.end] for unit in units(text) if unit.kind in CLAIMING)
+    bare = (_MARK.sub("", sentence).strip() for sentence in found)
+    return list(dict.fromkeys(one for one in bare if any(map(str.isalnum, one))))
+
+
+def _units(text: str) -> list[str]:
+    return [text[unit.start : unit.end] for unit in units(text)]
+
+
+def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
+    """The chunks' texts, each once, or none and why."""
+    if not chunks:
+        return [], "no contexts"
+    if any(chunk.truncated for chunk in chunks):
+        return [], "text was truncated"
+    texts = list(dict.fromkeys(chunk.text for chunk in chunks if chunk.text and chunk.text.strip()))
+    return texts, "" if texts else "no chunk texts"
+
+
+def _no_claims(result: TestResult, said: Sequence[str]) -> str:
+    if not (result.answer or "").strip():
+        return "empty answer"
+    if result.abstained:
+        return "abstained"
+    return "" if said else "no sentences"
+
+
+def _against_reference(
+    found: Found,
+    known: Known,
+    answer: str,
+    reference: str,
+    said: Sequence[str],
+    wanted: Sequence[str],
+) -> None:
+    if not answer or not reference:
+        why = "no reference_answer" if answer else "empty answer"
+        found.put("answer_relevance", None, why)
+        found.put("answer_correctness", None, why)
+        return
+    near = embedding.nearest([known[text] for text in wanted], [known[text] for text in said])
+    found.put("answer_relevance", embedding.answer_relevance(near), "no sentences")
+    whole = embedding.whole_similarity(known[answer], known[reference])
+    found.put("answer_correctness", whole, "")
+
+
+def _nearest(one: Vectors, texts: Sequence[str], vectors: Known) -> tuple[str, float]:
+    """The text nearest to a sentence and its cosine; ("", -1) when there is none."""
+    if not texts:
+        return "", -1.0
+    near = embedding.nearest([one], [vectors[text] for text in texts])[0]
+    place = int(near.argmax())
+    return texts[place], float(near[place])
+
+
+def _row(found: Found) -> Row:
+    """The row in the order of the catalogue; one reason for all is told once."""
+    values = tuple(found.values.get(name) for name in NAMES)
+    reasons = tuple((name, found.reasons[name]) for name in NAMES if name in found.reasons)
+    return Row(values, reasons)
