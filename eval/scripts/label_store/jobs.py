@@ -10,17 +10,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
 import storage
-from label_store.api import Api, api_source
 from label_store.cases import Judgements, identify_case, identify_judgement
-from label_store.compare import Verdicts, verdicts
-from label_store.compare import agreement as compare_all
-from label_store.compare import disagreement as by_disagreement
 from label_store.disk import read_bytes
 from label_store.document import Document
 from label_store.fetch import Fetcher, without_api
@@ -30,6 +26,9 @@ from label_store.store import LabelStore
 from labeller.entry import GOLD
 from labeller.model import Session
 from labeller.worklist import shuffle_key
+
+if TYPE_CHECKING:
+    from label_store.compare import Verdicts
 
 Record = dict[str, Any]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -71,6 +70,8 @@ def statistics(plan: Plan) -> int:
 
 def agreement(plan: Plan) -> int:
     """Print how far the annotators agree, and where they do not."""
+    from label_store.compare import agreement as compare_all
+
     annotators = _verdicts(plan, _cases(plan))
     if len(annotators) < 2:
         raise storage.StorageError(
@@ -162,7 +163,7 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
 def _session(plan: Plan, store: LabelStore) -> Session:
     others: Mapping[str, Mapping[str, Record]] = {}
     if plan.who == GOLD:
-        others = {name: known for name, known in _decided(plan).items() if name != GOLD}
+        others = _others(plan, store.cases)
     session = Session(
         store.records,
         store.judgements,
@@ -178,8 +179,23 @@ def _session(plan: Plan, store: LabelStore) -> Session:
     return session
 
 
+def _others(plan: Plan, cases: Mapping[str, Record]) -> Mapping[str, Mapping[str, Record]]:
+    """The labels of other annotators, as far as they have decided."""
+    known = {name: found for name, found in _decided(plan).items() if name != GOLD}
+    if not known:
+        return {}
+    from label_store.compare import verdicts
+
+    return {
+        name: {case_id: found[case_id] for case_id in verdicts(cases, found, name)}
+        for name, found in known.items()
+    }
+
+
 def _sample(plan: Plan, percent: int) -> set[str]:
     """A share of the decided cases, the same for the same seed."""
+    from label_store.compare import verdicts
+
     cases = _cases(plan)
     decided = verdicts(cases, _judgements(plan).get(GOLD, {}), GOLD)
     if not decided:
@@ -191,6 +207,8 @@ def _sample(plan: Plan, percent: int) -> set[str]:
 def _priority(plan: Plan, store: LabelStore) -> Mapping[str, float]:
     """How much each case teaches, for the orders that put it first."""
     if plan.order == "disagreement":
+        from label_store.compare import disagreement as by_disagreement
+
         return by_disagreement(_verdicts(plan, store.cases))
     if plan.order in ("failing", "uncertain"):
         results = _results(plan, plan.run)
@@ -205,6 +223,8 @@ def _source(plan: Plan, store: LabelStore) -> Iterator[Fetcher]:
         results = _results(plan, plan.from_run)
         source = Fetcher(RunChunks(results), f"run {results.parent.name}")
     elif plan.api_url is not None:
+        from label_store.api import Api, api_source
+
         api = Api(plan.api_url, plan.profile, plan.k, PROFILES, CHUNK_CACHE)
         with api_source(api, store.records) as source:
             yield source
@@ -252,6 +272,8 @@ def _judgements(plan: Plan) -> dict[str, Mapping[str, Record]]:
 
 def _verdicts(plan: Plan, cases: Mapping[str, Record]) -> dict[str, Verdicts]:
     """Each annotator's verdicts, the set's own first."""
+    from label_store.compare import verdicts
+
     known = _decided(plan)
     found = {GOLD: verdicts(cases, known.pop(GOLD, {}), GOLD)}
     found |= {name: verdicts(cases, document, name) for name, document in known.items()}

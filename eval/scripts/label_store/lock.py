@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,8 @@ class SetLock:
             os.close(file)
             return False
         self._file = file
+        import socket  # slow to load, and needed by one session alone
+
         note = {"annotator": who, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
         with contextlib.suppress(OSError):  # a full disk: the lock holds without its note
             os.ftruncate(file, 0)

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -107,6 +106,8 @@ def nearly_holds(text: str, quote: str) -> bool:
         return False
     bag = set(wanted)
     known = [word in bag for word in words]
+    from difflib import SequenceMatcher
+
     hits, tries = sum(known[:size]), FUZZY_TRIES
     matcher = SequenceMatcher(None, autojunk=False)
     matcher.set_seq2(wanted)
