@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
+
+import orjson
 
 from ragmetrics import catalogue, matching, retrieval
 from ragmetrics.catalogue import Metric
 from ragmetrics.matching import Anchor, Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.tally import Value, Values
-from scoring import NOTHING, Evidence, Row
+from scoring import Outcome, Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
+MOST_KNOWN = 1 << 15
+_ELSE_0 = repeat(0)
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
 
@@ -54,17 +59,36 @@ class RetrievalScorer:
             "min_similarity": self.min_similarity,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
-        """Scores of one result. Unanswerable cases and cases without gold are not applicable."""
+    def score(self, case: TestCase, result: TestResult) -> Outcome:
+        """Scores of one result. Unanswerable cases and cases without gold are not applicable.
+
+        Most outcomes recur: they are looked up by all that they depend on.
+        """
+        key = _outcome_key(case, result) if self.match in ("auto", "chunk") else None
+        if key is None:
+            return self._score(case, result)
+        known = self._known.get(key)
+        if known is None:
+            row, evidence = self._score(case, result)
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = (row, orjson.Fragment(orjson.dumps(evidence)))
+        return known
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Outcome]:
+        return {}
+
+    def _score(self, case: TestCase, result: TestResult) -> tuple[Row, dict[str, Any]]:
         if case.answerable is False:
-            return self._nothing("unanswerable"), NOTHING
+            return self._nothing("unanswerable"), {}
         gold = gold_of(case, self.match)
         if gold is None:
             kind = "" if self.match == "auto" else f"{self.match} "
-            return self._nothing(f"no {kind}gold"), NOTHING
+            return self._nothing(f"no {kind}gold"), {}
         chunks = in_rank_order(result)
         if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-            return self._nothing("text was truncated"), NOTHING
+            return self._nothing("text was truncated"), {}
         matches = self._match(gold, chunks)
         ranking = retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         extra, missing = self._extra(case, result, gold, chunks)
@@ -120,6 +144,52 @@ class RetrievalScorer:
         wanted = [[snippet] for snippet in snippets]
         found = matching.match_texts(wanted, texts, self.min_similarity).first
         return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
+
+
+def _outcome_key(case: TestCase, result: TestResult) -> Hashable:
+    """All that the outcome depends on when gold and lists are ids; None when it is more than that.
+
+    At each rank the number of the gold chunk that stands there (from 1; 0: none), the same for the
+    references, and the grades.
+    """
+    grades = case.chunk_relevance_grades
+    if (
+        not 0 < len(grades) < 256
+        or case.answerable is False
+        or case.relevant_chunks
+        or case.gold_supports
+        or case.recency_conflict_rule
+        or result.folder_selection
+        or max(grades.values()) <= 0
+    ):
+        return None
+    ids = _ids_in_order(result.retrieved)
+    if ids is None:
+        return None
+    number = dict(zip(grades, range(1, 256), strict=False)).get
+    cited = [reference.chunk_id or "" for reference in result.references]
+    return (
+        bytes(map(number, ids, _ELSE_0)),
+        bytes(map(number, cited, _ELSE_0)) if cited else None,
+        *grades.values(),
+    )
+
+
+def _ids_in_order(retrieved: Sequence[Any]) -> Sequence[str] | None:
+    """The ids of a list that stands in rank order; None when it has to be looked at closer."""
+    if not retrieved:
+        return ()
+    if type(retrieved[0]) is str:
+        return retrieved if set(map(type, retrieved)) == {str} else None
+    return [chunk.chunk_id for chunk in retrieved] if _are_in_order(retrieved) else None
+
+
+def _are_in_order(chunks: Sequence[Any]) -> bool:
+    """True when all are chunks whose ranks count from 1."""
+    try:
+        return [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]
+    except (AttributeError, IndexError):
+        return False
 
 
 @lru_cache(maxsize=1 << 15)
@@ -202,13 +272,7 @@ def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold |
 def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
     """The retrieved chunks by rank; the list as it is when it says nothing else."""
     chunks: Any = result.retrieved
-    try:
-        if [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]:
-            ordered: Sequence[RetrievedChunk] = chunks
-            return ordered
-    except (AttributeError, IndexError):
-        pass
-    return result.chunks()
+    return chunks if _are_in_order(chunks) else result.chunks()
 
 
 def doc_of(chunk: RetrievedChunk) -> str | None:
