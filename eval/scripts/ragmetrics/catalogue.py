@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragmetrics.families import abstention, context, groundedness, pipeline
+from ragmetrics.families import abstention, context, embedding, groundedness, pipeline
 from ragmetrics.families.retrieval import ROWS as RETRIEVAL
 from ragmetrics.metric import Metric, at_cutoffs
 
@@ -21,6 +21,7 @@ METRICS: tuple[Metric, ...] = (
     *RETRIEVAL,
     *context.ROWS,
     *groundedness.ROWS,
+    *embedding.ROWS,
     *abstention.ROWS,
     *abstention.RUN_ROWS,
     *pipeline.ROWS,
