@@ -75,17 +75,17 @@ class Featurizer:
         """Bucket to value for folded words of a text with this `form`; empty for no words."""
         if not tokens:
             return {}
-        by_word = Counter(_bucket("w:" + token[:_MAX_WORD]) for token in tokens)
-        by_word.update(
-            _bucket(f"b:{one[:_MAX_WORD]} {two[:_MAX_WORD]}") for one, two in pairwise(tokens)
-        )
+        by_word: Counter[int] = Counter()
         by_letters: Counter[int] = Counter()
         for token, count in Counter(tokens).items():
+            by_word[_bucket("w:" + token[:_MAX_WORD])] += count
             groups = self._groups.get(token)
             if groups is None:
                 groups = self._groups[token] = _letter_groups(token)
             for bucket in groups:
                 by_letters[bucket] += count
+        for (one, two), count in Counter(pairwise(tokens)).items():
+            by_word[_bucket(f"b:{one[:_MAX_WORD]} {two[:_MAX_WORD]}")] += count
         found: dict[int, float] = {}
         for block in (by_word, by_letters):
             for bucket, value in _unit(block):
