@@ -142,6 +142,9 @@ def print_worst(
     """Each bad case with its question and score, then what explains it."""
     from tables import plain
 
+    if not bad:
+        console.print(f"No case has a score of {key.name}; see the column n/a.")
+        return
     console.print(f"The {len(bad)} worst cases by {key.name}:")
     for item in bad:
         title = f"{plain(item.case.id, 60)}  {key.name} {item.score:.3f}"
