@@ -140,13 +140,13 @@ class Resolver:
         return self._by_index[target] if target in self._by_index else self._place(target)
 
 
-def _covered(text: str, claim: Claim, mark: Mark, before: int) -> str:
+def _covered(text: str, claim: Claim, mark: Mark, clause: tuple[int, int]) -> str:
     """At the end of its sentence a mark covers all of it, inside it the clause up to the mark."""
     start, end = claim.sentence
     rest = _MARK.sub(" ", text[mark.end : end])
     if not words(fold(rest)):
         return text[max(start, claim.start) : end]
-    return text[max(start, before) : mark.start]
+    return text[max(start, clause[0]) : clause[1]]
 
 
 def _claim_of(text: str, claims: Sequence[Claim], mark: Mark) -> int | None:
@@ -166,13 +166,13 @@ def attach(answer: str, claims: Sequence[Claim], resolver: Resolver) -> list[Cit
     text = clean(answer)
     found: list[Citation] = []
     seen: set[tuple[int | None, Target]] = set()
-    group_start = before = 0
+    before, clause = 0, (0, 0)
     for mark in marks(text):
         # "[1][2]" is one group: both stand behind the words before the first.
-        if text[before : mark.start].strip():
-            group_start = before
+        if text[before : mark.start].strip() or not before:
+            clause = (before, mark.start)
         place = _claim_of(text, claims, mark)
-        covered = "" if place is None else _covered(text, claims[place], mark, group_start)
+        covered = "" if place is None else _covered(text, claims[place], mark, clause)
         before = mark.end
         for target in mark.targets:
             if (place, target) not in seen:

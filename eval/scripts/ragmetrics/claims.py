@@ -19,7 +19,7 @@ from ragmetrics.claimfilter import ClaimType, bare, claim_type
 from ragmetrics.numbercheck import NumberIndex
 from ragmetrics.numbers import Number, numbers
 from ragmetrics.sentences import units
-from ragmetrics.text import clean, content_words, fold
+from ragmetrics.text import clean, content_words, fold, spelled
 
 SUPPORT_RULES = 1
 WINDOW = 3
@@ -70,7 +70,7 @@ class Support:
 
 
 def prepare(text: str) -> Chunk:
-    """Cut a chunk into sentences and index its words and numbers; the last 512 usual ones are kept."""
+    """A chunk cut into sentences, its words and numbers indexed; the last 512 usual ones are kept."""
     return _known_chunk(text) if len(text) <= USUAL_LENGTH else _chunk(text)
 
 
@@ -140,7 +140,7 @@ def _has_negation(text: str) -> bool:
 class _Hit:
     """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
 
-    wanted: tuple[str, ...]
+    wanted: dict[str, str]
     count: int = 0
     chunk: int = -1
     first: int = 0
@@ -150,11 +150,11 @@ class _Hit:
         return self.count / len(self.wanted)
 
 
-def _best(wanted: tuple[str, ...], chunks: Sequence[Chunk], size: int) -> _Hit:
+def _best(wanted: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
     """The best window over all chunks; the earliest wins a tie."""
-    best = _Hit(wanted)
+    best, stems = _Hit(wanted), tuple(wanted)
     for place, chunk in enumerate(chunks):
-        count, first = best_window(wanted, chunk, size)
+        count, first = best_window(stems, chunk, size)
         if count > best.count:
             best = _Hit(wanted, count, place, first)
             if count == len(wanted):
@@ -170,8 +170,7 @@ def _sentences(plain: str, lead: str) -> list[tuple[str, ...]]:
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
-    found = [tuple(dict.fromkeys(content_words(fold(part)))) for part in parts]
-    return [wanted for wanted in found if wanted]
+    return [found for part in parts if (found := spelled(fold(part)))]
 
 
 def _window_words(chunk: Chunk, first: int, size: int) -> set[str]:
@@ -224,7 +223,7 @@ def score_claim(
         score=weakest.score,
         chunk=weakest.chunk if chunk else None,
         window=window,
-        missing=tuple(word for word in weakest.wanted if word not in present),
+        missing=tuple(word for stem, word in weakest.wanted.items() if stem not in present),
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],

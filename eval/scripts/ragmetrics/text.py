@@ -201,3 +201,12 @@ def stem(word: str) -> str:
 def content_words(folded: str) -> list[str]:
     """Stems of the words that carry meaning, in order, repeats kept. The text must be folded."""
     return [stem(word) for word in words(folded) if word not in STOP_WORDS]
+
+
+def spelled(folded: str) -> dict[str, str]:
+    """Each distinct stem of a folded text, in order, with the word that it first stood for."""
+    found: dict[str, str] = {}
+    for word in words(folded):
+        if word not in STOP_WORDS:
+            found.setdefault(stem(word), word)
+    return found

@@ -1,0 +1,158 @@
+"""Citations: forms, what they resolve to, what they stand behind, and the four shares."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics import citations
+from ragmetrics.citations import Resolver, attach, marks
+from ragmetrics.claimfilter import extract
+from ragmetrics.claims import prepare
+from records.results import Reference, RetrievedChunk
+
+CHUNKS = [
+    RetrievedChunk(chunk_id="c1", doc_id="internal-001", rel_path="Plans/plan-b.md"),
+    RetrievedChunk(chunk_id="c2", doc_id="internal-002", rel_path="Plans/plan-c.md"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("It is so [1].", [(1,)]),
+        ("It is so[1].", [(1,)]),
+        ("It is so [1, 3].", [(1, 3)]),
+        ("It is so [1-3].", [(1, 2, 3)]),
+        ("It is so [1–3].", [(1, 2, 3)]),
+        ("It is so [1][2].", [(1,), (2,)]),
+        ("It is so 【1】.", [(1,)]),
+        ("It is so 【4:0†source】.", [(4,)]),
+        ("It is so [^1].", [(1,)]),
+        ("It is so [[Plan B]].", [("Plan B",)]),
+        ("It is so (Plans/plan-b.md).", [("Plans/plan-b.md",)]),
+        ("It is so [plan-b.md].", [("plan-b.md",)]),
+        ("It is so [internal-001].", [("internal-001",)]),
+        ("It is so [2, 2].", [(2,)]),
+        ("It is so [0].", [(0,)]),
+    ],
+)
+def test_forms(text: str, targets: list[tuple[object, ...]]) -> None:
+    assert [mark.targets for mark in marks(text)] == targets
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a[0] = 1", "x[1]", "[x] done", "so [sic]", "`data [1]`", "```\nrow [1]\n```", "$x_{[1]}$",
+     "[ISO-8601] dates", "[docs](https://example.org/a.md)", "(see above)", "[1](https://example.org)"],
+)  # fmt: skip
+def test_no_citations(text: str) -> None:
+    assert marks(text) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "place"),
+    [
+        (1, 0), (2, 1), (0, None), (3, None),
+        ("c2", 1), ("internal-001", 0), ("Plans/plan-b.md", 0), ("./Plans/plan-b.md#Fees", 0),
+        ("plan-c.md", 1), ("plan-c", 1), ("PLAN-C", 1), ("plan-d.md", None),
+    ],
+)  # fmt: skip
+def test_what_a_citation_resolves_to(target: int | str, place: int | None) -> None:
+    assert Resolver(CHUNKS)(target) == place
+
+
+def test_numbers_may_count_from_zero() -> None:
+    assert Resolver(CHUNKS, first=0)(0) == 0
+    assert Resolver(CHUNKS, first=0)(2) is None
+
+
+def test_the_list_of_references_says_what_its_numbers_mean() -> None:
+    resolver = Resolver(
+        CHUNKS, [Reference(index=1, doc_id="internal-002"), Reference(index=2, doc_id="gone")]
+    )
+    assert resolver(1) == 1
+    assert resolver(2) is None
+    assert resolver.reference(Reference(index=1)) == 0  # a bare number is a place in the list
+
+
+def attached(answer: str) -> list[tuple[object, int | None, str, int | None]]:
+    found = attach(answer, extract(answer).claims, Resolver(CHUNKS))
+    return [(c.target, c.claim, c.covered, c.chunk) for c in found]
+
+
+def test_a_mark_at_the_end_covers_its_sentence() -> None:
+    assert attached("Plan B costs money. Plan C is free of charge. [2]") == [
+        (2, 1, "Plan C is free of charge. [2]", 1)
+    ]
+
+
+def test_a_mark_inside_covers_the_clause_up_to_it() -> None:
+    found = attached("Plan B costs money [1] while plan C is free of charge [2].")
+    assert [(target, covered.strip()) for target, _, covered, _ in found] == [
+        (1, "Plan B costs money"),
+        (2, "Plan B costs money [1] while plan C is free of charge [2]."),
+    ]
+
+
+def test_marks_side_by_side_cover_the_same_words() -> None:
+    found = attached("Plan B costs money [1][2] and plan C is free of charge.")
+    assert [covered.strip() for _, _, covered, _ in found] == ["Plan B costs money"] * 2
+
+
+def test_the_same_source_counts_once_a_claim() -> None:
+    assert len(attached("Plan B [1] costs money [1].")) == 1
+
+
+def test_a_mark_on_the_next_line_belongs_to_the_last_sentence() -> None:
+    assert [
+        claim for _, claim, _, _ in attached("Plan B costs money. It renews yearly.\n\n[1]")
+    ] == [1]
+
+
+def test_a_mark_in_a_heading_covers_nothing() -> None:
+    assert attached("# Plans [1]\nPlan B costs money.") == [(1, None, "", 0)]
+
+
+TEXTS = [prepare("Plan B costs 20 EUR a month."), prepare("Plan C is free of charge.")]
+
+
+def shares(answer: str) -> tuple[float | None, float | None, float | None, float | None]:
+    """form, content, coverage, joint"""
+    claims = extract(answer).claims
+    found = attach(answer, claims, Resolver(CHUNKS))
+    checked = [passed for _, passed in citations.content_checks(found, TEXTS)]
+    return (
+        citations.validity_form([c.chunk for c in found]),
+        sum(checked) / len(checked) if checked else None,
+        citations.coverage(len(claims), [c.claim for c in found if c.claim is not None]),
+        citations.joint(claims, found, TEXTS),
+    )
+
+
+def test_shares() -> None:
+    # Three claims, two with a citation: coverage 2/3. Citations [1], [2], [9]: form 2/3.
+    # [1] bears out plan B; [2] does not bear out "Plan B renews yearly" (1 of 4 words... plan): 1/2.
+    # Joint: claim one yes; claim two no (its sources [2] and the missing [9]): 1/2.
+    answer = "Plan B costs 20 EUR [1]. Plan B renews yearly [2][9]. Plan C is free of charge."
+    assert shares(answer) == (2 / 3, 1 / 2, 2 / 3, 1 / 2)
+
+
+def test_joint_takes_the_sources_together() -> None:
+    # Neither source alone holds 55 % of the words and the number; the claim's two clauses together do.
+    answer = "Plan B costs 20 EUR a month. Plan C is free of charge [1][2]."
+    assert shares(answer) == (1.0, 1 / 2, 1 / 2, 1.0)
+
+
+def test_without_citations_and_without_claims() -> None:
+    assert shares("Plan B costs money.") == (None, None, 0.0, None)
+    assert shares("") == (None, None, None, None)
+    assert shares("[1]") == (1.0, None, None, None)
+
+
+@given(st.text(st.sampled_from(list("ab.[]【】()1-,^ \n`$\ud800")), max_size=60))
+def test_any_text_has_defined_citations(text: str) -> None:
+    found = attach(text, extract(text).claims, Resolver(CHUNKS))
+    form = citations.validity_form([c.chunk for c in found])
+    assert form is None if not found else 0.0 <= (form or 0.0) <= 1.0

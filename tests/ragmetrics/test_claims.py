@@ -1,0 +1,174 @@
+"""The support scorer: windows, veto, thresholds, evidence; each share counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics.claims import Chunk, Support, best_window, prepare, score_claim
+from ragmetrics.numbercheck import index
+from ragmetrics.text import content_words, fold, spelled
+
+ANY = st.text(st.characters(), max_size=120)
+WORDS = st.lists(st.sampled_from("fee plan bank loan card rate term".split()), max_size=6)
+
+
+def score(claim: str, *contexts: str, **more: object) -> Support:
+    found = score_claim(claim, [prepare(text) for text in contexts], **more)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_score_is_the_share_of_distinct_content_words() -> None:
+    # Content words: plan, includ, phone, support, weekend; weekend is missing: 4 of 5.
+    found = score(
+        "The plan includes phone support on weekends, the plan!", "The plan includes phone support."
+    )
+    assert found.score == 4 / 5
+    assert found.missing == ("weekends",)
+    assert found.supported
+
+
+def test_windows_are_three_sentences_of_one_chunk() -> None:
+    # Words alpha beta gamma delta stand in sentences 1-4: a window of three holds 3 of 4.
+    text = "Here alpha. Here beta. Here gamma. Here delta."
+    assert score("Alpha beta gamma delta.", text).score == 3 / 4
+    # In two chunks the best single chunk holds 2 of 4: windows never cross.
+    assert (
+        score("Alpha beta gamma delta.", "Here alpha. Here beta.", "Gamma, delta.").score == 2 / 4
+    )
+
+
+def test_the_window_and_its_chunk_are_evidence() -> None:
+    text = "Nothing here. Plan B costs money. It renews yearly. The end. Or not."
+    found = score("Plan B renews yearly.", "Another note.", text)
+    assert found.chunk == 1
+    assert found.window is not None
+    # The earliest window that holds all words: sentences 1-3.
+    assert text[slice(*found.window)] == "Nothing here. Plan B costs money. It renews yearly."
+
+
+def test_a_claim_of_several_sentences_is_as_strong_as_its_weakest() -> None:
+    # First sentence 3 of 3 words, second 1 of 3 (plan; phone and support are missing).
+    found = score("The plan renews yearly. The plan has phone support.", "The plan renews yearly.")
+    assert found.score == 1 / 3
+    assert found.missing == ("phone", "support")
+
+
+@pytest.mark.parametrize(
+    ("claim", "supported"),
+    [
+        # 5 of 9 words = 0.556 >= 0.55; 5 of 10 = 0.5 < 0.55, but >= 0.45 for an inference.
+        ("alpha beta gamma delta epsilon one1 two2 three3 four4", True),
+        ("alpha beta gamma delta epsilon one1 two2 three3 four4 five5", False),
+        ("alpha beta gamma delta epsilon might one1 two2 three3 four4 five5", True),
+    ],
+)
+def test_thresholds_by_type(claim: str, supported: bool) -> None:
+    assert score(claim, "alpha beta gamma delta epsilon").supported is supported
+
+
+def test_fewer_than_three_content_words_must_all_be_there() -> None:
+    assert score("It costs money.", "The plan costs money.").supported
+    assert not score("It costs money.", "The plan costs nothing.").supported  # 1 of 2
+
+
+def test_a_number_without_a_source_vetoes() -> None:
+    context = "Plan B costs 20 EUR a month for all members."
+    found = score("Plan B costs 25 EUR a month for all members.", context)
+    # Content words: plan, b, cost, 25, eur, month, member: 6 of 7 are held, and yet:
+    assert found.score == 6 / 7
+    assert found.vetoing == ("25",)
+    assert not found.supported
+    assert found.strength == 0.0
+    assert score("Plan B costs 20 EUR a month for all members.", context).strength == 1.0
+
+
+def test_a_number_of_the_question_does_not_veto() -> None:
+    question = index("What did it cost in 2019?")
+    claim, context = "In 2019 plan B cost twenty EUR.", "Plan B cost 20 EUR."
+    assert score(claim, context).vetoing == ("2019",)
+    assert score(claim, context, question=question).vetoing == ()
+
+
+def test_no_contexts_is_no_support() -> None:
+    found = score("Plan B costs money.")
+    assert (found.supported, found.score, found.chunk, found.window) == (False, 0.0, None, None)
+
+
+def test_no_content_word_is_no_score() -> None:
+    assert score_claim("It is.", [prepare("It is.")]) is None
+    assert score_claim("!?", [prepare("It is.")]) is None
+    assert score_claim("", []) is None
+
+
+def test_negation_is_a_warning_and_no_verdict() -> None:
+    found = score("Plan B does not include phone support.", "Plan B includes phone support.")
+    assert found.negation_mismatch
+    assert found.supported
+    assert not score(
+        "Plan B includes phone support.", "Plan B includes phone support."
+    ).negation_mismatch
+
+
+def test_citation_marks_list_markers_and_source_mentions_are_no_words() -> None:
+    claim = "1. Plan B includes phone support (Passage 2)[1][3]."
+    assert score(claim, "Plan B includes phone support.").score == 1.0
+
+
+def test_a_lead_adds_its_words_but_not_its_numbers() -> None:
+    found = score(
+        "Phone support", "Plan B includes phone support.", lead="In 80 words, plan B includes:"
+    )
+    # Lead and claim: 80, word, plan, b, includ, phone, support: 5 of 7; 80 does not veto.
+    assert found.score == 5 / 7
+    assert found.vetoing == ()
+
+
+def test_meaning_of_numbers_is_compared_not_their_spelling() -> None:
+    assert score("Refunds take fifteen days.", "Refunds take 15 days.").vetoing == ()
+
+
+def naive_best(wanted: list[str], text: str) -> int:
+    """The definition, written out: every window of three sentences, words as sets."""
+    chunk = prepare(text)
+    sets = [set(content_words(fold(text[a:b]))) for a, b in chunk.spans]
+    windows = [set().union(*sets[i : i + 3]) for i in range(len(sets))]
+    return max((len(set(wanted) & window) for window in windows), default=0)
+
+
+@given(WORDS, st.lists(WORDS, max_size=8))
+def test_the_bit_masks_count_as_the_definition_does(
+    wanted: list[str], lines: list[list[str]]
+) -> None:
+    text = " ".join(f"Has {' '.join(line)}." for line in lines)
+    distinct = list(dict.fromkeys(content_words(" ".join(wanted))))
+    assert best_window(distinct, prepare(text))[0] == naive_best(distinct, text)
+
+
+def test_many_words_overflow_no_counter() -> None:
+    words = [f"word{number}" for number in range(100)]
+    chunk = Chunk(
+        "", ((0, 0),) * 5, {word: 1 << (n % 5) for n, word in enumerate(words)}, index("")
+    )
+    # Each sentence holds 20 of the words, so each full window holds 60; the first one wins.
+    assert best_window(words, chunk) == (60, 0)
+
+
+@given(ANY, st.lists(ANY, max_size=3))
+def test_any_text_has_a_defined_result(claim: str, contexts: list[str]) -> None:
+    found = score_claim(claim, [prepare(text) for text in contexts])
+    if found is not None:
+        assert 0.0 <= found.score <= 1.0
+        if found.window is not None and found.chunk is not None:
+            start, end = found.window
+            assert 0 <= start < end <= len(contexts[found.chunk])
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=80))
+def test_a_sentence_supports_itself(text: str) -> None:
+    found = score_claim(text, [prepare(text)])
+    if found is not None and found.score < 1.0:
+        # Marks and mentions of sources are left out of a claim; no word may get lost beyond that.
+        assert set(found.missing) <= set(spelled(fold(text)).values())

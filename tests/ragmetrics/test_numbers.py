@@ -1,0 +1,151 @@
+"""Numbers as values, and where those of a claim come from."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics import numberwords
+from ragmetrics.numbercheck import NumberIndex, index, judge
+from ragmetrics.numbers import numbers
+
+
+def values(text: str, *, claim: bool = True) -> list[set[float]]:
+    return [
+        {key[1] for key in number.keys if key[0] == "v" and isinstance(key[1], float)}
+        for number in numbers(text, claim=claim)
+        if not number.is_id
+    ]
+
+
+def verdicts(claim: str, context: str, question: str = "") -> list[str]:
+    return list(judge(numbers(claim), index(context), index(question)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,234.5", [{1234.5}]),
+        ("1.234,5", [{1234.5}]),
+        ("1,234", [{1234.0, 1.234}]),  # thousands, or a decimal comma
+        ("12 345 EUR", [{12345.0, 12.0, 345.0}]),  # one number, or two side by side
+        ("15%", [{15.0, 0.15}]),
+        ("15 percent", [{15.0, 0.15}]),
+        ("1.5 million", [{1.5, 1_500_000.0}]),
+        ("$3bn", [{3.0, 3e9}]),
+        ("10k", [{10.0, 10_000.0}]),
+        ("20-30 days", [{20.0}, {30.0}]),
+        ("20–30 days", [{20.0}, {30.0}]),
+        ("3x4", [{3.0}, {4.0}]),
+        ("the 1990s", [{1990.0}]),
+        ("the mid-1970s", [{1970.0}]),
+        ("the 3rd plan", [{3.0}]),
+        ("2½ cups", [{2.5}]),
+        ("US$5", [{5.0}]),
+        ("boxes 1, 2,3", [{1.0}, {2.3, 2.0, 3.0}]),
+        ("twenty-one", [{21.0}]),
+        ("half a million", [{500_000.0}]),
+        ("one hundred and five", [{105.0}]),
+        ("an eight-point lead", [{8.0}]),
+        ("5 % off", [{5.0, 0.05}]),
+        ("-5 and 5", [{5.0}, {5.0}]),  # signs are ignored
+    ],
+)
+def test_values(text: str, expected: list[set[float]]) -> None:
+    assert values(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see [1] and [2, 3]",
+        "as passage 2 and figure 3 say",
+        "version 2.0.1 and v3",
+        "COVID-19 and B12",
+        "call (805) 555-1234",
+        "run `sleep 30` now",
+        "one of them",
+        "rated out of 5, open seven days a week, 24/7",
+        "no number at all",
+    ],
+)
+def test_no_numbers_of_a_claim(text: str) -> None:
+    assert values(text) == []
+
+
+@pytest.mark.parametrize(
+    ("phrase", "value"),
+    [
+        ("one point five million", 1_500_000.0),
+        ("half a million", 500_000.0),
+        ("nineteen ninety nine", 1999.0),
+        ("two dozen", 24.0),
+        ("twenty-one", 21.0),
+        ("three hundred and five thousand two", 305_002.0),
+        ("a hundred", 100.0),
+    ],
+)
+def test_number_words(phrase: str, value: float) -> None:
+    assert numberwords.parse(phrase) == value
+
+
+@pytest.mark.parametrize(
+    ("claim", "context", "verdict"),
+    [
+        ("It costs 1,200 EUR.", "The price is 1200 EUR.", "found"),
+        ("It rose by 15%.", "It rose by 15 percent.", "found"),
+        ("It rose by 15%.", "The share rose by 0.15.", "found"),
+        ("They sold 1.5 million.", "They sold 1,500,000.", "found"),
+        ("It opens at 5:30 PM.", "It opens at 17:30.", "found"),
+        ("It opens at 5 pm.", "Opening: 17:0", "found"),
+        ("Born on 4 March 2019.", "Born 2019-03-04", "days"),
+        ("It takes twelve days.", "It takes 12 days.", "found"),
+        ("It takes 12 days.", "A dozen days.", "found"),
+        ("It takes 17 days.", "It takes 12 days.", "fabricated"),
+        ("Plan C costs 3 EUR.", "Plan C: 3 EUR.", "found"),
+        ("The fee is 3 EUR.", "See page 3 of the manual.", "fabricated"),  # no shared word near
+        ("It opens at 6 PM.", "It opens at 17:30.", "fabricated"),
+        ("About 1,200 came.", "1,198 came.", "rounded"),  # |1200 - 1198| / 1198 = 0.17 %
+        ("About 1,250 came.", "1,198 came.", "fabricated"),  # 4.3 %
+        ("Heat to 350 F (177 C).", "Heat to 350 F.", ["found", "derived"]),  # (350 - 32) / 1.8
+        ("From 20 to 35, up by 15.", "It was 20, then 35.", ["found", "found", "derived"]),
+        ("It is up by 15.", "It was 20, then 35.", "fabricated"),  # operands not in the claim
+        ("The two brothers met.", "Jim and John met.", "unchecked"),  # counted, not told
+        ("He has three sons now.", "He has 4 sons now.", "fabricated"),  # another count told
+        ("Version 9.9.9 is out.", "Nothing.", "found"),  # an id is no number
+    ],
+)
+def test_verdicts(claim: str, context: str, verdict: str | list[str]) -> None:
+    if verdict == "days":
+        assert verdicts(claim, context) == ["found", "found"]  # the day and the year
+    else:
+        assert verdicts(claim, context) == ([verdict] if isinstance(verdict, str) else verdict)
+
+
+def test_numbers_of_the_question_may_be_repeated() -> None:
+    assert verdicts("In 2019 it rained.", "It rained.", "What happened in 2019?") == ["question"]
+
+
+def test_a_wrong_day_of_the_month_is_found_out() -> None:
+    assert verdicts("Born on 5 March 2019.", "Born 2019-03-04") == ["fabricated", "found"]
+
+
+def test_indexes_add_up() -> None:
+    together = NumberIndex()
+    together.add(index("20 EUR"))
+    together.add(index("30 EUR"))
+    assert together.values() == [20.0, 30.0]
+
+
+@given(st.text(st.characters(), max_size=60), st.booleans())
+def test_any_text_has_defined_numbers(text: str, claim: bool) -> None:
+    found = numbers(text, claim=claim)
+    assert all(number.keys for number in found)
+    assert len(judge(found, index(text))) == len(found)
+
+
+@given(st.integers(10, 10**9))
+def test_a_number_is_found_in_its_own_text(value: int) -> None:
+    assert verdicts(f"It is {value:,} EUR.", f"It is {value} EUR.") == ["found"]
+    assert verdicts(f"It is {value} EUR.", f"It is {value:,} EUR.") == ["found"]

@@ -1,0 +1,233 @@
+"""Text rules: the normalised copy and its map, words, stems, sentences, claims."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ragmetrics import claimfilter, language
+from ragmetrics.sentences import units
+from ragmetrics.text import clean, content_words, fold, normalise, stem, word_spans, words
+
+ANY = st.text(st.characters(), max_size=80)  # includes lone surrogates
+MARKDOWN = st.text(
+    st.sampled_from(list("ab1. \n#-*|`[](){}!?:;,“”’–\u200b\u0301你好🙂\ud800")), max_size=60
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Plan B", "plan b"),
+        ("“It’s”", '"it\'s"'),
+        ("a\u00a0b\u200bc", "a bc"),
+        ("ﬁne", "fine"),  # one ligature, two letters
+        ("Straße", "strasse"),
+        ("2½", "2 1/2"),  # not 21/2
+        ("20–30", "20 - 30"),  # a dash joins two ends, a hyphen makes one word
+        ("e\u0301", "é"),
+        ("\ud800x", "\ufffdx"),
+    ],
+)
+def test_fold(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@given(ANY)
+@example("e\u0301\u0323a")
+@example("\u1100\u1161\u11a8")  # Hangul letters that compose to one syllable
+@example("e\u200b\u0301")  # a dropped character between a letter and its accent
+@example("½\uff9e")
+def test_the_map_leads_every_character_back_into_the_original(text: str) -> None:
+    normal = normalise(text)
+    assert normal.text == fold(text)
+    if normal.offsets is not None:
+        assert len(normal.offsets) == len(normal.text) + 1
+        assert list(normal.offsets) == sorted(normal.offsets)
+        assert normal.offsets[-1] == len(text)
+
+
+def test_a_span_of_the_copy_is_a_span_of_the_original() -> None:
+    text = "The ﬁne\u200b is “20 EUR”"
+    normal = normalise(text)
+    place = normal.text.index("20 eur")
+    start, end = normal.span(place, place + 6)
+    assert text[start:end] == "20 EUR"
+    place = normal.text.index("fine")
+    assert text[slice(*normal.span(place, place + 4))].startswith("ﬁne")
+
+
+@given(ANY)
+def test_clean_text_keeps_its_length_and_can_be_stored(text: str) -> None:
+    assert len(clean(text)) == len(text)
+    clean(text).encode("utf-8")
+
+
+def test_words_keep_numbers_whole_and_cut_unspaced_scripts_in_pairs() -> None:
+    assert words(fold("1,234.5 EUR isn't much")) == ["1234.5", "eur", "isn't", "much"]
+    assert words("你好吗") == ["你好", "好吗"]
+    assert words("!!! ... 🙂") == []
+    assert word_spans("a 你好") == [("a", 0, 1), ("你", 2, 3), ("好", 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("stores", "stor"), ("stored", "stor"), ("storing", "stor"), ("store", "stor"),
+        ("studies", "study"), ("studied", "study"), ("stopping", "stop"), ("falling", "fall"),
+        ("boxes", "box"), ("glass", "glass"), ("bus", "bus"), ("king", "king"), ("red", "red"),
+        ("plan's", "plan"), ("v2s", "v2s"), ("zürichs", "zürichs"),
+    ],
+)  # fmt: skip
+def test_stem(word: str, expected: str) -> None:
+    assert stem(word) == expected
+
+
+def test_content_words_leave_stop_words_out() -> None:
+    # the, was, to, of are stop words; "not" too: negation is looked at apart.
+    assert content_words(fold("The fee was not raised to 20 of them.")) == ["fee", "rais", "20"]
+
+
+def sentences(text: str) -> list[tuple[str, str]]:
+    return [(unit.kind, text[unit.start : unit.end]) for unit in units(text)]
+
+
+def test_blocks_first_then_sentences() -> None:
+    text = (
+        "# Fees\n\nPlan B costs 1.5 EUR. [1] See Eq. 2 of the U.S. law.[2]\nOptions:\n- **one** item\n"
+        "2) Another. With two.\n| a | b |\n|---|---|\n| fee | 20 |\n"
+        "```\nx = 1\n```\n> quoted text\n---\n"
+    )
+    assert sentences(text) == [
+        ("heading", "# Fees"),
+        ("prose", "Plan B costs 1.5 EUR. [1]"),
+        ("prose", "See Eq. 2 of the U.S. law.[2]"),
+        ("stem", "Options:"),
+        ("item", "**one** item"),
+        ("item", "Another."),
+        ("item", "With two."),
+        ("heading", "| a | b |"),
+        ("table", "| fee | 20 |"),
+        ("code", "x = 1"),
+        ("prose", "quoted text"),
+    ]
+
+
+def test_numbered_steps_in_one_line_are_items_without_their_numbers() -> None:
+    text = "Follow these steps: 1. Open the box. 2. Close the box."
+    assert sentences(text) == [
+        ("stem", "Follow these steps:"),
+        ("item", "Open the box."),
+        ("item", "Close the box."),
+    ]
+
+
+def test_a_sentence_longer_than_the_splitter_is_given_is_not_lost() -> None:
+    text = "word " * 3000
+    assert sum(unit.end - unit.start for unit in units(text)) >= len(text) - 10
+
+
+@given(st.one_of(ANY, MARKDOWN))
+def test_units_lie_in_order_inside_the_text(text: str) -> None:
+    place = 0
+    for unit in units(text):
+        assert place <= unit.start < unit.end <= len(text)
+        assert text[unit.start : unit.end].strip()
+        place = unit.end
+
+
+def claims(text: str) -> list[str]:
+    return [claim.text for claim in claimfilter.extract(text).claims]
+
+
+def skipped(text: str) -> list[str]:
+    return [item.reason for item in claimfilter.extract(text).skipped]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("What does plan B cost?", "question"),
+        ("Let me know if you need more.", "greeting or offer"),
+        ("I could not find that in the notes.", "abstention"),
+        ("# Plan B costs", "heading"),
+        ("Plan B has these parts:", "stem"),
+        ("```\nfee = plan.cost * 2\n```", "code"),
+        ("Twenty euros.", "too short"),
+        ("It is what it is.", "no content word"),
+        ("[1]", "no content word"),
+    ],
+)
+def test_what_is_no_claim_is_skipped_with_its_reason(text: str, reason: str) -> None:
+    assert claims(text) == []
+    assert skipped(text) == [reason]
+
+
+def test_lead_ins_are_taken_off_a_claim() -> None:
+    lead = "Based on the provided passages, plan B costs 20 EUR."
+    assert claims(lead) == ["plan B costs 20 EUR."]
+    assert claims("Passage 2 says that plan B costs 20 EUR.") == ["plan B costs 20 EUR."]
+    assert claims("From Monday on, plan B costs 20 EUR.") == [
+        "From Monday on, plan B costs 20 EUR."
+    ]
+
+
+def test_a_short_item_takes_the_stem_above_it_along() -> None:
+    found = claimfilter.extract(
+        "Plan B includes:\n- Phone support\n- A yearly visit by an engineer"
+    ).claims
+    assert [(claim.text, claim.lead) for claim in found] == [
+        ("Phone support", "Plan B includes:"),
+        ("A yearly visit by an engineer", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Plan B costs 20 EUR.", "assertion"),
+        ("Plan B may cost 20 EUR.", "inference"),
+        ("Plan B started in May 2020.", "assertion"),  # the month
+        ('The note says "it may change" twice.', "assertion"),  # quoted
+        ("Plans typically cost 20 EUR, or might.", "general"),  # general goes first
+    ],
+)
+def test_claim_types(text: str, kind: str) -> None:
+    assert claimfilter.claim_type(text) == kind
+
+
+def test_clauses_are_cut_only_where_both_sides_stand_alone() -> None:
+    both = "The first plan costs twenty euros, and the second plan includes phone support."
+    assert len(claimfilter.extract(both, clauses=True).claims) == 2
+    assert len(claimfilter.extract(both).claims) == 1
+    listed = "The plan includes phones, and mail."
+    assert len(claimfilter.extract(listed, clauses=True).claims) == 1
+
+
+@given(st.one_of(ANY, MARKDOWN))
+def test_claims_are_spans_of_the_cleaned_answer(text: str) -> None:
+    for claim in claimfilter.extract(text).claims:
+        assert clean(text)[claim.start : claim.end] == claim.text
+
+
+def test_scripts_and_languages() -> None:
+    english = "The fee is 20 EUR and it is due in the month that was agreed."
+    german = (
+        "Die Gebühr ist 20 EUR und wird in dem Monat fällig, der nicht mit der Bank vereinbart ist."
+    )
+    assert language.script("退款政策") == "han"
+    assert language.script("123 !?") is None
+    assert language.language(english) == "en"
+    assert language.language(german) == "de"
+    assert language.language("Plan B") is None
+    assert language.differ(english, german)
+    assert language.differ(english, "الرسوم عشرون")
+    assert not language.differ(english, "Plan B: 20 EUR")
+    assert not language.differ("", german)
+
+
+def test_folding_is_normal_form_kc() -> None:
+    assert unicodedata.is_normalized("NFKC", fold("ﬁ ① Å Å ｱ"))
