@@ -52,7 +52,7 @@ def run(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess
 
 
 def first_line(name: str) -> str:
-    """The line that --help begins with: the module's (``help=__doc__``), else of main's docstring."""
+    """The line that --help begins with: the module's docstring (help=__doc__), else main's."""
     tree = ast.parse(SCRIPTS[name].read_text("utf-8"))
     (own,) = (
         node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"

@@ -1,8 +1,9 @@
 """Write the parts of the documents that repeat the code, or check that they are up to date.
 
 In: the catalogue of metrics, and the --help of every script in this folder. Out: the tables of
-metrics in EVAL.md (between the lines `<!-- generated: metrics -->` and `<!-- end -->`; all else
-there is left alone), a page a script in docs/, and docs/README.md, which lists them.
+metrics in EVAL.md and the table of scripts in README.md (between the lines
+`<!-- generated: metrics -->` or `<!-- generated: scripts -->` and `<!-- end -->`; all else there is
+left alone), a page a script in docs/, and docs/README.md, which lists them.
 
 \b
 Examples:
@@ -130,9 +131,14 @@ def page(script: Path, helped: str) -> str:
 
 def index(pages: Sequence[Path]) -> str:
     """docs/README.md: a line for each script."""
-    rows = [f"| [{path.name}]({path.stem}.md) | {_summary(path)} |" for path in pages]
-    head = [MARK, "", "# The scripts", "", "Each is run as `python eval/scripts/NAME.py`.", ""]
-    return "\n".join([*head, "| script | what it does |", "|---|---|", *rows]) + "\n"
+    intro = "Each is run as `python eval/scripts/NAME.py`."
+    return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
+
+
+def script_table(pages: Sequence[Path], folder: str = "") -> str:
+    """What each script does, with a link to its page in ``folder`` ("" or one that ends in /)."""
+    rows = [f"| [{one.name}]({folder}{one.stem}.md) | {_summary(one)} |" for one in pages]
+    return "\n".join(["| script | what it does |", "| --- | --- |", *rows]) + "\n"
 
 
 def _docstring(script: Path) -> str:
@@ -151,25 +157,33 @@ def _folded(text: str) -> str:
 def wanted_files(root: Path) -> dict[Path, str | None]:
     """Every generated file with the text it should have; None for one that should be gone.
 
-    Raises StorageError when EVAL.md is absent or lacks the markers.
+    Raises StorageError when EVAL.md or README.md is absent or lacks its markers.
     """
-    target = root / "EVAL.md"
-    document = _read(target)
-    if document is None:
-        raise storage.StorageError(f"{target}: no such file; restore it, or name its --root.")
-    changed = replace_block(document, "metrics", metric_tables(catalogue.METRICS))
-    if changed is None:
-        raise storage.StorageError(
-            f"{target}: lacks the lines `<!-- generated: metrics -->` and `{END}`; add them where "
-            "the tables of metrics belong."
-        )
     docs, found = root / "docs", scripts()
-    wanted: dict[Path, str | None] = {target: changed, docs / "README.md": index(found)}
+    wanted: dict[Path, str | None] = {
+        root / "EVAL.md": with_block(root / "EVAL.md", "metrics", metric_tables(catalogue.METRICS)),
+        root / "README.md": with_block(root / "README.md", "scripts", script_table(found, "docs/")),
+        docs / "README.md": index(found),
+    }
     wanted |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in found}
     for path in sorted(docs.glob("*.md")):
         if path not in wanted and (_read(path) or "").startswith(MARK):
             wanted[path] = None
     return wanted
+
+
+def with_block(target: Path, name: str, block: str) -> str:
+    """A document's text with a new block. Raises StorageError when there is no place for it."""
+    document = _read(target)
+    if document is None:
+        raise storage.StorageError(f"{target}: no such file; restore it, or name its --root.")
+    changed = replace_block(document, name, block)
+    if changed is None:
+        raise storage.StorageError(
+            f"{target}: lacks the lines `<!-- generated: {name} -->` and `{END}`; add them where "
+            "the table belongs."
+        )
+    return changed
 
 
 def stale_files(wanted: Mapping[Path, str | None]) -> list[Path]:
@@ -194,7 +208,7 @@ def _read(path: Path) -> str | None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=storage.ROOT,
     show_default="the repository",
-    help="Folder that holds EVAL.md and docs/.",
+    help="Folder that holds EVAL.md, README.md and docs/.",
 )
 @options.verbosity_options
 def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:

@@ -17,6 +17,7 @@ from storage import StorageError
 ROOT = Path(make_docs.__file__).resolve().parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"
 MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
+LISTED = "# Tool\n\n<!-- generated: scripts -->\n<!-- end -->\n"
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -33,6 +34,7 @@ def root(tmp_path: Path) -> Path:
     """A folder whose EVAL.md has a block to fill, one of another writer, and other text."""
     agreement = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
     (tmp_path / "EVAL.md").write_text(agreement + MARKED, encoding="utf-8")
+    (tmp_path / "README.md").write_text(LISTED, encoding="utf-8")
     return tmp_path
 
 
@@ -41,6 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose documents were just written; tests copy it."""
     root = tmp_path_factory.mktemp("made")
     (root / "EVAL.md").write_text(MARKED, encoding="utf-8")
+    (root / "README.md").write_text(LISTED, encoding="utf-8")
     assert run("--root", root).returncode == 0
     return root
 
@@ -124,6 +127,9 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert "--min-similarity" in page
     listed = (made / "docs" / "README.md").read_text("utf-8")
     assert all(f"[{name}.py]({name}.md)" in listed for name in names)
+    first = (made / "README.md").read_text("utf-8")
+    assert first.startswith("# Tool\n\n<!-- generated: scripts -->\n| script |")
+    assert all(f"[{name}.py](docs/{name}.md)" in first for name in names)
 
 
 def test_other_blocks_are_left_alone(root: Path) -> None:
@@ -172,15 +178,18 @@ def test_writing_mends_what_is_stale_and_keeps_pages_of_others(fresh: Path) -> N
     assert run("--root", fresh, "--check").returncode == 0
 
 
+@pytest.mark.parametrize("name", ["EVAL.md", "README.md"])
 @pytest.mark.parametrize("text", [None, "no markers\n", "<!-- generated: metrics -->\nno end\n"])
-def test_a_document_without_place_for_the_tables(tmp_path: Path, text: str | None) -> None:
+def test_a_document_without_place_for_a_table(root: Path, name: str, text: str | None) -> None:
+    (root / name).unlink()
     if text is not None:
-        (tmp_path / "EVAL.md").write_text(text, encoding="utf-8")
-    done = run("--root", tmp_path)
+        (root / name).write_text(text, encoding="utf-8")
+    before = {path: path.read_bytes() for path in root.rglob("*")}
+    done = run("--root", root)
     assert done.returncode == 2
-    assert "EVAL.md" in done.stderr
+    assert name in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "docs").exists()
+    assert {path: path.read_bytes() for path in root.rglob("*")} == before
 
 
 def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
