@@ -13,6 +13,7 @@ as an error of a known kind otherwise; it never becomes an answer.
     python eval/scripts/run_eval.py --api-url demo --filter category=factual tag=strings --limit 10
     python eval/scripts/run_eval.py --api-url http://localhost:8080 --resume --run-id nightly
     python eval/scripts/run_eval.py --from-jsonl answers.jsonl
+    python eval/scripts/run_eval.py --api-url http://localhost:8080 --labels
 
 Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 130 interrupted.
 """
@@ -23,11 +24,14 @@ import re
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
+
+if TYPE_CHECKING:
+    from runner.prompts import Prompt
 
 DEFAULT_MB = 64
 PAIR = re.compile(r"[a-z_]+=.+")
@@ -50,6 +54,15 @@ class Command(options.Command):
             in_filter = word == "--filter" or (in_filter and PAIR.fullmatch(word) is not None)
             words.append(word)
         return super().parse_args(ctx, words)
+
+
+def prompts_of(labels_dir: Path) -> list[Prompt]:
+    """The prompts of the label file that a bot can be asked."""
+    from opensets.safety_labels import read_safety_labels
+    from runner.prompts import Prompt
+
+    labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
+    return [Prompt(one.case_id, one.text) for one in labels if one.kind in ("attack", "benign")]
 
 
 @options.command(cls=Command)
@@ -136,11 +149,20 @@ class Command(options.Command):
     show_default=True,
     help="Stop with exit code 3 when more than this share of all answers are errors.",
 )
+@click.option(
+    "--labels",
+    is_flag=True,
+    help="Ask the attacks and harmless prompts of safety_labels.jsonl, too: score_safety then "
+    "judges the bot's own guardrail.",
+)
+@options.labels_option
 @options.seed_option
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(ctx: click.Context, /, max_mb: float, **given: Any) -> None:
+def main(
+    ctx: click.Context, /, max_mb: float, labels: bool, labels_dir: Path, **given: Any
+) -> None:
     """Ask a RAG bot every question of the set, and record what it answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -150,13 +172,15 @@ def main(ctx: click.Context, /, max_mb: float, **given: Any) -> None:
     from runner.session import run
     from runner.tally import table
 
+    if labels and given["from_jsonl"]:
+        raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in given if ctx.get_parameter_source(name) is not default)
     filters = given.pop("filter")
     plan = Plan(**given, filters=filters, max_bytes=int(max_mb * 2**20), given=named)
     console = options.stderr_console(quiet=plan.quiet)
-    folder, tally = run(plan, console)
+    folder, tally = run(plan, console, prompts_of(labels_dir) if labels else ())
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
     if tally.cut_texts:

@@ -16,6 +16,7 @@ from runner.imported import read_answers
 from runner.plan import PROFILES, Plan, add_facts, differences, now, refuse
 from runner.pool import ask_all
 from runner.progress import progress
+from runner.prompts import Prompt, ask_prompts
 from runner.selection import Job, expand, select
 from runner.tally import Tally, printable
 from storage import (
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
-    """Make the run. Returns its folder and what it came to.
+def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[Path, Tally]:
+    """Make the run; then ask the labelled prompts, too. Returns its folder and what it came to.
 
     Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
@@ -64,7 +65,9 @@ def run(plan: Plan, console: Console) -> tuple[Path, Tally]:
     session.check_folder()
     with connected(plan, profile, headers) as api:
         try:
-            return session.ask(api, jobs)
+            done = session.ask(api, jobs)
+            session.ask_prompts(api, prompts)
+            return done
         except KeyboardInterrupt:
             console.print(session.how_to_go_on(), soft_wrap=True)
             raise
@@ -117,6 +120,22 @@ class _Session:
                 api.stop,
             )
             return self.take(self._results(first, answers), done=len(done))
+
+    def ask_prompts(self, api: ChatApi, prompts: Sequence[Prompt]) -> None:
+        """Ask the labelled prompts, and say how many failed."""
+        if not prompts:
+            return
+        with progress(self._console, len(prompts), 0, verbose=self._plan.verbose) as step:
+            errors = ask_prompts(
+                api,
+                prompts,
+                self.folder,
+                concurrency=self._plan.concurrency,
+                seed=self._plan.seed,
+                step=step,
+            )
+        failed = f"; {errors} failed" if errors else ""
+        self._console.print(f"Asked {len(prompts)} labelled prompts, too{failed}.")
 
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
