@@ -9,13 +9,18 @@ score = 1 - (1 - 0.85 rules) (1 - 0.75 model).
 
 - rules: the phrases of `patterns`, looked for in every reading of the text that `normalise` gives.
   Distinct rules within 4,000 characters combine as 1 - product of (1 - weight). A phrase inside
-  quotation marks, or in a sentence that talks *about* attacks, counts a quarter.
-- model: the linear model of `linear`, whose weights ship beside this file. When every phrase that
-  was found is only talked about, the model counts a quarter too, since it cannot see quotes.
+  quotation marks, or in a sentence that talks *about* attacks, counts a quarter, one that is
+  introduced as an example a half.
+- model: the linear model of `linear`, whose weights ship beside this file. When the sentence of
+  every phrase that was found talks about attacks, the model counts a quarter too, since it sees
+  words only.
 
 0 is nothing suspicious. `WARN` and `BLOCK` are the scores from which a guardrail should warn and
-block. It is made for English; the common phrases of a dozen other languages are in the rules. It
-sees wording only: a plain request that is harmful only in its context is invisible to it.
+block. It is made for English. The commonest phrases of German, French, Spanish, Italian,
+Portuguese, Dutch, Polish, Russian, Turkish, Chinese, Japanese, Korean, Arabic and Hindi are in the
+rules; an attack in any other language passes. It sees wording only: a plain request that is
+harmful only in its context is invisible to it.
+
 Pure: one text gives one score. Linear in the length of the text.
 """
 
@@ -44,17 +49,21 @@ MODEL_SHARE = 0.75
 _SPAN = 4_000  # characters within which separate hits belong to one attack
 _HITS_PER_RULE = 20
 _TALKED_ABOUT = 0.25
+_AS_EXAMPLE = 0.5
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
 _ABOUT_ATTACKS = re.compile(
     r"\b(?:attackers?|adversar(?:y|ies|ial)|malicious (?:users?|actors?|prompts?|inputs?)|"
     r"(?:prompt |jailbreak )?injections?|jail-?breaking|"
-    r"jailbreaks? (?:attempts?|prompts?|attacks?)|"
-    r"vulnerabilit(?:y|ies)|exploits?|for example|for instance|such as|e\.g|an example|"
-    r"phrases? like|instructing (?:it|the)|instructs? (?:it|the) |detect(?:s|ed|ing|or|ors|ion)?|"
+    r"jailbreaks? (?:attempts?|prompts?|attacks?)|vulnerabilit(?:y|ies)|exploits?|"
+    r"instructing (?:it|the)|instructs? (?:it|the) |detect(?:s|ed|ing|or|ors|ion)?|"
     r"mitigat\w{1,8}|red.?team\w{0,4}|users? (?:may|might|could|can)|"
-    r"users? (?:trying|attempting|who)|attempts? to|in order to trick|tricks? (?:it|the)|"
-    r"refers? to|known as|defined as|owasp)\b"
+    r"users? (?:trying|attempting|who)|attempts? to|in order to trick|tricks? (?:it|the)|owasp)\b"
+)
+# These introduce an example, but anyone may put them before a real attack.
+_EXAMPLE = re.compile(
+    r"\b(?:for example|for instance|such as|e\.g|an example|phrases? like|refers? to|known as|"
+    r"defined as)\b"
 )
 _ABOUT_REACH = 160
 
@@ -141,9 +150,12 @@ def _find(text: str) -> Iterator[Evidence]:
             weight = rule.weight
             if view.name != "folded":
                 weight = min(0.95, weight * _HIDDEN_BONUS)
-            about = _is_talked_about(view.text, start, end)
+            sentence = _sentence(view.text, start, end)
+            about = _ABOUT_ATTACKS.search(sentence) is not None
             if about or _is_quoted(view.text, start, end):
                 weight *= _TALKED_ABOUT
+            elif _EXAMPLE.search(sentence):
+                weight *= _AS_EXAMPLE
             shown = text[slice(*place)]
             yield Evidence(rule.name, rule.category, *place, shown, weight, view.name, about)
     for name, start, end, weight in planted_lines(text):
@@ -176,11 +188,11 @@ def _is_quoted(text: str, start: int, end: int) -> bool:
     return "“" in before and "”" in after
 
 
-def _is_talked_about(text: str, start: int, end: int) -> bool:
-    """Whether the phrase's sentence is about attacks rather than one."""
+def _sentence(text: str, start: int, end: int) -> str:
+    """The sentence around a phrase, at most 160 characters to either side."""
     before = re.split(r"[.!?]\s", text[max(0, start - _ABOUT_REACH) : start])[-1]
     after = re.split(r"[.!?]\s", text[end : end + _ABOUT_REACH])[0]
-    return _ABOUT_ATTACKS.search(before + text[start:end] + after) is not None
+    return before + text[start:end] + after
 
 
 def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:
