@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragmetrics.families import abstention, context, embedding, groundedness, pipeline
+from ragmetrics.families import abstention, context, embedding, groundedness, pipeline, safety
 from ragmetrics.families.retrieval import ROWS as RETRIEVAL
 from ragmetrics.metric import Metric, at_cutoffs
 
@@ -24,6 +24,7 @@ METRICS: tuple[Metric, ...] = (
     *embedding.ROWS,
     *abstention.ROWS,
     *abstention.RUN_ROWS,
+    *safety.ROWS,
     *pipeline.ROWS,
     *pipeline.RUN_ROWS,
 )
