@@ -152,30 +152,35 @@ def _ssn_issued(area: str, group: str, serial: str) -> bool:
 
 
 def _phones(text: str) -> Iterator[Span]:
-    import phonenumbers
-
     for match in _PHONE.finditer(text):
         shown = match.group()
         near = _near(text, match.start(), _PHONE_CONTEXT)
-        international = shown.startswith("+")
         us_shape = _US_SHAPE.match(shown) is not None
-        if not (near or international or us_shape) or _in_web_address(text, match.start()):
+        if not (near or shown.startswith("+") or us_shape) or _in_web_address(text, match.start()):
             continue
-        regions = [None] if international else list(_PHONE_REGIONS if near else ("US",))
-        for region in regions:
-            try:
-                number = phonenumbers.parse(shown, region)
-            except phonenumbers.NumberParseException:
-                continue
-            check: Callable[..., bool] = (
-                phonenumbers.is_possible_number if us_shape else phonenumbers.is_valid_number
-            )
-            if check(number):
-                weight = 0.85 if near or international else 0.6
-                if phonenumbers.number_type(number) in _SERVICE_NUMBERS:
-                    weight = 0.2  # a hotline belongs to nobody
-                yield "phone", match.start(), match.end(), weight
-                break
+        weight = _phone_weight(shown, near=near, us_shape=us_shape)
+        if weight:
+            yield "phone", match.start(), match.end(), weight
+
+
+def _phone_weight(shown: str, *, near: bool, us_shape: bool) -> float:
+    """How sure it is that digits are a phone number, 0 when no numbering plan has them."""
+    import phonenumbers
+
+    international = shown.startswith("+")
+    possible = False
+    for region in [None] if international else _PHONE_REGIONS if near else ("US",):
+        try:
+            number = phonenumbers.parse(shown, region)
+        except phonenumbers.NumberParseException:
+            continue
+        if phonenumbers.is_valid_number(number):
+            if phonenumbers.number_type(number) in _SERVICE_NUMBERS:
+                return 0.2  # a hotline belongs to nobody
+            return 0.85 if near or international else 0.6
+        possible = possible or phonenumbers.is_possible_number(number)
+    written_so = us_shape or international or (near and not shown.isdigit())
+    return 0.55 if possible and written_so else 0.0
 
 
 def _addresses(text: str) -> Iterator[Span]:
