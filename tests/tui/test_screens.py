@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -108,6 +109,34 @@ async def test_keys_typed_before_a_window_is_open_reach_it(bench: Any) -> None:
         await pilot.pause()
         assert b.main.words == "xub"
     assert b.events == []
+
+
+async def test_keys_wait_for_a_save_and_are_not_lost(bench: Any) -> None:
+    b = bench()
+    go_on = threading.Event()
+    looked: list[bytes] = []
+
+    def save() -> str:
+        # As the real store: it reads and refreshes the session, in another thread.
+        looked.append(b.session.state())
+        assert go_on.wait(20)
+        looked.append(b.session.state())
+        b.session.refresh()
+        return "saved"
+
+    b.store.save = save
+    async with b.app.run_test(size=(160, 48)) as pilot:
+        await pilot.press("1", "ctrl+s")
+        for key in ("2", "j", "3"):
+            b.app.simulate_key(key)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        go_on.set()
+        await b.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert looked[0] == looked[1], "nothing reached the session while it was saved"
+        assert [row.label for row in b.session.rows() if row.marked] == ["1", "2", "3"]
+        assert b.main.chunks.cursor == 1
 
 
 async def test_messages_in_place(bench: Any) -> None:

@@ -174,6 +174,18 @@ def test_hostile_text_reaches_the_terminal_as_text_only(
     assert "␛[2J".encode() in rest
 
 
+def test_edit_in_the_users_editor(tmp_path: Path, start: Start) -> None:
+    write_data(tmp_path, simple_cases(), TEXTS)
+    with start(env={"VISUAL": None, "EDITOR": "sed -i s/How.long/Until.when/"}) as terminal:
+        terminal.wait_for(b"lines 1-")
+        terminal.write(b"E")
+        terminal.wait_for(b"Until.when is log 1 kept?")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    assert read_set(tmp_path)[0]["question"] == "Until.when is log 1 kept?"
+    assert read_set(tmp_path)[0]["zz_own"] == [1, {"b": 1, "a": 2}]
+
+
 def test_no_colour(tmp_path: Path, start: Start) -> None:
     write_data(tmp_path, simple_cases(), TEXTS)
     with start(env={"NO_COLOR": "1"}) as terminal:

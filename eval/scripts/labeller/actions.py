@@ -156,7 +156,7 @@ ACTIONS: tuple[Action, ...] = (
         "main",
         ("!adjudicate", "D", "adjudicate", "Settle where two annotators differ."),
         ("help", "? f1", "help", "This page; Tab turns to the labelling guideline."),
-        ("palette", "colon ctrl+p", "commands", "Commands by name; a number or id opens a question."),
+        ("palette", "colon ctrl+p", "commands", "Commands by name; a number or id opens it."),
         ("!save", "ctrl+s", "save", "Write the file now."),
         ("redraw", "ctrl+l", "redraw", "Draw the screen again."),
         ("leave", "q", "quit", "Leave; all is saved, nothing is asked."),

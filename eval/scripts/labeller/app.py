@@ -123,7 +123,7 @@ class LabelApp(App[None], inherit_bindings=False):
         if isinstance(event, events.Paste):
             event.text = display(event.text, PASTE_LIMIT)
         elif isinstance(event, events.Key) and not event.is_forwarded:
-            if self._opening:
+            if self._opening or self._saving:
                 self._held.append(event)
                 return
             if event.key != "ctrl+c":
@@ -152,9 +152,12 @@ class LabelApp(App[None], inherit_bindings=False):
             screen.call_after_refresh(self._opened, screen, tries - 1)
             return
         self._opening = False
-        held, self._held = self._held, []
-        for event in held:
-            await self.on_event(event)
+        await self._release()
+
+    async def _release(self) -> None:
+        """Do the keys that waited for a window to open or a save to end, in their order."""
+        while self._held and not (self._opening or self._saving):
+            await self.on_event(self._held.pop(0))
 
     # -- chunks ---------------------------------------------------------------------------------
 
@@ -164,6 +167,8 @@ class LabelApp(App[None], inherit_bindings=False):
 
     def take_arrivals(self) -> None:
         """Hand what came to the session, and show it."""
+        if self._saving:
+            return
         before = len(self.session.rows()) if self.session.current else 0
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
@@ -181,9 +186,13 @@ class LabelApp(App[None], inherit_bindings=False):
     # -- saving ---------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the set in a thread; one save at a time."""
+        """Write the set in a thread; one save at a time.
+
+        A save also merges what others wrote into the session. So until it has ended nothing here
+        looks at the session: keys wait in their order, and the screen stays as it is.
+        """
         if not self._saving:
-            self._saving = True
+            self._saving = self.main.frozen = True
             self.run_worker(self._save, thread=True, exit_on_error=False, group="save")
 
     def _save(self) -> None:
@@ -195,16 +204,20 @@ class LabelApp(App[None], inherit_bindings=False):
         self.post_message(self.Saved(text))
 
     def _autosave(self) -> None:
-        if self.session.dirty and not self.session.read_only:
+        # Not under an open window: what is typed there may reach the session at any moment.
+        quiet = self.screen is self.main
+        if quiet and self.session.dirty and not self.session.read_only:
             self.save()
 
-    def on_label_app_saved(self, event: Saved) -> None:
-        self._saving = False
+    async def on_label_app_saved(self, event: Saved) -> None:
+        self._saving = self.main.frozen = False
+        self.take_arrivals()
         self.main.say(event.text, "warn" if self.store.problem else "row")
         self.main.list_questions()
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main:
             self.main.show_conflicts()
+        await self._release()
 
     # -- crashes --------------------------------------------------------------------------------
 

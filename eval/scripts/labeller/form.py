@@ -61,7 +61,7 @@ class CaseForm(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", show=False, priority=True),
+        Binding("ctrl+s", "keep", "keep", show=False),
         Binding("escape", "leave", "leave", show=False),
     ]
 
@@ -105,6 +105,18 @@ class CaseForm(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)
+        fields = self.query_one("#form-fields")
+        self.call_after_refresh(fields.scroll_home, animate=False)
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Tab moves on at once: the letter after it may be waiting already."""
+        if key == "tab":
+            self.focus_next()
+        elif key == "shift+tab":
+            self.focus_previous()
+        else:
+            return False
+        return True
 
     def _text_of(self, name: str) -> str:
         widget = self.query_one(f"#field-{name}")

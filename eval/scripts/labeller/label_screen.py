@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from labeller.actions import Keymap, find
-from labeller.display import DisplayText
+from labeller import lines
+from labeller.actions import Action, Keymap, find, hint_parts, keys_of, shown_key
+from labeller.display import DisplayText, one_line
 from labeller.keys import keys_for
 from labeller.label_view import LabelView
 from labeller.lines import Look
+from labeller.lists import Span
 from labeller.ports import Refused
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ class LabelScreen(LabelView, inherit_bindings=False):
     ) -> None:
         super().__init__(session, store, look, keymap, source_name)
         self._keys = keys_for("main", keymap)
+        self.pending: Action | None = None
+        self.rating = False
+        self._message: Span = ("row", DisplayText(""))
+        if store.notices:
+            self.say("; ".join(store.notices))
         self.last_action = ""
         self.last_words = ""  # what n and N look for
 
@@ -76,3 +83,35 @@ class LabelScreen(LabelView, inherit_bindings=False):
             return False
         self.perform(*self._keys[key])
         return True
+
+    # -- status line and hints
+
+    def say(self, text: str, style: str = "row") -> None:
+        """Show a message on the status line until the next one."""
+        self._message = (style, one_line(text, 500))
+        if self.is_mounted:
+            self._show_end()
+
+    def _key_of(self, action: Action) -> str:
+        keys = keys_of(action, self.keymap)
+        return shown_key(keys[0]) if keys else action.label
+
+    def _show_end(self) -> None:
+        bar = self.bars["end"]
+        width = bar.size.width
+        pending = ""
+        if self.pending is not None:
+            choices = self.pending.then
+            pending = f"{self._key_of(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
+        elif self.rating:
+            pending = "RATE: 0-3 grades, Esc leaves"
+        elif self.range_start is not None:
+            pending = "RANGE: move, Space marks, Esc leaves"
+        self.bars["end"].show(
+            [
+                lines.status(self._message, pending, width),
+                lines.hints(
+                    hint_parts("main", self.keymap), self._key_of(find("main", "help")), width
+                ),
+            ]
+        )

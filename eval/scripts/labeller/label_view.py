@@ -15,10 +15,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from labeller import lines
-from labeller.actions import Action, find, hint_parts, keys_of, shown_key
 from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
-from labeller.lists import Bar, Line, LineList, Span
+from labeller.lists import Bar, Line, LineList
 from labeller.measure import cells
 from labeller.text_pane import TextPane
 
@@ -58,14 +57,12 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.keymap = keymap
         self.source_name = source_name
         self.rows: list[Row] = []
+        self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
         self.text_words = ""  # looked for in the text
         self.zoomed = False
-        self.rating = False
         self.range_start: int | None = None
-        self.pending: Action | None = None
-        self._message: Span = ("row", DisplayText(""))
         self._shown_case: str | None = None
         self._shown_brief: object = None
         self._progress = session.progress()
@@ -99,8 +96,6 @@ class LabelView(Screen[None], inherit_bindings=False):
         small = display("window too small, keys still work")
         self.query_one("#too-small", Bar).show([(("warn", small),)])
         self.list_questions()
-        if self.store.notices:
-            self.say("; ".join(self.store.notices))
         self.sync()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -119,20 +114,12 @@ class LabelView(Screen[None], inherit_bindings=False):
         cursor = self.chunks.cursor
         return self.rows[cursor] if cursor < len(self.rows) else None
 
-    def say(self, text: str, style: str = "row") -> None:
-        """Show a message on the status line until the next one."""
-        self._message = (style, one_line(text, 500))
-        if self.is_mounted:
-            self._show_end()
-
-    def _key_of(self, action: Action) -> str:
-        keys = keys_of(action, self.keymap)
-        return shown_key(keys[0]) if keys else action.label
-
     # -- drawing --------------------------------------------------------------------------------
 
     def sync(self) -> None:
         """Show what the session says now; repaint what differs."""
+        if self.frozen:
+            return
         session = self.session
         if session.current != self._shown_case:
             self._new_case()
@@ -199,10 +186,14 @@ class LabelView(Screen[None], inherit_bindings=False):
         row = self.row
         if row is None:
             return
-        path = lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
-        left = f"row {row.label} {self.look.rule * 2} {path}"
+        where = (row.chunk.rel_path, row.chunk.heading_path)
+        left = f"row {row.label} {self.look.rule * 2} "
+        room = self.text.size.width - len(left) - 32
         if row.chunk.origin:
-            left += f' (found by "{one_line(row.chunk.origin, 40)}")'
+            found = f' (found by "{one_line(row.chunk.origin, 20)}")'
+            left += lines.short_path(*where, room - len(found)) + found
+        else:
+            left += lines.short_path(*where, room)
         place = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
         if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
             place += "; cut, z shows all"
@@ -271,24 +262,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         return self._visible[index] if index < len(self._visible) else None
 
     def _show_end(self) -> None:
-        bar = self.bars["end"]
-        width = bar.size.width
-        pending = ""
-        if self.pending is not None:
-            choices = self.pending.then
-            pending = f"{self._key_of(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
-        elif self.rating:
-            pending = "RATE: 0-3 grades, Esc leaves"
-        elif self.range_start is not None:
-            pending = "RANGE: move, Space marks, Esc leaves"
-        self.bars["end"].show(
-            [
-                lines.status(self._message, pending, width),
-                lines.hints(
-                    hint_parts("main", self.keymap), self._key_of(find("main", "help")), width
-                ),
-            ]
-        )
+        """Draw status line and hints; `LabelScreen` does, which knows the started keys."""
 
     def _bar(self, name: str, shown: list[Line]) -> None:
         self.bars[name].show(shown)
@@ -309,6 +283,8 @@ class LabelView(Screen[None], inherit_bindings=False):
 
     def _question_row(self, index: int, width: int) -> Line:
         case_id = self._visible[index]
+        if self.frozen:
+            return (("dim", one_line(case_id)),)
         sign = "*" if case_id == self._shown_case else " "
         if index == self.questions.cursor:
             sign = ">"

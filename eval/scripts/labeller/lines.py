@@ -90,6 +90,8 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     """Place, counts, progress, mode, annotator and whether all is saved."""
     place, total = session.place
     name = one_line(session.current or "no question", 40)
+    if width < 100:
+        name = DisplayText(fit(name, 16).rstrip())
     spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
     counts = f" | open {progress.open} flag {progress.flagged} skip {progress.skipped}"
@@ -157,6 +159,24 @@ def path_of(rel_path: str, heading_path: str) -> DisplayText:
     return one_line(f"{rel_path} > {heading_path}" if heading_path else rel_path)
 
 
+def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
+    """The path on `width` cells at most: the middle goes first, then folders, then ends."""
+    full = path_of(rel_path, heading_path)
+    if cells(full) <= width:
+        return full
+    last = heading_path.rpartition(" > ")[2]
+    middle = " > … > " if " > " in heading_path else " > "
+    name = rel_path.rpartition("/")[2]
+    for shown in (f"{rel_path}{middle}{last}", f"{name}{middle}{last}"):
+        if last and cells(one_line(shown)) <= width:
+            return one_line(shown)
+    if not last:
+        return fit(one_line(name), width)
+    half = max(1, width * 2 // 5)
+    start = one_line(name) if cells(one_line(name)) <= half else fit(one_line(name), half)
+    return fit(one_line(f"{start} > {last}"), width)
+
+
 def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
     """The text on one line, from a little before the question's first word in it."""
     head = one_line(text, 2048)
@@ -199,8 +219,8 @@ def chunk_line(
         spans.append(("dim", _scores(row)))
         used += cells(spans[-1][1])
     left = width - used
-    path = path_of(row.chunk.rel_path, row.chunk.heading_path)
     path_width = max(0, min(longest, left * 11 // 20)) if left > 30 else max(0, left)
+    path = short_path(row.chunk.rel_path, row.chunk.heading_path, path_width)
     spans.append(("dim" if row.seen and not row.marked else "row", fit(path, path_width)))
     if left > path_width + 2:
         spans.append(("row", fit(DisplayText("  " + shown), left - path_width)))

@@ -80,7 +80,7 @@ class NoteForm(ModalScreen[tuple[str, bool] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", show=False),
-        Binding("ctrl+t", "turn", "cannot tell", show=False, priority=True),
+        Binding("ctrl+t", "turn", "cannot tell", show=False),
     ]
 
     def __init__(self, note: str, cannot_tell: bool) -> None:

@@ -234,11 +234,13 @@ class MoveActions(LabelScreen):
         self.say(f"copied the {what} (if your terminal lets programs copy)")
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
-        if event.list is self.chunks:
+        if event.list is self.chunks and not self.frozen:
             self.show_pane("chunks")
             self.sync()
 
     def on_line_list_clicked(self, event: LineList.Clicked) -> None:
+        if self.frozen:
+            return
         if event.list is self.questions:
             self.open_question(event.index)
             self.sync()

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeller.display import one_line
@@ -220,7 +215,7 @@ class OpenActions(MoveActions):
 
     def _edit_as_text(self, text: str) -> None:
         edited = self._run_editor(text)
-        if edited is None or edited == self.session.record_text():
+        if edited == self.session.record_text():
             self.say("nothing was changed")
             return
         try:
@@ -242,24 +237,10 @@ class OpenActions(MoveActions):
         answers = {"e": "edit it again", "d": "drop it"}
         self.app.push_screen(Ask(f"The record was not taken: {problem}", answers), closed)
 
-    def _run_editor(self, text: str) -> str | None:
-        command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-        if not command:
-            raise Refused("no editor is set; export EDITOR=nano (or vim), or press e for the form")
-        handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
-        path = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-                file.write(text)
-            with self.app.suspend():
-                code = subprocess.call([*shlex.split(command), name])
-            if code != 0:
-                raise Refused(f"the editor ended with {code}; nothing was changed")
-            return path.read_bytes().decode("utf-8", errors="surrogatepass")
-        except (OSError, ValueError) as error:
-            raise Refused(f"the editor could not be used: {error}") from None
-        finally:
-            path.unlink(missing_ok=True)
+    def _run_editor(self, text: str) -> str:
+        from labeller.editor import edit_outside
+
+        return edit_outside(self.app, text)
 
     def do_adjudicate(self) -> None:
         from labeller.adjudication_screen import AdjudicationScreen

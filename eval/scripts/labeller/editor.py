@@ -1,0 +1,36 @@
+"""Editing a text in the user's own editor, with the screen given up meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeller.ports import Refused
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+def edit_outside(app: App[Any], text: str) -> str:
+    """`text` as $VISUAL or $EDITOR left it. Raises Refused when there is none or it failed."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command:
+        raise Refused("no editor is set; export EDITOR=nano (or vim), or press e for the form")
+    handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
+    path = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        with app.suspend():
+            code = subprocess.call([*shlex.split(command), name])
+        if code != 0:
+            raise Refused(f"the editor ended with {code}; nothing was changed")
+        return path.read_bytes().decode("utf-8", errors="surrogatepass")
+    except (OSError, ValueError) as error:
+        raise Refused(f"the editor could not be used: {error}") from None
+    finally:
+        path.unlink(missing_ok=True)
