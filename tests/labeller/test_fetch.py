@@ -112,6 +112,23 @@ def test_a_late_answer_is_dropped(gate: threading.Event) -> None:
     assert source.arrivals() == []
 
 
+def test_what_failed_can_be_asked_for_again() -> None:
+    answers = iter([FetchError("away"), None])
+
+    def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
+        error = next(answers)
+        if error is not None:
+            raise error
+        return [Chunk("a.md", "", "text")]
+
+    source = Fetcher(ask, "table")
+    source.request("a", "?")
+    assert gather(source, 1)[0].problem == "away"
+    source.request("a", "?")
+    assert gather(source, 1)[0].chunks[0].text == "text"
+    source.close()
+
+
 def test_failures_arrive_as_sentences(session: Session) -> None:
     def ask(case_id: str, query: str, k: int | None) -> list[Chunk]:
         if case_id == "q-0001":

@@ -163,6 +163,21 @@ def test_without_chunks_editing_goes_on(lines: Lines) -> None:
     assert lines.session.case_of("q-0001")["tags"] == ["x"]
 
 
+def test_chunks_that_do_not_come_do_not_hold_up_the_session(lines: Lines) -> None:
+    lines.source.request = lambda case_id, question: None  # type: ignore[method-assign]
+    said = lines.do("edit tags x")
+    assert "have not come yet" in said
+    assert lines.session.case_of("q-0001")["tags"] == ["x"]
+
+
+def test_coming_back_asks_a_bot_again_that_was_away(lines: Lines) -> None:
+    lines.source.problem = "connection: nobody answers"
+    lines.do("n")
+    lines.source.problem = ""
+    said = lines.do("p")
+    assert "1 faq.md" in said
+
+
 def test_conflicts_are_shown_and_settled(lines: Lines) -> None:
     conflict = Conflict("q-0001", ("tags",), {}, {"tags": ["a"]}, {"tags": ["b"]})
     lines.store.conflicts.append(conflict)

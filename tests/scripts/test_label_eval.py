@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -372,7 +373,30 @@ def test_a_full_disk_is_said_and_the_session_goes_on(tool: Tool) -> None:
         json.loads(line)
 
 
-def test_serve_listens_on_loopback(tool: Tool) -> None:
+async def browse(port: int) -> None:
+    """What a browser does: show the screen, flag the case, leave."""
+    import aiohttp
+
+    seen = b""
+    async with aiohttp.ClientSession() as client:
+        url = f"http://127.0.0.1:{port}/ws?width=80&height=24"
+        async with client.ws_connect(url) as socket_:
+            for wanted, key in ((b"Where is A?", "f"), (b"flagged", "q")):
+                while wanted not in seen:
+                    message = await socket_.receive()
+                    assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
+                    if message.type == aiohttp.WSMsgType.BINARY:
+                        seen += message.data
+                await socket_.send_json(["stdin", key])
+            while (await socket_.receive()).type not in (
+                aiohttp.WSMsgType.CLOSE,
+                aiohttp.WSMsgType.CLOSED,
+                aiohttp.WSMsgType.CLOSING,
+            ):
+                pass
+
+
+def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -392,9 +416,12 @@ def test_serve_listens_on_loopback(tool: Tool) -> None:
             except OSError:
                 time.sleep(0.05)
         assert b"<html" in page.lower()
+        asyncio.run(browse(port))
     finally:
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
+    judged = (tool.folder / "labels" / "judgements" / "gold.jsonl").read_text()
+    assert json.loads(judged)["flag"] is True
 
 
 def test_help_loads_nothing_slow(tool: Tool) -> None:

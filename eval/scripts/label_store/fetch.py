@@ -52,7 +52,7 @@ class Fetcher:
         self._started = False
 
     def request(self, case_id: str, question: str) -> None:
-        """Ask for the chunks of a question, once."""
+        """Ask for the chunks of a question, once; after a failure it can be asked for again."""
         with self._lock:
             known = case_id in self._asked
         if not known:
@@ -126,6 +126,8 @@ class Fetcher:
                 arrival = Arrival(case_id, (), query, f"{type(error).__name__}: {error}")
             with self._lock:
                 stale = query is None and self._asked.get(case_id) != number
+                if query is None and not stale and arrival.problem:
+                    del self._asked[case_id]  # it may be asked for again
             if not stale:
                 self._done.put(arrival)
                 self._callback()

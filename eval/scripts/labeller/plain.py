@@ -16,8 +16,8 @@ from labeller.model import Refused, Row, Session, Source, Store, deliver, prefet
 from labeller.plain_words import COMMANDS, SHORT_HELP, run_words
 
 EXCERPT: Final = 110
-CHUNK_SECONDS: Final = 30.0
-"""The longest wait for the chunks of the question that is asked about."""
+CHUNK_SECONDS: Final = 10.0
+"""The longest wait for the chunks of the question that is asked about; then they come later."""
 _MARK = re.compile(r"(\.?\d+|\+\d+)([a-zA-Z])?(?:=([0-3]))?")
 
 
@@ -105,6 +105,8 @@ class Plain:
         problem = session.chunks_problem()
         if problem:
             self.say(f"No chunks: {problem}")
+        elif not session.has_chunks():
+            self.say("The chunks have not come yet; show looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
         if session.needs():

@@ -99,6 +99,11 @@ class Rows(Core):
             seen.add(chunk.key)
             self._version += 1
 
+    def _go(self, case_id: str) -> None:
+        if case_id != self.current:
+            self._problems.pop(case_id, None)  # coming back is a reason to try again
+        super()._go(case_id)
+
     # -- rows ----------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
