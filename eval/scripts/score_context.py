@@ -52,6 +52,7 @@ def main(top: int | None, **shared: Any) -> None:
         summary=SUMMARY,
         worst_key="redundancy_tfidf",
         show_worst=show_worst,
+        needs_texts=True,
         **shared,
     )
 

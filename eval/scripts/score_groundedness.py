@@ -62,6 +62,7 @@ def main(first_index: int, min_score: float, **shared: Any) -> None:
         summary=SUMMARY,
         worst_key="mean_claim_support",
         show_worst=show_worst,
+        needs_texts=True,
         **shared,
     )
 

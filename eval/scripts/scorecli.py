@@ -69,13 +69,14 @@ def score_and_show(
     quiet: bool,
     suffix: str = "",
     show_more: Callable[[Console, dict[str, Any]], None] | None = None,
+    needs_texts: bool = False,
 ) -> dict[str, Any]:
     """Score a run and print its section: as JSON, or as tables with slices and the worst cases.
 
     ``make_scorer`` gets the run folder; ``summary`` names the metrics that slices show (a shared
     ``suffix`` such as ``@5`` is left out of the heads); ``worst_key`` is what --worst sorts by
     unless the user says otherwise; ``show_worst`` prints what explains one bad case, ``show_more``
-    what the section holds besides means.
+    what the section holds besides means. ``needs_texts``: cut chunk texts are worth a note.
     """
     from scoring import score_run
 
@@ -96,7 +97,7 @@ def score_and_show(
             bad = worst_cases(folder, scorer.section, key, worst, eval_set, labels_dir)
             print_worst(console, bad, key, show_worst)
     if not quiet:
-        warn(folder, eval_set, section)
+        warn(folder, eval_set, section, needs_texts)
     return section
 
 
@@ -152,10 +153,17 @@ def print_worst(
         show_one(console, item)
 
 
-def warn(folder: Path, eval_set: Path, section: dict[str, Any]) -> None:
+def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: bool = False) -> None:
     """Say on stderr what a reader of the numbers should know."""
-    config = folder / "config.json"
-    asked = storage.read_config(folder).dataset.get("sha256") if config.exists() else None
+    known = (folder / "config.json").exists()
+    config = storage.read_config(folder) if known else storage.RunConfig(folder.name)
+    asked = config.dataset.get("sha256")
+    if needs_texts and config.run.get("store_full_text") is False:
+        click.echo(
+            "Note: this run keeps only the beginning of each chunk, so what needs its text is not "
+            "applicable; ask again with run_eval.py --store-full-text.",
+            err=True,
+        )
     if asked and asked != storage.sha256_file(eval_set):
         click.echo("Note: the eval set has changed since this run was made.", err=True)
     failed = max(section["failed"].values(), default=0)

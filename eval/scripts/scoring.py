@@ -82,6 +82,14 @@ class Scored:
     problems: list[Problem] = field(default_factory=list)
 
 
+def results_of(folder: Path) -> Path:
+    """results.jsonl of a run. Raises StorageError when the run is not finished."""
+    results = folder / storage.RESULTS
+    if not results.exists():
+        raise storage.StorageError(f"{results}: no such file; finish the run (run_eval --resume).")
+    return results
+
+
 def score_run(
     folder: Path,
     eval_set: Path,
@@ -96,9 +104,7 @@ def score_run(
     Returns the section. Raises StorageError, with nothing written, when the run is incomplete or
     any line of the set, the labels or the results has a problem.
     """
-    results = folder / storage.RESULTS
-    if not results.exists():
-        raise storage.StorageError(f"{results}: no such file; finish the run (run_eval --resume).")
+    results = results_of(folder)
     problems: list[Problem] = []
     labels, places = storage.read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)

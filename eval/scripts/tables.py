@@ -72,18 +72,28 @@ def print_by(
 ) -> None:
     """The named metrics' means for each value of a dimension, with the number of cases scored.
 
-    A ``suffix`` that the names share (``@5``) is left out of the column heads.
+    A ``suffix`` that the names share (``@5``) is left out of the column heads; long names take two
+    lines.
     """
     slices: Mapping[str, Any] = section["by"].get(dimension, {})
     if not slices:
         known = ", ".join(section["by"]) or "none"
         console.print(f"No case has a {dimension}; dimensions with values: {known}.")
         return
-    table = _table(dimension, "n", *(name.removesuffix(suffix) for name in names))
+    table = _table(dimension, "n", *(_in_two(name.removesuffix(suffix)) for name in names))
     for value, part in slices.items():
         means = (part["mean"].get(name) for name in names)
         table.add_row(plain(value, 40), str(part["n"]), *map(number, means))
     console.print(table)
+
+
+def _in_two(name: str, limit: int = 12) -> str:
+    """A long name on two lines, broken behind the underscore nearest to its middle."""
+    places = [place + 1 for place, char in enumerate(name) if char == "_"]
+    if len(name) <= limit or not places:
+        return name
+    place = min(places, key=lambda place: abs(place - len(name) / 2))
+    return f"{name[:place]}\n{name[place:]}"
 
 
 def print_rows(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

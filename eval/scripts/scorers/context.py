@@ -14,7 +14,7 @@ from ragmetrics.families.context import ROWS
 from ragmetrics.tfidf import Frequencies
 from scorers.retrieval import in_rank_order
 from scorers.rows import row_of
-from scoring import Evidence, Row
+from scoring import Evidence, Row, results_of
 from storage import TestCase, TestResult
 
 Bands = Mapping[str, tuple[float, float]]
@@ -60,7 +60,7 @@ def read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     scored either.
     """
     frequencies = Frequencies()
-    for result in storage.iter_results(folder / storage.RESULTS):
+    for result in storage.iter_results(results_of(folder)):
         chunks = in_rank_order(result)[:top]
         frequencies.add(chunk.text for chunk in chunks if chunk.text and not chunk.truncated)
     return frequencies
