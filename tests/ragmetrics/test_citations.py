@@ -133,14 +133,14 @@ def shares(answer: str) -> tuple[float | None, float | None, float | None, float
 
 def test_shares() -> None:
     # Three claims, two with a citation: coverage 2/3. Citations [1], [2], [9]: form 2/3.
-    # [1] bears out plan B; [2] does not bear out "Plan B renews yearly" (1 of 4 words... plan): 1/2.
+    # [1] bears out plan B; [2] does not bear out "Plan B renews yearly" (1 of 4 words): 1/2.
     # Joint: claim one yes; claim two no (its sources [2] and the missing [9]): 1/2.
     answer = "Plan B costs 20 EUR [1]. Plan B renews yearly [2][9]. Plan C is free of charge."
     assert shares(answer) == (2 / 3, 1 / 2, 2 / 3, 1 / 2)
 
 
 def test_joint_takes_the_sources_together() -> None:
-    # Neither source alone holds 55 % of the words and the number; the claim's two clauses together do.
+    # The second claim has both sources; for content each must bear it out alone.
     answer = "Plan B costs 20 EUR a month. Plan C is free of charge [1][2]."
     assert shares(answer) == (1.0, 1 / 2, 1 / 2, 1.0)
 

@@ -97,7 +97,8 @@ def sentences(text: str) -> list[tuple[str, str]]:
 
 def test_blocks_first_then_sentences() -> None:
     text = (
-        "# Fees\n\nPlan B costs 1.5 EUR. [1] See Eq. 2 of the U.S. law.[2]\nOptions:\n- **one** item\n"
+        "# Fees\n\nPlan B costs 1.5 EUR. [1] See Eq. 2 of the U.S. law.[2]\n"
+        "Options:\n- **one** item\n"
         "2) Another. With two.\n| a | b |\n|---|---|\n| fee | 20 |\n"
         "```\nx = 1\n```\n> quoted text\n---\n"
     )

@@ -70,7 +70,7 @@ class Support:
 
 
 def prepare(text: str) -> Chunk:
-    """A chunk cut into sentences, its words and numbers indexed; the last 512 usual ones are kept."""
+    """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept."""
     return _known_chunk(text) if len(text) <= USUAL_LENGTH else _chunk(text)
 
 
@@ -162,7 +162,7 @@ def _best(wanted: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
     return best
 
 
-def _sentences(plain: str, lead: str) -> list[tuple[str, ...]]:
+def _sentences(plain: str, lead: str) -> list[dict[str, str]]:
     """The distinct content words of each sentence of a claim;
 
     sentences without any are left out.

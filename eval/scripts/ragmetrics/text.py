@@ -20,7 +20,7 @@ TEXT_RULES = 1
 # dash
 # gets two because it joins two ends ("2.5 mya–10,000") where a hyphen makes one word.
 _FOLDS = {
-    **dict.fromkeys("‘’‚‛′`´", "'"),
+    **dict.fromkeys("‘’‚‛′´", "'"),
     **dict.fromkeys("“”„‟″«»", '"'),
     **dict.fromkeys("‐‑−", "-"),
     **dict.fromkeys("‒–", " - "),

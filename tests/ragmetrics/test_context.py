@@ -1,0 +1,199 @@
+"""Context quality: redundancy, facts, diversity; derived by hand, TF-IDF against scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from ragmetrics import context
+from ragmetrics.context import find_facts, ngram_overlap, score_case, shared_end
+from ragmetrics.tfidf import Frequencies, tokens
+from records.cases import GoldFact
+from records.results import RetrievedChunk
+
+TEXTS = [
+    "Plan B costs 20 EUR a month.",
+    "Plan B costs 20 EUR a year for students.",
+    "The office opens at nine.",
+]
+
+
+def chunks(*texts: str) -> list[RetrievedChunk]:
+    return [RetrievedChunk(chunk_id=f"c{n}", text=text) for n, text in enumerate(texts)]
+
+
+def frequencies(*texts: str) -> Frequencies:
+    counted = Frequencies()
+    counted.add(texts)
+    return counted
+
+
+def test_ngram_overlap() -> None:
+    # Trigrams: 5 and 7; shared: plan b costs, b costs 20, costs 20 eur, 20 eur a: 4 of min 5.
+    first, second = tokens(TEXTS[0]), tokens(TEXTS[1])
+    assert ngram_overlap(first, second) == 4 / 5
+    assert ngram_overlap(first, first) == 1.0
+    assert ngram_overlap(first, tokens(TEXTS[2])) == 0.0
+    # Fewer than three words: sets of words, {plan, b} in 7 words.
+    assert ngram_overlap(["plan", "b"], first) == 1.0
+    assert ngram_overlap([], first) == 0.0
+    assert ngram_overlap([], []) == 1.0
+
+
+def test_redundancy_of_three_chunks() -> None:
+    # Pairs: 4/5, 0, 0: mean 4/15. Chunk 2 repeats chunk 1 at 0.8: 1 of 3 chunks.
+    found = score_case(chunks(*TEXTS), frequencies=frequencies(*TEXTS))
+    assert found.values["redundancy_ngram"] == pytest.approx(4 / 15)
+    assert found.values["redundant_chunks_ngram"] == 1 / 3
+    assert found.evidence["most_alike"] == {"chunks": ["c0", "c1"], "overlap": 0.8}
+
+
+def test_tfidf_equals_scikit_learn() -> None:
+    run = [*TEXTS, "Students pay 10 EUR.", "Plan C is free.", "计划每个月花费二十欧元。"]
+    reference = TfidfVectorizer(analyzer=tokens, sublinear_tf=True).fit(run)
+    rows = reference.transform(TEXTS)
+    ours = frequencies(*run, *run).similarity(TEXTS)  # a chunk retrieved twice counts once
+    np.testing.assert_allclose(ours, (rows @ rows.T).toarray(), atol=1e-12)
+
+
+def test_tfidf_by_hand() -> None:
+    # n = 2, words a (df 2) and b, c (df 1): idf a = ln(3/3)+1 = 1, b = c = ln(3/2)+1 = w.
+    # "a b" = (1, w, 0), "a c" = (1, 0, w): cosine = 1 / (1 + w^2).
+    weight = np.log(3 / 2) + 1
+    ours = frequencies("aa bb", "aa cc").similarity(["aa bb", "aa cc"])
+    assert ours[0, 1] == pytest.approx(1 / (1 + weight**2))
+    assert ours[0, 0] == 1.0
+
+
+def test_exact_duplicates_are_exactly_one() -> None:
+    found = score_case(chunks("!!!", "!!!"), frequencies=frequencies("!!!"))
+    assert found.values["redundancy_tfidf"] == found.values["redundancy_ngram"] == 1.0
+    twice = score_case(chunks(TEXTS[0], TEXTS[0]), frequencies=frequencies(TEXTS[0]))
+    assert twice.values["redundancy_tfidf"] == twice.values["redundancy_ngram"] == 1.0
+    assert twice.values["redundant_chunks_tfidf"] == 1 / 2
+
+
+def test_one_chunk_is_not_redundant_and_none_is_not_applicable() -> None:
+    one = score_case(chunks(TEXTS[0]), frequencies=frequencies(TEXTS[0]))
+    for name in context.METRICS[:4]:
+        assert one.values[name] == 0.0
+    none = score_case([], frequencies=frequencies(TEXTS[0]))
+    assert all(value is None for value in none.values.values())
+    assert set(none.reasons.values()) == {"no contexts"}
+
+
+def test_cut_and_missing_texts_are_not_applicable() -> None:
+    cut = [RetrievedChunk(chunk_id="c0", text="Plan", text_length=400)]
+    assert set(score_case(cut).reasons.values()) == {"text was truncated"}
+    assert set(score_case([RetrievedChunk(chunk_id="c0")]).reasons.values()) == {"no chunk texts"}
+
+
+def test_without_frequencies_only_tfidf_is_missing() -> None:
+    found = score_case(chunks(*TEXTS))
+    assert found.values["redundancy_tfidf"] is None
+    assert found.reasons["redundancy_tfidf"] == "no document frequencies of the run"
+    assert found.values["redundancy_ngram"] is not None
+
+
+def test_the_overlap_that_a_chunker_adds_is_told_apart() -> None:
+    first = ["a", "b", "c", "d", "e"]
+    second = ["d", "e", "f", "g", "h"]
+    assert shared_end(first, second) == 2
+    assert shared_end(second, first) == 0
+    assert shared_end([], first) == 0
+    long_first, long_second = ["x", *"abcde"], [*"abcde", "y", "z"]
+    # Trigrams abc bcd cde are shared by design: 3 of min(4, 5); after the cut nothing is.
+    assert ngram_overlap(long_first, long_second) == 3 / 4
+    assert context.without_shared_ends([long_first, long_second]) == 0.0
+    assert context.without_shared_ends([first, first]) == 1.0
+
+
+def test_facts() -> None:
+    texts = [
+        "Everyone gets fifteen days of vacation.",
+        "Vacation: 15 days.",
+        "The US office is shut.",
+    ]
+    facts = [
+        GoldFact("15 days of vacation", ["15 days"]),  # two chunks, number words count
+        GoldFact("office in the United States", ["US"]),  # in capitals: one chunk
+        GoldFact("free of charge", ["gratis"]),  # none
+    ]
+    found = find_facts(texts, facts)
+    assert found.found == ((0, 1), (2,), ())
+    assert found.coverage == 2 / 3
+    assert found.dispersion == (2 + 1) / 2  # over the facts found
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "aliases", "held"),
+    [
+        ("It gives us a discount.", "United States", ["US"], False),
+        ("The plan costs 15% less.", "15 percent", [], True),
+        ("See page 15.", "15 days of vacation", ["15"], False),  # digits need a word of the fact
+        ("It is 15 for vacation.", "15 days of vacation", ["15"], True),
+        ("The art of war.", "car", [], False),  # word boundaries
+        ("1,000 members", "1000 members", [], True),
+        ("", "plan", [], False),
+        ("plan", "", ["!!"], False),
+    ],
+)
+def test_fact_matching(text: str, fact: str, aliases: list[str], held: bool) -> None:
+    assert bool(find_facts([text], [GoldFact(fact, aliases)]).found[0]) is held
+
+
+def test_no_facts_and_none_found() -> None:
+    without = score_case(chunks(*TEXTS))
+    assert without.reasons["fact_coverage"] == without.reasons["fact_dispersion"] == "no gold_facts"
+    missed = score_case(chunks(*TEXTS), gold_facts=[GoldFact("the moon")])
+    assert missed.values["fact_coverage"] == 0.0
+    assert missed.reasons["fact_dispersion"] == "no fact found"
+    assert missed.evidence["facts"] == [{"fact": "the moon", "chunks": []}]
+
+
+def test_unique_token_ratio() -> None:
+    # 3 + 3 words, of which plan, b, costs, money are distinct: 4 of 6.
+    found = score_case(chunks("Plan B costs", "plan b money"))
+    assert found.values["unique_token_ratio"] == 4 / 6
+    assert score_case(chunks("!!!")).reasons["unique_token_ratio"] == "no words"
+
+
+def test_diversity_by_query_type() -> None:
+    twice = chunks(TEXTS[0], TEXTS[0])
+    counted = frequencies(TEXTS[0])
+    bands = {"faq": (0.0, 1.0), "research": (0.0, 0.5)}
+    assert (
+        score_case(twice, frequencies=counted, query_type="faq", bands=bands).values["diversity_ok"]
+        == 1.0
+    )
+    assert (
+        score_case(twice, frequencies=counted, query_type="research", bands=bands).values[
+            "diversity_ok"
+        ]
+        == 0.0
+    )
+    unknown = score_case(twice, frequencies=counted, query_type="poem")
+    assert unknown.reasons["diversity_ok"] == "no band for query_type poem"
+    assert score_case(twice, frequencies=counted).reasons["diversity_ok"] == "no query_type"
+
+
+TEXT = st.text(st.characters(), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=4), TEXT)
+def test_any_texts_have_defined_scores(texts: list[str], fact: str) -> None:
+    counted = frequencies(*texts)
+    found = score_case(
+        chunks(*texts), frequencies=counted, gold_facts=[GoldFact(fact, [fact])], query_type="faq"
+    )
+    for name, value in found.values.items():
+        if value is None:
+            assert found.reasons[name]
+        elif name == "fact_dispersion":
+            assert 1.0 <= value <= len(texts)
+        else:
+            assert 0.0 <= value <= 1.0
