@@ -91,6 +91,22 @@ def test_figures_by_hand(both: dict[str, dict[str, Verdict]]) -> None:
     assert found["questions"][2]["kappa"] is None, "no row to judge"
 
 
+def test_an_interval_needs_ten_questions() -> None:
+    cases = {f"q{n}": {"id": f"q{n}", "question": "?"} for n in range(12)}
+    first = {
+        c: judged("answerable" if n % 2 else "unanswerable", {}, []) for n, c in enumerate(cases)
+    }
+    other = {
+        c: judged("answerable" if n % 3 else "unanswerable", {}, []) for n, c in enumerate(cases)
+    }
+    a, b = verdicts(cases, first, "a"), verdicts(cases, other, "b")
+    found = compare("a", a, "b", b)["state"]
+    low, high = found["kappa_ci95"]
+    assert -1 <= low <= found["kappa"] <= high <= 1
+    few = {c: a[c] for c in list(a)[:9]}
+    assert compare("a", few, "b", b)["state"]["kappa_ci95"] is None
+
+
 def test_disagreements_are_listed(both: dict[str, dict[str, Verdict]]) -> None:
     found = compare("anna", both["anna"], "ben", both["ben"])["disagreements"]
     assert [(item["id"], item["what"]) for item in found] == [

@@ -30,6 +30,10 @@ Pair = tuple[float, float]
 """Two grades of one passage; 0 is judged and not marked."""
 
 
+ENOUGH_QUESTIONS = 10
+"""Below this, an interval from resampled questions says nothing."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What one annotator said of one case.
@@ -164,6 +168,8 @@ def _kappa(pairs: list[Pair]) -> float | None:
 def _interval(
     clusters: Sequence[Sequence[Any]], statistic: Callable[[list[Any]], float | None], seed: int
 ) -> list[float] | None:
+    if len(clusters) < ENOUGH_QUESTIONS:
+        return None
     found = clustered_interval(clusters, statistic, generator(seed, "label_eval/agreement"))
     return None if found is None else list(found)
 

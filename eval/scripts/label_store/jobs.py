@@ -125,6 +125,8 @@ def label(plan: Plan) -> int:
     try:
         with _source(plan, store) as source:
             session = _session(plan, store)
+            if plan.verbose:
+                _talk(plan, f"chunks: {source.describe()}\n{store.files()}")
             code = _run(plan, session, store, source)
     finally:
         said = store.close()

@@ -80,7 +80,9 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(by_question)
     for item in pair["disagreements"][:SHOWN]:
         what = one_line(str(item["what"]))
-        console.print(f"{one_line(item['id'])}: {what}: A {_said(item['a'])}, B {_said(item['b'])}")
+        console.print(
+            f"{one_line(item['id'])}: {what}: A = {_said(item['a'])}, B = {_said(item['b'])}"
+        )
     more = len(pair["disagreements"]) - SHOWN
     if more > 0:
         console.print(f"… and {more} more disagreements; --json has them all")
