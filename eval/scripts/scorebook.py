@@ -128,7 +128,9 @@ def _averages(cases: Sequence[TestCase], rows: Sequence[Row]) -> tuple[list[Test
 
 def _encode(row: Row, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
-    values = tuple(None if value == FAILED else value for value in row.values)
+    values = row.values
+    if FAILED in values:
+        values = tuple(None if value == FAILED else value for value in values)
     status = "scored"
     if values.count(None) == len(values):
         status = "failed" if FAILED in row.values else "not_applicable"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Mode = Literal["chunk", "anchor", "doc", "text"]
 MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
@@ -70,12 +70,12 @@ def covers(gold: Anchor, place: Anchor) -> bool:
     return gold.path == place.path and place.heading[: len(gold.heading)] == gold.heading
 
 
-def match_ids(gold: Mapping[str, int], ids: Sequence[str | None], supports: int) -> Matches:
+def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -> Matches:
     """Modes ``chunk`` and ``doc``: equality of ids. ``gold`` maps an id to its support's index."""
     hits = [rank for rank, found in enumerate(ids, 1) if found in gold]
     first: list[int | None] = [None] * supports
     for rank in reversed(hits):
-        first[gold[ids[rank - 1]]] = rank  # type: ignore[index]  # a hit is no None
+        first[gold[ids[rank - 1]]] = rank
     return Matches(first, hits)
 
 
@@ -165,18 +165,13 @@ def evidence_rank(
     supports are needed. Indices out of range raise IndexError.
     """
     if groups:
-        complete = [rank for group in groups if (rank := _all_of(first[i] for i in group))]
+        complete = [rank for group in groups if (rank := _all_of([first[i] for i in group]))]
         return min(complete, default=None)
     return _all_of(first)
 
 
-def _all_of(ranks: Iterable[int | None]) -> int | None:
-    last = 0
-    for rank in ranks:
-        if rank is None:
-            return None
-        last = max(last, rank)
-    return last or None
+def _all_of(ranks: Sequence[int | None]) -> int | None:
+    return None if None in ranks else max(ranks, default=None)  # type: ignore[type-var]
 
 
 def scope_miss(gold_paths: Iterable[str], chosen: Sequence[str]) -> float:

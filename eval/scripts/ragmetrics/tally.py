@@ -7,6 +7,7 @@ of kept. A score is a float, None (not applicable) or FAILED; only floats enter 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ragmetrics import stats
@@ -82,21 +83,20 @@ class Tally:
         failed[[place for place, row in enumerate(self._rows) if FAILED in row]] = lost or False
         scored = ~np.isnan(table)
         counts = np.zeros(len(self._rows), dtype=np.int64)
-        parts: dict[Slice, NDArray[np.int64]] = {}
+        parts: dict[Slice, list[tuple[int, int]]] = {}
         for (handle, slices), count in self._counts.items():
             counts[handle] += count
             for part in slices:
-                if part not in parts:
-                    parts[part] = np.zeros(len(self._rows), dtype=np.int64)
-                parts[part][handle] += count
+                parts.setdefault(part, []).append((handle, count))
         for column in range(self.width):
             kept = scored[:, column]
             self._failed[column] += (lost_here := int(counts @ failed[:, column]))
             self._missing[column] += int(counts @ ~kept) - lost_here
             self._merge(column, table[kept, column], counts[kept])
         filled = np.where(scored, table, 0.0)
-        for part, weights in parts.items():
-            self._add_sums(part, weights @ filled, weights @ scored)
+        for part, pairs in parts.items():
+            handles, weights = np.array(pairs).T
+            self._add_sums(part, weights @ filled[handles], weights @ scored[handles])
         self._rows, self._counts = [], {}
 
     def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
@@ -197,6 +197,7 @@ def facets_of(case: Any) -> Facets:
     return (case.category, case.difficulty, case.query_type, tuple(case.tags), tuple(case.vaults))
 
 
+@lru_cache(maxsize=4096)
 def slices_of(facets: Facets) -> Slices:
     """The slices of a case: category, difficulty, query type, each tag, each vault."""
     names = ("category", "difficulty", "query_type")

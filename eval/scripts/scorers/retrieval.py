@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
@@ -15,13 +15,14 @@ from ragmetrics.catalogue import Metric
 from ragmetrics.matching import Anchor, Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.tally import Value, Values
-from scoring import Outcome, Row
+from scoring import Outcome, Reasons, Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
-MOST_KNOWN = 1 << 15
+NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
+NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 _ELSE_0 = repeat(0)
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
@@ -62,22 +63,13 @@ class RetrievalScorer:
     def score(self, case: TestCase, result: TestResult) -> Outcome:
         """Scores of one result. Unanswerable cases and cases without gold are not applicable.
 
-        Most outcomes recur: they are looked up by all that they depend on.
+        Where gold and lists are ids (large runs), outcomes recur: an equal one is looked up.
         """
-        key = _outcome_key(case, result) if self.match in ("auto", "chunk") else None
-        if key is None:
-            return self._score(case, result)
-        known = self._known.get(key)
-        if known is None:
-            row, evidence = self._score(case, result)
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            known = self._known[key] = (row, orjson.Fragment(orjson.dumps(evidence)))
-        return known
-
-    @cached_property
-    def _known(self) -> dict[Hashable, Outcome]:
-        return {}
+        if self.match in ("auto", "chunk"):
+            listed = _as_listed(case, result)
+            if listed is not None:
+                return _score_listed(*listed, self.ks, self.gain)
+        return self._score(case, result)
 
     def _score(self, case: TestCase, result: TestResult) -> tuple[Row, dict[str, Any]]:
         if case.answerable is False:
@@ -125,7 +117,7 @@ class RetrievalScorer:
         self, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
     ) -> tuple[Value, str]:
         if not result.references:
-            return None, "no references"
+            return None, NO_REFERENCES
         cited = [resolve(reference, chunks) for reference in result.references]
         return float(bool(self._match(gold, cited).hits)), ""
 
@@ -135,7 +127,7 @@ class RetrievalScorer:
         nothing = (None,) * len(self.ks)
         snippets = [snippet for support in case.gold_supports for snippet in support.snippets]
         if not snippets:
-            return nothing, "no snippets"
+            return nothing, NO_SNIPPETS
         if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
             return nothing, "text was truncated"
         texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
@@ -146,12 +138,13 @@ class RetrievalScorer:
         return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
 
 
-def _outcome_key(case: TestCase, result: TestResult) -> Hashable:
-    """All that the outcome depends on when gold and lists are ids; None when it is more than that.
+Listed = tuple[bytes, bytes | None, tuple[float, ...]]
+"""A result by ids: at each rank the number of the gold chunk that stands there (from 1; 0: none),
+the same for the references (None: there are none), and the grade of each gold chunk."""
 
-    At each rank the number of the gold chunk that stands there (from 1; 0: none), the same for the
-    references, and the grades.
-    """
+
+def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
+    """All that the scores depend on when gold and lists are ids; None when it is more than that."""
     grades = case.chunk_relevance_grades
     if (
         not 0 < len(grades) < 256
@@ -160,7 +153,7 @@ def _outcome_key(case: TestCase, result: TestResult) -> Hashable:
         or case.gold_supports
         or case.recency_conflict_rule
         or result.folder_selection
-        or max(grades.values()) <= 0
+        or min(grades.values()) <= 0
     ):
         return None
     ids = _ids_in_order(result.retrieved)
@@ -171,8 +164,29 @@ def _outcome_key(case: TestCase, result: TestResult) -> Hashable:
     return (
         bytes(map(number, ids, _ELSE_0)),
         bytes(map(number, cited, _ELSE_0)) if cited else None,
-        *grades.values(),
+        tuple(grades.values()),
     )
+
+
+@lru_cache(maxsize=1 << 15)
+def _score_listed(
+    standing: bytes,
+    cited: bytes | None,
+    grades: tuple[float, ...],
+    ks: tuple[int, ...],
+    gain: Gain,
+) -> Outcome:
+    """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
+    numbers = {number: index for index, number in enumerate(range(1, len(grades) + 1))}
+    matches = matching.match_ids(numbers, standing, len(grades))
+    ranking = retrieval.ranking(matches, grades, None, ks[-1])
+    attribution = None if cited is None else float(any(cited))
+    extra = (None, attribution, *[None] * len(ks), None)
+    no_attribution = NO_REFERENCES if cited is None else ""
+    missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, NO_RULE)
+    evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
+    row = _row(ranking, extra, missing, "chunk", ks, gain)
+    return row, orjson.Fragment(orjson.dumps(evidence))
 
 
 def _ids_in_order(retrieved: Sequence[Any]) -> Sequence[str] | None:
@@ -213,12 +227,16 @@ def _row(
         if function is retrieval.reciprocal_rank:
             scores.append(retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
+    return Row((*scores, *extra), _reasons(missing, ks), (("match", mode),))
+
+
+@lru_cache(maxsize=64)
+def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
     scope, attribution, snippets, recency = missing
     named = [("scope_miss", scope), ("attribution_hit", attribution)]
     named += [(f"snippet_recall@{k}", snippets) for k in ks]
     named.append(("recency_rule_ok", recency))
-    reasons = tuple((name, reason) for name, reason in named if reason)
-    return Row((*scores, *extra), reasons, (("match", mode),))
+    return tuple((name, reason) for name, reason in named if reason)
 
 
 @lru_cache(maxsize=64)
@@ -302,7 +320,7 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
 def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """scope_miss of one result, or why it has none."""
     if result.folder_selection is None:
-        return None, "no folder_selection"
+        return None, NO_SELECTION
     if not case.gold_supports:
         return None, "no gold paths"
     paths = [gold.rel_path for gold in case.gold_supports]
@@ -313,7 +331,7 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """recency_rule_ok of one result, or why it has none."""
     rule = case.recency_conflict_rule
     if rule is None:
-        return None, "no recency_conflict_rule"
+        return None, NO_RULE
     if not case.gold_supports:
         return None, "no gold_supports"
     if not result.answer or result.abstained:
