@@ -158,6 +158,7 @@ def test_an_acknowledged_label_is_brought_back_and_said(folder: Path) -> None:
 
 
 SAVER = """
+import os
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
@@ -172,7 +173,7 @@ n = 0
 while True:
     n += 1
     session.goto(f"q{n % 6}")
-    session.edit({"reference_answer": f"{n} " * 20_000})
+    session.edit({"reference_answer": f"{os.getpid()}.{n} " * 20_000})
     store.save()
 """
 
@@ -195,4 +196,4 @@ def test_a_kill_during_a_save_leaves_the_old_set_or_the_new_one(folder: Path) ->
             assert len(set(answer)) <= 1, "half of one state and half of another"
             assert len(answer) in (0, 20_000)
     subprocess.run(command(folder), input=b"q\n", capture_output=True, timeout=60)
-    assert not list(folder.glob(".eval_set.jsonl.*")), "half-written copies are cleared away"
+    assert not list(folder.rglob(".*.jsonl.*")), "half-written copies are cleared away"

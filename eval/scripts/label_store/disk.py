@@ -31,13 +31,17 @@ def back_up(path: Path, data: bytes, at: str) -> Path:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove half-written copies of `path` that killed sessions left. Only under its lock."""
-    folder = Path(os.path.realpath(path)).parent
-    pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}")
-    for left in folder.iterdir():
-        if pattern.fullmatch(left.name):
-            with contextlib.suppress(OSError):
-                left.unlink()
+    """Remove half-written copies of `path` and its backups that killed sessions left.
+
+    Only under the lock of `path`.
+    """
+    stamp = r"(\.\d{8}-\d{6}\.bak)?"
+    pattern = re.compile(re.escape(f".{path.name}") + stamp + r"\.[a-z0-9_]{8}")
+    for folder in {path.parent, Path(os.path.realpath(path)).parent}:
+        for left in folder.iterdir() if folder.is_dir() else ():
+            if pattern.fullmatch(left.name):
+                with contextlib.suppress(OSError):
+                    left.unlink()
 
 
 def read_bytes(path: Path) -> bytes:

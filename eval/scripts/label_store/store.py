@@ -99,7 +99,8 @@ class LabelStore:
             if not self._lock.take(self.annotator, timestamp(self._now())):
                 self.read_only = f"{self._lock.holder} is at work on it"
             else:
-                clear_leftovers(self.judgements_path if self.second else self.path)
+                for path in (self.judgements_path, *(() if self.second else (self.path,))):
+                    clear_leftovers(path)
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
         target = self.judgements_path if self.second else self.path
