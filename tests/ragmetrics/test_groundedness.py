@@ -33,9 +33,12 @@ def scored(answer: str | None, chunks: list[RetrievedChunk] = CHUNKS, **more: An
 
 
 def test_support_of_claims() -> None:
-    # Claim 1: plan b cost 20 eur month: 6 of 6. Claim 2: plan c free tourist: 3 of 4 = 0.75 >= 0.55.
+    # Claim 1: plan b cost 20 eur month: 6 of 6. Claim 2: plan c free tourist: 3 of 4 = 0.75.
     # Claim 3: moon made green cheese: 0 of 4.
-    answer = "Plan B costs 20 EUR a month. Plan C is free for tourists. The moon is made of green cheese."
+    answer = (
+        "Plan B costs 20 EUR a month. Plan C is free for tourists."
+        " The moon is made of green cheese."
+    )
     found = scored(answer)
     assert found.values[RATE] == 2 / 3
     assert found.values[MEAN] == pytest.approx((1 + 0.75 + 0) / 3)
@@ -180,7 +183,7 @@ def test_labels() -> None:
         expected_citations=["plans", "free"],
     )
     found = scored(answer, labels=labels)
-    # Stated: the first; "accrues monthly" is not: 1/2. Unlimited vacation is denied, 30 is not said.
+    # Stated: the first; "accrues monthly" is not: 1/2. Unlimited is denied, 30 not said.
     assert found.values["expected_claim_recall"] == 1 / 2
     assert found.evidence["expected_claims_missing"] == ["vacation accrues monthly"]
     assert found.values["forbidden_claims"] == 1.0
@@ -190,11 +193,9 @@ def test_labels() -> None:
 
 def test_a_case_without_labels_has_no_label_metrics() -> None:
     found = scored("Plan B costs money.")
-    for name in ("expected_claim_recall", "forbidden_claims", "expected_citation_recall"):
-        assert (
-            found.reasons[name]
-            == f"no {name if name == 'forbidden_claims' else name[:9] + ('claims' if 'claim' in name else 'citations')}"
-        )
+    assert found.reasons["expected_claim_recall"] == "no expected_claims"
+    assert found.reasons["forbidden_claims"] == "no forbidden_claims"
+    assert found.reasons["expected_citation_recall"] == "no expected_citations"
     assert found.reasons["answer_overlap"] == "no reference_answer"
 
 
@@ -208,13 +209,11 @@ def test_overlap_with_the_reference() -> None:
 
 
 def test_copied_spans() -> None:
-    # 10 words; the first six stand in the context in one piece, the rest does not.
+    # 10 words; the first six (plan b costs 20 eur each) stand in the context in one piece.
     context = "Note that plan B costs 20 EUR each month."
-    found = copying("Plan B costs 20 EUR each week, or so they say"[:39], [context])
+    found = copying("Plan B costs 20 EUR each week, or so it", [context])
     assert found is not None
-    # "Plan B costs 20 EUR each week, or so th": 10 words, 6 copied (plan b costs 20 eur each).
     assert (found.coverage, found.longest) == (6 / 10, 6)
-    assert copying("Plan B costs 20 maybe", [context]) is not None
     short = copying("Plan B costs 20 maybe", [context])
     assert short is not None
     assert (short.coverage, short.longest, short.spans) == (0.0, 0, ())  # four words are no span
@@ -288,10 +287,12 @@ def test_any_case_has_defined_scores(answer: str, texts: list[str], abstained: b
                 assert value <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a" * 1_000_000, "1" * 1_000_000, " " * 1_000_000, "!" * 1_000_000, "Plan B. " * 20_000,
      "<!--" * 50_000, "退款政策。" * 20_000],
+    ids=["letters", "digits", "blanks", "marks", "sentences", "comments", "han"],
 )  # fmt: skip
 def test_huge_texts_are_scored(text: str) -> None:
     found = scored(text, [PLAN_B, RetrievedChunk(chunk_id="c9", text=text)])

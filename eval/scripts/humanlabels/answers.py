@@ -43,16 +43,10 @@ def delucionqa(folder: Path) -> Iterator[LabelledAbstention]:
 
 
 def mtrag_un(folder: Path) -> Iterator[LabelledAbstention]:
-    """Answers written by people to answerable (0) and unanswerable (1) turns;
-
-    others are left out.
-    """
+    """People's answers to answerable (0) and unanswerable (1) turns; others left out."""
     return _abstentions(folder, "mtrag_un", "abstained")
 
 
 def xstest(folder: Path) -> Iterator[LabelledAbstention]:
-    """Full refusals (1) and full compliance (0) with safe and unsafe prompts;
-
-    partial ones left out.
-    """
+    """Full refusals (1) and full compliance (0); partial ones are left out."""
     return _abstentions(folder, "xstest_refusals", "refused")

@@ -27,10 +27,7 @@ def _row(
 
 
 def ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
-    """The claims of each response as our own filter cuts them;
-
-    a claim that touches a span is unsupported.
-    """
+    """The claims our own filter finds; one that touches a marked span is unsupported."""
     for _, row in read_rows(folder / "ragtruth" / FILE):
         if not row["subset"].startswith(subset):
             continue

@@ -12,10 +12,7 @@ TRUNCATED = "text was truncated"
 
 
 class Passage(Protocol):
-    """A retrieved chunk:
-
-    ``text`` is None when the bot sends none, ``truncated`` when it was cut.
-    """
+    """A retrieved chunk; ``text`` is None when the bot sends none."""
 
     @property
     def chunk_id(self) -> str: ...

@@ -79,19 +79,13 @@ def marks(answer: str) -> list[Mark]:
 
 
 def _name(text: str) -> str:
-    """A path or id for comparing:
-
-    NFC, ``/``, no leading ``./``, no anchor, without regard to case.
-    """
+    """A path or id for comparing: NFC, ``/``, no ``./``, no anchor, casefolded."""
     plain = unicodedata.normalize("NFC", text.strip()).replace("\\", "/").removeprefix("./")
     return plain.partition("#")[0].strip().casefold()
 
 
 def _names(chunk: Passage) -> set[str]:
-    """What a citation may call a chunk:
-
-    its ids, its path, the file's name with and without ending.
-    """
+    """What a citation may call a chunk: its ids, its path, its file with and without ending."""
     found = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
     if chunk.rel_path:
         file = _name(chunk.rel_path).rpartition("/")[2]
@@ -194,10 +188,7 @@ def content_checks(
     chunks: Sequence[Chunk],
     question: NumberIndex | None = None,
 ) -> list[tuple[Citation, bool]]:
-    """For each citation that resolves and covers words:
-
-    does that chunk alone support them at 0.45?
-    """
+    """Citations that resolve and cover words; True when that chunk alone supports them at 0.45."""
     found: list[tuple[Citation, bool]] = []
     for citation in citations:
         if citation.chunk is None:
@@ -224,10 +215,7 @@ def joint(
     chunks: Sequence[Chunk],
     question: NumberIndex | None = None,
 ) -> float | None:
-    """Claims that the union of their cited chunks supports / claims with a citation;
-
-    None without one.
-    """
+    """Claims that their cited chunks support together / claims with a citation, else None."""
     cited: dict[int, list[int]] = {}
     for citation in citations:
         if citation.claim is not None:

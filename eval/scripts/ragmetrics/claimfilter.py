@@ -131,10 +131,7 @@ def bare(text: str) -> str:
 
 
 def claim_type(text: str) -> ClaimType:
-    """``general`` before ``inference`` before ``assertion``;
-
-    quoted words and the month May do not count.
-    """
+    """``general`` before ``inference``, else ``assertion``; quoted words do not count."""
     plain = _MONTH_MAY.sub(" ", _QUOTED.sub(" ", text))
     if _GENERAL.search(plain):
         return "general"
@@ -160,10 +157,7 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
 
 
 def _clauses(text: str) -> list[tuple[int, int]]:
-    """Spans of clauses that stand alone:
-
-    each has a finite verb and at least three content words.
-    """
+    """Spans of clauses with a finite verb and at least three content words each."""
     spans: list[tuple[int, int]] = []
     start = 0
     for cut in _CLAUSE.finditer(text):

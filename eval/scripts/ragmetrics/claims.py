@@ -35,10 +35,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk made ready:
-
-    spans of its sentences, the sentences of each word as a bit mask, its numbers.
-    """
+    """Spans of its sentences, the sentences of each word as a bit mask, its numbers."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -163,10 +160,7 @@ def _best(wanted: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
 
 
 def _sentences(plain: str, lead: str) -> list[dict[str, str]]:
-    """The distinct content words of each sentence of a claim;
-
-    sentences without any are left out.
-    """
+    """Stems and words of each sentence of a claim; sentences without any are left out."""
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]

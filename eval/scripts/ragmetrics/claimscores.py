@@ -81,10 +81,7 @@ def _evidence(support: Support, chunks: Sequence[Passage]) -> dict[str, Any]:
 
 
 def _fabrications(scores: Collector, parts: Answer) -> int:
-    """Distinct numbers of the answer's claims and short units that nothing holds;
-
-    evidence beside it.
-    """
+    """How many distinct numbers of claims and short units nothing holds."""
     texts = [claim.text for claim in parts.extraction.claims]
     texts += [
         s.text for s in parts.extraction.skipped if s.reason in ("too short", "no content word")

@@ -53,10 +53,9 @@ def _grams(chunk: Sequence[str], n: int) -> set[tuple[str, ...]]:
 
 
 def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float:
-    """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1]; on single words when either has fewer
-    than n.
+    """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1].
 
-    Chunks without a word are alike only when both are without.
+    On single words when either has fewer than n; without a word, alike only when both are.
     """
     if min(len(one), len(other)) < n:
         n = 1
@@ -74,10 +73,7 @@ def ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float
 
 
 def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
-    """Words of the longest end of ``one`` that ``other`` starts with:
-
-    what an overlapping chunker adds.
-    """
+    """Words of the longest end of ``one`` that ``other`` starts with (overlapping chunkers)."""
     # Knuth-Morris-Pratt: the prefix function of other + end of one.
     limit = min(len(one), len(other))
     line: list[str | None] = [*other[:limit], None, *one[len(one) - limit :]]
@@ -115,10 +111,7 @@ def _mean(pairs: Mapping[tuple[int, int], float]) -> float:
 
 
 def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
-    """Distinct words / words over all chunks, in (0, 1];
-
-    None without a word. Long texts score lower.
-    """
+    """Distinct words / words over all chunks, in (0, 1]; None without a word."""
     every = [word for chunk in chunks for word in chunk]
     return len(set(every)) / len(every) if every else None
 

@@ -15,10 +15,7 @@ SHORT = 2
 
 
 def _spoken(number: Number) -> str:
-    """One spelling for a number:
-
-    ``15``, ``1500000``, ``17:30`` as ``t17x30``, a day as ``d3x4``.
-    """
+    """One spelling for a number: ``15``, 17:30 as ``t17x30``, a day as ``d3x4``."""
     for key in sorted(number.keys, key=str, reverse=True):
         if len(key) == 3:
             return f"{key[0]}{key[1]}x{key[2]}"

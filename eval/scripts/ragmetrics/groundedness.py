@@ -1,7 +1,6 @@
-"""Groundedness of one answer without a model: which claims, numbers and citations its contexts
-bear.
+"""Groundedness of one answer without a model: do its contexts bear its claims and citations?
 
-``score_case`` gives all metrics of the family with evidence. What a number means stands in METRICS.
+``score_case`` gives all metrics of the family, in the order of ``METRICS``, with their evidence.
 """
 
 from __future__ import annotations

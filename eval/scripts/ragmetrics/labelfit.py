@@ -44,10 +44,7 @@ def auroc(
 def balanced_accuracy(
     labels: Sequence[int], verdicts: Sequence[bool], weights: Floats | None = None
 ) -> float | None:
-    """Mean of the shares of positives and of negatives judged rightly;
-
-    None without both classes.
-    """
+    """Mean share judged rightly of positives and of negatives; None without both classes."""
     import numpy as np
 
     positive = np.asarray(labels, dtype=bool)

@@ -223,10 +223,7 @@ def _line_units(masked: str, start: int, end: int) -> list[Unit]:
 
 
 def _with_stem(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
-    """Sentences of a line;
-
-    a last one that ends with a colon announces what follows and claims nothing.
-    """
+    """Sentences of a line; a last one that ends with a colon announces and claims nothing."""
     found = _sentences(masked, start, end, kind)
     if found and masked[found[-1].start : found[-1].end].rstrip("*_ ").endswith((":", "：")):
         found[-1] = Unit(found[-1].start, found[-1].end, "stem")

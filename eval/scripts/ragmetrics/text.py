@@ -69,18 +69,12 @@ class Normalised:
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD, at the same length:
-
-    it can be stored as UTF-8.
-    """
+    """The text with lone surrogates as U+FFFD, its length kept: it can be stored as UTF-8."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def fold(text: str) -> str:
-    """The copy for matching:
-
-    NFKC, casefolded, plain quotes and hyphens, no zero-width characters.
-    """
+    """The copy for matching: NFKC, casefolded, plain quotes, no zero-width characters."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", clean(text).translate(_FOLD_TABLE)).casefold()
@@ -171,10 +165,7 @@ def _has_vowel(text: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A light stem:
-
-    possessive, plural, -ed, -ing and a last e removed. Other scripts stay as they are.
-    """
+    """The word without possessive, plural, -ed, -ing and last e; other scripts as they are."""
     if word.endswith("'s"):
         word = word[:-2]
     word = word.replace("'", "")
