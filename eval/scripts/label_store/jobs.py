@@ -126,7 +126,7 @@ def label(plan: Plan) -> int:
         with _source(plan, store) as source:
             session = _session(plan, store)
             if plan.verbose:
-                _talk(plan, f"chunks: {source.describe()}\n{store.files()}")
+                _talk(plan, f"chunks: {source.describe()}\njudgements: {store.judgements_path}")
             code = _run(plan, session, store, source)
     finally:
         said = store.close()

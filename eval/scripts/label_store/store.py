@@ -127,10 +127,6 @@ class LabelStore:
             self.notices.append(f"{bad} lines of the journal cannot be read and are passed over.")
         return saved + unsaved, [] if self.read_only else unsaved
 
-    def files(self) -> str:
-        """The files that are written, a line each."""
-        return f"judgements: {self.judgements_path}\njournal: {self._journal.path}"
-
     def session_options(self) -> dict[str, Any]:
         """The arguments of `Session` that come from the files."""
         return {
