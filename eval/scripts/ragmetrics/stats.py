@@ -20,9 +20,9 @@ RESAMPLES = 10_000
 Z95 = 1.959963984540054
 UNRELIABLE_BELOW = 20
 """Cases under which an interval is printed with a warning."""
-EXACT_CASES = 2048
-EXACT_VALUES = 32
-BINS = 16
+DRAWN_CASES = 2048
+NEARLY_NORMAL = 0.05
+"""Skewness of the mean up to which its percentiles come from the expansion."""
 _BLOCK = 1 << 21
 
 
@@ -53,10 +53,9 @@ def bootstrap_mean(
 ) -> tuple[float, float]:
     """95 % percentile interval of the mean by resampling the n = counts.sum() values.
 
-    Exact draws where they are cheap: a multinomial over up to 32 distinct values, or value by
-    value up to 2,048 cases. Beyond that the values are put into 16 equal bins, each standing for
-    the mean of its values, and the deviations are scaled to the true variance: mean and variance
-    of the bootstrap distribution are kept, its skewness (of order 1/sqrt(n)) nearly so.
+    Up to 2,048 cases, and for very skewed values, ``resamples`` are drawn. For more cases the
+    percentiles of the same bootstrap distribution, whose cumulants are known, come from its
+    Cornish-Fisher expansion: the error is below that of 10,000 draws, and nothing is drawn.
     Raises ValueError without values.
     """
     import numpy as np
@@ -64,33 +63,32 @@ def bootstrap_mean(
     n = int(counts.sum())
     if n < 1:
         raise ValueError("an interval needs at least one value")
+    values, counts = values[counts > 0], counts[counts > 0]
     if len(values) == 1:
         return float(values[0]), float(values[0])
-    if n <= EXACT_CASES and n < 8 * len(values):
-        every = np.repeat(values, counts)
-        step = max(1, _BLOCK // n)
-        sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
-        draws = (rng.integers(0, n, size=(size, n), dtype=np.int32) for size in sizes)
-        means = np.concatenate([every[draw].mean(axis=1) for draw in draws])
-    elif len(values) <= EXACT_VALUES:
-        means = rng.multinomial(n, counts / n, size=resamples) @ values / n
-    else:
-        centre = float(values @ counts) / n
-        binned, weights = _binned(values, counts)
-        means = rng.multinomial(n, weights / n, size=resamples) @ binned / n
-        spread = ((values - centre) ** 2 @ counts) / ((binned - centre) ** 2 @ weights)
-        means = centre + (means - centre) * np.sqrt(spread)
-    low, high = np.quantile(means, [0.025, 0.975])
+    centre = float(values @ counts) / n
+    deviations = values - centre
+    sigma, skew = _shape(deviations, counts, n)
+    if n > DRAWN_CASES and abs(skew) <= NEARLY_NORMAL:
+        # z + skew (z² - 1) / 6 at z = ±1.96 (Cornish and Fisher 1938); the next terms are O(1/n)
+        shift = skew * (Z95**2 - 1) / 6
+        return centre + sigma * (shift - Z95), centre + sigma * (shift + Z95)
+    one_by_one = n < 8 * len(values)
+    step = max(1, _BLOCK // (n if one_by_one else len(values)))
+    every = np.repeat(values, counts if one_by_one else 1)
+    means: list[Floats] = []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        if one_by_one:
+            means.append(every[rng.integers(0, n, size=(size, n), dtype=np.int32)].mean(axis=1))
+        else:
+            means.append(rng.multinomial(n, counts / n, size=size) @ values / n)
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
     return float(low), float(high)
 
 
-def _binned(values: Floats, counts: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """At most 16 values that stand for many, with their counts; the overall mean is kept."""
-    import numpy as np
-
-    low, high = float(values.min()), float(values.max())
-    place = np.minimum(((values - low) / (high - low) * BINS).astype(np.int64), BINS - 1)
-    number = np.bincount(place, weights=counts, minlength=BINS)
-    total = np.bincount(place, weights=values * counts, minlength=BINS)
-    kept = number > 0
-    return total[kept] / number[kept], number[kept].astype(np.int64)
+def _shape(deviations: Floats, counts: NDArray[np.int64], n: int) -> tuple[float, float]:
+    """Standard deviation and skewness of the bootstrap distribution of the mean."""
+    variance = float(deviations**2 @ counts) / n
+    third = float(deviations**3 @ counts) / n
+    return sqrt(variance / n), third / (variance**1.5 * sqrt(n))

@@ -49,11 +49,11 @@ class Tally:
     def __init__(self, width: int) -> None:
         self.width = width
         self._rows: list[Values] = []
-        self._counts: dict[tuple[int, Slices], int] = {}
+        self._counts: dict[Slices, dict[int, int]] = {}
         self._values: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = [None] * width
         self._missing = [0] * width
         self._failed = [0] * width
-        self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+        self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def new_row(self, values: Values) -> int:
         """A handle for a row of scores (one for each metric), good until the next ``fold``."""
@@ -62,8 +62,8 @@ class Tally:
 
     def add(self, row: int, slices: Slices = (), cases: int = 1) -> None:
         """Count cases whose scores are ``row`` and that belong to ``slices``."""
-        key = (row, slices)
-        self._counts[key] = self._counts.get(key, 0) + cases
+        counts = self._counts.setdefault(slices, {})
+        counts[row] = counts.get(row, 0) + cases
 
     def fold(self) -> None:
         """Turn the counted rows into counts of values by metric and sums by slice."""
@@ -82,21 +82,21 @@ class Tally:
         failed = np.zeros(table.shape, dtype=bool)
         failed[[place for place, row in enumerate(self._rows) if FAILED in row]] = lost or False
         scored = ~np.isnan(table)
+        filled, numbers = np.where(scored, table, 0.0), scored.astype(float)
         counts = np.zeros(len(self._rows), dtype=np.int64)
-        parts: dict[Slice, list[tuple[int, int]]] = {}
-        for (handle, slices), count in self._counts.items():
-            counts[handle] += count
+        for slices, known in self._counts.items():
+            handles = np.fromiter(known, dtype=np.int64)
+            times = np.fromiter(known.values(), dtype=np.int64)
+            counts[handles] += times
+            weights = times.astype(float)
+            sums = weights @ filled[handles], weights @ numbers[handles]
             for part in slices:
-                parts.setdefault(part, []).append((handle, count))
+                self._add_sums(part, *sums)
         for column in range(self.width):
             kept = scored[:, column]
-            self._failed[column] += (lost_here := int(counts @ failed[:, column]))
-            self._missing[column] += int(counts @ ~kept) - lost_here
+            self._failed[column] += (lost_here := int(counts[failed[:, column]].sum()))
+            self._missing[column] += int(counts[~kept].sum()) - lost_here
             self._merge(column, table[kept, column], counts[kept])
-        filled = np.where(scored, table, 0.0)
-        for part, pairs in parts.items():
-            handles, weights = np.array(pairs).T
-            self._add_sums(part, weights @ filled[handles], weights @ scored[handles])
         self._rows, self._counts = [], {}
 
     def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
@@ -108,7 +108,7 @@ class Tally:
             counts = np.concatenate([known[1], counts])
         distinct, place = np.unique(values, return_inverse=True)
         total = np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
-        self._values[column] = (distinct, total)
+        self._values[column] = (distinct[total > 0], total[total > 0])
 
     def _add_sums(self, part: Slice, sums: Any, numbers: Any) -> None:
         if (known := self._sums.get(part)) is not None:
