@@ -1,0 +1,166 @@
+"""Who abstained: the bot's own field, else the wording; the four cells and F1 by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics.families.abstention import ROWS
+from scorers.abstention import AbstentionScorer, decide
+from scoring import Row
+from storage import RetrievedChunk, TestCase, TestResult
+
+REFUSAL = "I cannot find this in the documents."
+ANSWER = "Staff get 15 days of paid vacation each year."
+CONTEXT = "Staff get 15 days of paid vacation each year. Vacation accrues monthly for all staff."
+
+
+def result(answer: str | None, abstained: bool | None = None, **fields: Any) -> TestResult:
+    return TestResult("q", question="How many?", answer=answer, abstained=abstained, **fields)
+
+
+def score(answerable: bool | None, given_: TestResult) -> tuple[Row, Any]:
+    return AbstentionScorer().score(TestCase("q", "?", answerable=answerable), given_)
+
+
+@pytest.mark.parametrize(
+    ("given_", "by", "abstained", "decided_by"),
+    [
+        (result(REFUSAL), "auto", True, "phrases"),
+        (result(ANSWER), "auto", False, "phrases"),
+        (result(REFUSAL, False), "auto", False, "api"),  # the bot's word comes first
+        (result(ANSWER, True), "auto", True, "api"),
+        (result(REFUSAL, False), "phrases", True, "phrases"),
+        (result(ANSWER, True), "phrases", False, "phrases"),
+        (result(ANSWER), "api", None, "api"),
+        (result(None), "auto", None, "phrases"),
+        (result(None, True), "auto", True, "api"),
+        (result(""), "auto", None, "phrases"),
+        (result(" \n"), "auto", None, "phrases"),
+    ],
+)
+def test_who_decides(given_: TestResult, by: Any, abstained: bool | None, decided_by: str) -> None:
+    decision = decide(given_, by)
+    assert (decision.abstained, decision.by) == (abstained, decided_by)
+
+
+def test_a_refusal_that_supported_claims_follow_is_a_partial_answer() -> None:
+    """Two supported claims after the refusal; with texts that say otherwise it stays a refusal."""
+    answer = (
+        "I cannot find the exact figure in the documents. "
+        "Staff get paid vacation each year. Vacation accrues monthly for all staff."
+    )
+    known = [RetrievedChunk("c", text=CONTEXT)]
+    other = [RetrievedChunk("c", text="The office kitchen opens at seven.")]
+    cut = [RetrievedChunk("c", text=CONTEXT, text_length=999)]
+    assert decide(result(answer, retrieved=list(known))).abstained is False
+    assert decide(result(answer, retrieved=list(other))).abstained is True
+    assert decide(result(answer, retrieved=list(cut))).abstained is True
+    assert decide(result(answer)).abstained is True
+
+
+@pytest.mark.parametrize(
+    ("answerable", "answer", "values"),
+    [
+        (False, REFUSAL, (1.0, 0.0, None)),
+        (False, ANSWER, (0.0, 1.0, None)),
+        (True, REFUSAL, (None, None, 1.0)),
+        (True, ANSWER, (None, None, 0.0)),
+        (None, ANSWER, (None, None, None)),
+        (True, "", (None, None, None)),
+    ],
+)
+def test_the_cells(
+    answerable: bool | None, answer: str, values: tuple[float | None, float | None, float | None]
+) -> None:
+    row, _ = score(answerable, result(answer))
+    assert row.values == values
+
+
+def test_evidence_shows_the_sentence_that_decided() -> None:
+    row, evidence = score(True, result(f"{REFUSAL} Sorry."))
+    assert evidence["cell"] == "abstained_answerable"
+    assert evidence["decided_by"] == "phrases"
+    assert f"{REFUSAL} Sorry."[slice(*evidence["span"])] == REFUSAL
+    assert dict(row.reasons) == {
+        "abstention_accuracy": "answerable",
+        "hallucination_on_unanswerable": "answerable",
+    }
+
+
+def test_evidence_tells_when_the_wording_says_otherwise() -> None:
+    agree = score(False, result(REFUSAL, True, abstain_reason="empty"))[1]
+    assert agree == {"cell": "abstained_unanswerable", "decided_by": "api", "why": "empty"}
+    differ = score(False, result(REFUSAL, False))[1]
+    assert (differ["cell"], differ["phrases"]) == ("answered_unanswerable", "abstained")
+
+
+def test_an_empty_answer_is_no_abstention_and_no_score() -> None:
+    row, evidence = score(False, result(""))
+    assert row.reasons == (("*", "empty answer"),)
+    assert evidence["state"] == "empty"
+
+
+def section() -> dict[str, Any]:
+    return {name: {} for name in ("definitions", "n", "not_applicable", "failed", "mean", "ci95")}
+
+
+def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> dict[str, Any]:
+    found = {"decided_by": "api"} | ({"cell": cell} if cell else {}) | evidence
+    return {"case_id": case_id, "status": status} | ({"evidence": found} if cell else {})
+
+
+def test_f1_of_a_run_by_hand() -> None:
+    """tp 2, fp 1, fn 1: 4 / (4 + 2); two cases are not labelled and one call failed."""
+    lines = [
+        line("a", "abstained_unanswerable"),
+        line("b", "abstained_unanswerable", phrases="answered"),
+        line("c", "answered_unanswerable"),
+        line("d", "abstained_answerable"),
+        line("e", "answered_answerable"),
+        line("f", status="not_applicable"),
+        line("g", status="not_applicable"),
+        line("h", status="failed"),
+    ]
+    found = AbstentionScorer().aggregate(section(), iter(lines), 0)
+    assert found["mean"]["abstention_f1"] == pytest.approx(4 / 6)
+    assert found["n"]["abstention_f1"] == 5
+    assert found["not_applicable"]["abstention_f1"] == 2
+    assert found["failed"]["abstention_f1"] == 1
+    low, high = found["ci95"]["abstention_f1"]
+    assert 0 <= low < 4 / 6 < high <= 1
+    assert found["cells"] == {
+        "answered_answerable": 1,
+        "abstained_answerable": 1,
+        "answered_unanswerable": 1,
+        "abstained_unanswerable": 2,
+    }
+    assert found["decided_by"] == {"api": 5}
+    assert found["phrases_disagree"] == 1
+
+
+def test_repeats_are_one_case() -> None:
+    """One case that abstained in one of two repeats: tp 1/2, fn 1/2, so 1 / (1 + 1/2)."""
+    lines = [line("a", "abstained_unanswerable"), line("a", "answered_unanswerable")]
+    found = AbstentionScorer().aggregate(section(), iter(lines), 0)
+    assert found["mean"]["abstention_f1"] == pytest.approx(2 / 3)
+    assert found["n"]["abstention_f1"] == 1
+
+
+def test_where_nothing_is_unanswerable_and_nothing_abstains_f1_does_not_apply() -> None:
+    found = AbstentionScorer().aggregate(section(), iter([line("a", "answered_answerable")]), 0)
+    assert found["mean"]["abstention_f1"] is found["ci95"]["abstention_f1"] is None
+    assert (found["n"]["abstention_f1"], found["not_applicable"]["abstention_f1"]) == (0, 1)
+
+
+@given(st.text(max_size=400), st.booleans(), st.sampled_from([True, False, None]))
+def test_any_answer_falls_into_one_cell(answer: str, answerable: bool, own: bool | None) -> None:
+    row, _ = score(answerable, result(answer, own))
+    found: dict[str, Any] = dict(zip([metric.name for metric in ROWS], row.values, strict=True))
+    assert set(row.values) <= {0.0, 1.0, None}
+    if found["abstention_accuracy"] is not None:
+        assert found["hallucination_on_unanswerable"] == 1 - found["abstention_accuracy"]
+        assert found["over_refusal"] is None

@@ -1,0 +1,113 @@
+"""Pipeline labels against results by hand, citations counted, and the totals of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragmetrics.families.pipeline import ROWS
+from ragmetrics.pipeline import METRICS
+from scorers.pipeline import PipelineScorer
+from scorers.rows import citation_count
+from storage import Reference, RetrievedChunk, StorageError, TestCase, TestResult
+
+NAMES = [metric.name for metric in ROWS]
+
+
+def result(answer: str | None = "Yes [1].", **fields: Any) -> TestResult:
+    return TestResult("q", answer=answer, **({"retrieved": [RetrievedChunk("c")]} | fields))
+
+
+def score(case: TestCase, given: TestResult) -> tuple[dict[str, Any], Any]:
+    row, evidence = PipelineScorer().score(case, given)
+    return dict(zip(NAMES, row.values, strict=True)), evidence
+
+
+def test_the_catalogue_has_a_row_for_each_metric() -> None:
+    assert list(METRICS) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("answer", "references", "count"),
+    [
+        ("Yes [1].", [], 1),
+        ("Yes [1][2]. Also [2, 3].", [], 3),
+        ("Yes [1-3].", [], 3),
+        ("Yes.", [], 0),
+        ("See a[0] in `x[1]`.", [], 0),
+        ("Yes [1].", [Reference(1), Reference(2)], 2),  # what the bot lists counts
+        ("Yes.", [Reference(chunk_id="c")], 1),
+        ("", [Reference(1)], 0),
+        (None, [Reference(1)], 0),
+    ],
+)
+def test_citations_are_counted(answer: str | None, references: list[Any], count: int) -> None:
+    assert citation_count(result(answer, references=references)) == count
+
+
+def test_a_case_with_every_label() -> None:
+    case = TestCase(
+        "q",
+        "?",
+        expected_outcome="success",
+        required_flags=["checked"],
+        forbidden_flags=["guardrail_blocked"],
+        min_citations=2,
+        latency_budget_ms={"total": 100, "p95": 50},
+    )
+    given = result(policy_flags=["checked"], latency_ms={"total": 90.0}, usage={"total_tokens": 7})
+    found, evidence = score(case, given)
+    assert found == {
+        "outcome_match": 1.0,
+        "required_flags_present": 1.0,
+        "forbidden_flags_absent": 1.0,
+        "latency_ok": 1.0,
+        "citations_ok": 0.0,
+        "pass": 0.0,
+    }
+    assert evidence == {
+        "outcome": "success",
+        "why": "citations: 1",
+        "expected": "success",
+        "flags": ["checked"],
+        "citations": {"found": 1, "min": 2},
+        "latency_ms": {"total": 90.0},
+        "usage": {"total_tokens": 7},
+        "run_budgets_ms": {"p95": 50.0},
+    }
+
+
+def test_an_outcome_that_none_can_be_is_refused() -> None:
+    case = TestCase("q", "?", expected_outcome="succes")
+    with pytest.raises(StorageError, match="case q: expected_outcome: 'succes' is unknown; use"):
+        score(case, result())
+
+
+def test_totals_of_a_run() -> None:
+    scorer = PipelineScorer()
+    case = TestCase("q", "?", expected_outcome="success", latency_budget_ms={"p50": 15, "max": 15})
+    lines: list[dict[str, Any]] = []
+    for time in (10.0, 20.0):
+        _, evidence = scorer.score(case, result(latency_ms={"total": time}, cost_usd=0.5))
+        lines.append({"status": "scored", "evidence": evidence})
+    lines.append({"status": "failed", "reasons": {"*": "call failed: timeout"}})
+    section: dict[str, Any] = {
+        name: {} for name in ("definitions", "not_applicable", "failed", "ci95")
+    }
+    section |= {"mean": {"pass": 1.0}, "n": {"pass": 2}}
+    found = scorer.aggregate(section, iter(lines), 0)
+    # nearest rank of 10 and 20: p50 is 10 (kept), max is 20 (over 15)
+    assert found["mean"]["latency_percentiles_ok"] == 0.5
+    assert [row["kept"] for row in found["run_budgets"]] == [False, True]
+    assert found["latency_ms"]["total"] == {
+        "n": 2,
+        "p50": 10.0,
+        "p95": 20.0,
+        "p99": 20.0,
+        "max": 20.0,
+    }
+    assert found["errors"] == {"timeout": 1}
+    assert found["cost_usd"] == 1.0
+    assert found["outcomes"] == {"success": {"success": 2}}
+    assert found["pass_rate"] == 1.0
