@@ -146,7 +146,8 @@ def test_own_labels_default_to_a_group_a_line(tmp_path: Path) -> None:
 def test_ragtruth_labels_our_claims_by_the_spans_that_people_marked(tmp_path: Path) -> None:
     answer = "Plan B costs 20 EUR. It renews every year. Ask me anything?"
     row = {
-        "group": "1", "subset": "qa_test", "question": "Q?", "contexts": [CONTEXT], "answer": answer,
+        "group": "1", "subset": "qa_test", "question": "Q?", "contexts": [CONTEXT],
+        "answer": answer,
         "spans": [{"start": answer.index("renews"), "end": answer.index(" year")}],
     }  # fmt: skip
     other = row | {"subset": "summary"}

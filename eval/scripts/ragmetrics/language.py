@@ -40,10 +40,13 @@ MIN_HITS = 4
 def script(text: str) -> str | None:
     """The script of most letters among the first 4,000 characters; None without a known letter."""
     counts: Counter[str] = Counter()
-    for char in text[:SAMPLE]:
+    for char, times in Counter(text[:SAMPLE]).items():
         if char.isalpha():
             code = ord(char)
-            counts.update(name for name, low, high in _SCRIPTS if low <= code <= high)
+            for name, low, high in _SCRIPTS:
+                if low <= code <= high:
+                    counts[name] += times
+                    break
     if counts["kana"]:
         counts["han"] += counts.pop("kana")
     return max(counts, key=lambda name: counts[name]) if counts else None

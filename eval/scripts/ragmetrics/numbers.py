@@ -77,6 +77,7 @@ _SCANNER = re.compile(
     """,
     re.VERBOSE,
 )
+_ANY = re.compile(rf"\d|\b(?:{numberwords.FIRST})\b")
 _MARK = re.compile(MARK)
 _CODE = re.compile(r"`[^`\n]{1,500}`")
 # A scale's maximum and a full week say nothing that a source must state.
@@ -237,6 +238,8 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
     if claim:
         folded = _IDIOM.sub(_blank, folded)
     found: list[Number] = []
+    if not _ANY.search(folded):
+        return found
     seen: Counter[str] = Counter()
     for match in _SCANNER.finditer(folded):
         if match["skip"] is not None and not claim:

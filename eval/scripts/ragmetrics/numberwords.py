@@ -48,6 +48,8 @@ HINTS = {
 
 _CARDINAL = "|".join([*UNITS, *TENS])
 _SCALE = "|".join(SCALES)
+FIRST = "|".join([*UNITS, *TENS, *SCALES, "dozen"])
+"""One of these stands in every number that is written in words."""
 PATTERN = (
     rf"(?:(?:half\s+an?|an?)\s+(?:{_SCALE}|dozen)|(?:{_CARDINAL})\b)"
     rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
