@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,16 @@ def test_a_missing_file_is_one_sentence(name: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("Error: ")]) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_example_of_a_settings_file_names_real_options() -> None:
+    example = options.CONFIG.with_name("config.example.toml")
+    known = {
+        name: {param.name for param in importlib.import_module(name).main.params}
+        for name in SCRIPTS
+    }
+    for key, value in tomllib.loads(example.read_text("utf-8")).items():
+        if isinstance(value, dict):
+            assert value.keys() <= known[key]
+        else:
+            assert any(key in names for names in known.values()), key
