@@ -21,6 +21,7 @@ ABSENT = "/no/such/place"
 
 MISSING_FILE = {
     "demo_api": ["--vault", ABSENT],
+    "eval_suite": ["--run", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],
@@ -30,6 +31,7 @@ MISSING_FILE = {
     "score_groundedness": ["--run", ABSENT],
     "score_pipeline": ["--run", ABSENT],
     "score_retrieval": ["--run", ABSENT],
+    "score_safety": ["--run", ABSENT],
     "train_guardrails": ["--data", ABSENT],
     "validate_guardrails": ["--data", ABSENT],
     "validate_metrics": ["--data", ABSENT],
