@@ -1,0 +1,114 @@
+"""score_pipeline.py as a user runs it: checks, outcomes, times, budgets, errors, tokens, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from score_pipeline import main
+from storage import ErrorInfo, RetrievedChunk, TestResult
+
+CHUNK = RetrievedChunk("c", text="text", rank=1)
+CASES = [{"id": name} for name in ("good", "slow", "blocked", "unlabelled", "broken")]
+WANTED: dict[str, Any] = {
+    "expected_outcome": "success",
+    "forbidden_flags": ["guardrail_blocked"],
+    "min_citations": 1,
+    "latency_budget_ms": {"total": 1000, "p50": 500, "p95": 500},
+}
+LABELS = [{"case_id": name} | WANTED for name in ("good", "slow", "blocked")]
+
+
+def result(name: str, time: float, answer: str = "Yes [1].", **fields: Any) -> TestResult:
+    times = {"retrieve": time / 2, "total": time}
+    return TestResult(name, answer=answer, retrieved=[CHUNK], latency_ms=times, **fields)
+
+
+RESULTS = [
+    result("good", 100.0, usage={"total_tokens": 10}, cost_usd=0.25),
+    result("slow", 2000.0, usage={"total_tokens": 5}, cost_usd=0.5),
+    result("blocked", 300.0, "No.", policy_flags=["guardrail_blocked", "[red]odd"]),
+    result("unlabelled", 400.0),
+    TestResult("broken", status="error", error=ErrorInfo("timeout")),
+]
+
+
+def test_numbers_states_and_totals(finished: Any) -> None:
+    finished.write(CASES, RESULTS, pipeline_labels=LABELS)
+    found = finished.section(main)
+    means = {name: round(mean, 3) for name, mean in found["mean"].items() if mean is not None}
+    assert means == {
+        "outcome_match": 0.667,
+        "forbidden_flags_absent": 0.667,
+        "latency_ok": 0.667,
+        "citations_ok": 0.667,
+        "pass": 0.333,
+        "latency_percentiles_ok": 0.5,
+    }
+    assert found["pass_rate"] == found["mean"]["pass"]
+    counts = [found[name]["pass"] for name in ("n", "not_applicable", "failed")]
+    assert counts == [3, 1, 1]
+    # totals of 100, 300, 400, 2000: ranks 2 and 4; budgets look at the labelled 100, 300, 2000
+    assert found["latency_ms"]["total"] == {
+        "n": 4,
+        "p50": 300.0,
+        "p95": 2000.0,
+        "p99": 2000.0,
+        "max": 2000.0,
+    }
+    kept = {row["percentile"]: (row["ms"], row["kept"]) for row in found["run_budgets"]}
+    assert kept == {"p50": (300.0, True), "p95": (2000.0, False)}
+    assert found["errors"] == {"timeout": 1}
+    assert found["usage"] == {"total_tokens": 15}
+    assert found["cost_usd"] == 0.75
+    assert found["outcomes"] == {
+        "not labelled": {"success": 1},
+        "success": {"blocked": 1, "success": 2},
+    }
+    rows = finished.rows("pipeline")
+    assert rows["unlabelled"]["reasons"]["pass"] == "no check applies"
+    assert rows["blocked"]["evidence"]["why"] == "flag guardrail_blocked"
+
+
+def test_the_tables_and_the_worst_cases(finished: Any) -> None:
+    finished.write(CASES, RESULTS, pipeline_labels=LABELS)
+    done = finished.score(main, "--worst", "2")
+    assert done.exit_code == 0, done.output
+    shown = done.stdout
+    assert "Outcomes, expected in rows:" in shown
+    assert "✓ p50 of total: 300.0 ms, budget 500 ms (3 responses)" in shown
+    assert "✗ p95 of total: 2,000.0 ms, budget 500 ms (3 responses)" in shown
+    assert "Errors: timeout 1" in shown
+    assert "Cost: 0.7500 USD" in shown
+    assert "blocked (flag guardrail_blocked), expected success" in shown
+    assert "forbidden flags: guardrail_blocked" in shown
+    assert "citations: 0, at least 1 wanted" in shown
+    assert "total: 2,000.0 ms > 1,000 ms" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_run_without_labels_still_tells_times_and_outcomes(finished: Any) -> None:
+    finished.write(CASES, RESULTS)
+    done = finished.score(main, "--worst", "1")
+    assert done.exit_code == 0, done.output
+    assert "not labelled" in done.stdout
+    assert "No case has a score of pass" in done.stdout
+    found = finished.section(main)
+    assert found["mean"]["pass"] is found["mean"]["latency_percentiles_ok"] is None
+
+
+def test_a_wrong_outcome_in_a_label_is_told_and_nothing_is_written(finished: Any) -> None:
+    labels = [{"case_id": "good", "expected_outcome": "succes"}]
+    finished.write(CASES, RESULTS, pipeline_labels=labels)
+    done = finished.score(main)
+    assert done.exit_code == 2
+    assert "case good: expected_outcome: 'succes' is unknown; use one of: success" in done.stderr
+    assert not (finished.run / "metrics.json").exists()
+    assert not (finished.run / "scores" / "pipeline.jsonl").exists()
+
+
+def test_neither_order_of_work_nor_repetition_changes_a_byte(
+    finished: Any, same_bytes: Callable[..., None]
+) -> None:
+    finished.write(CASES, RESULTS, pipeline_labels=LABELS)
+    same_bytes(finished, main, "pipeline")
