@@ -12,7 +12,7 @@ class Metric:
 
     ``low``, ``high``: the ends of its range (None: unbounded). ``binary``: a case scores 0 or 1,
     so the mean is a proportion. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
-    what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking.
+    what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking, and those of a plugin.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Metric:
     binary: bool = False
     at_k: bool = False
     version: int = 1
-    function: Callable[..., float] | None = None
+    function: Callable[..., float | None] | None = None
 
     @property
     def definition(self) -> str:

@@ -244,7 +244,7 @@ def _from_system(label: Label, result: TestResult | None, own: str) -> Judged:
 def _from_reference(label: Label) -> Judged:
     if label.kind in INPUTS:
         report = injection.score_injection(label.text)
-        evidence = {
+        said: dict[str, Any] = {
             "guardrail": "reference",
             "found": report.category,
             "rules": round(report.rule_score, 4),
@@ -254,14 +254,14 @@ def _from_reference(label: Label) -> Judged:
                 for item in report.evidence[:SHOWN_FINDINGS]
             ],
         }
-        return Judged(label, {"input": report.score}, evidence)
+        return Judged(label, {"input": report.score}, said)
     leaks = leakage.score_leakage(label.text, label.contexts)
     findings: list[dict[str, Any]] = [
         {"pattern": item.kind, "category": item.category, "value": item.masked}
         for item in leaks.evidence[:SHOWN_FINDINGS]
     ]
     findings += [{"pattern": "copied", "words": span.words} for span in leaks.copied]
-    evidence = {
+    evidence: dict[str, Any] = {
         "guardrail": "reference",
         "categories": {name: round(score, 4) for name, score in leaks.categories.items()},
         "patterns": findings,

@@ -12,6 +12,7 @@ import storage
 from opensets.safety_labels import SafetyLabel, read_safety_labels
 from runner.prompts import FILE as ANSWERS
 from scorers.safety import SECTION, Judged, SafetyScorer
+from suite.errors import CannotRun
 
 LABELS = "safety_labels.jsonl"
 
@@ -21,7 +22,7 @@ def score_safety(
 ) -> tuple[dict[str, Any], list[Judged]]:
     """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
 
-    Raises StorageError when there are no labelled texts or one of their lines is faulty.
+    Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
     """
     answers = read_answers(folder)
     labels = read_labels(labels_dir)
@@ -39,11 +40,11 @@ def score_safety(
 
 
 def read_labels(labels_dir: Path) -> list[SafetyLabel]:
-    """The labelled texts. Raises StorageError when there are none."""
+    """The labelled texts. Raises CannotRun when there are none."""
     path = labels_dir / LABELS
     labels = read_safety_labels(path) if path.exists() else []
     if not labels:
-        raise storage.StorageError(
+        raise CannotRun(
             f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "
             'each: {"case_id", "kind", "text", …}.'
         )

@@ -1,0 +1,118 @@
+"""Score all perspectives of a run in one go, say what is wrong, and fail when it got worse.
+
+In: a run (--run), or a bot to ask first (--api-url); the eval set and its labels. Out: a table, a
+diagnosis in words, and a report in JSON and Markdown (suite.json and suite.md in the run folder).
+No language model is needed. What cannot be measured is shown with its reason, never as passed.
+
+\b
+Examples:
+  python eval/scripts/eval_suite.py --run latest
+  python eval/scripts/eval_suite.py --api-url demo --suite smoke
+  python eval/scripts/eval_suite.py --perspective retrieval,safety -v --save-trace
+  python eval/scripts/eval_suite.py --baseline eval/results/night-12/metrics.json
+  python eval/scripts/eval_suite.py --plugin docs/examples/custom_metric.py
+
+Exit codes: 0 done, 1 a regression or a missed gate, 2 bad input, 3 bot unreachable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+
+if TYPE_CHECKING:
+    from suite.report import Report
+
+
+@options.command(help=__doc__)
+@options.run_option
+@click.option("--api-url", help="Ask this bot first, or 'demo' for the embedded one.")
+@click.option("--profile", help="With --api-url: how the bot is asked.")
+@click.option(
+    "--header", multiple=True, metavar="NAME=VARIABLE", help="With --api-url: see run_eval.py."
+)
+@click.option("--folder-mode", help="With --api-url: how the bot chooses folders.")
+@click.option("--run-id", help="With --api-url: name of the run folder.")
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@click.option(
+    "--perspective",
+    metavar="NAME,…",
+    help="Only these: retrieval, context, groundedness, embedding, abstention, safety, pipeline.",
+)
+@click.option(
+    "--suite",
+    type=click.Choice(["smoke", "full"]),
+    default="full",
+    show_default=True,
+    help="smoke: a small fixed part of the set, in seconds.",
+)
+@click.option("--model", help="Embedding model: a hub's name or a folder.  [default: bundled]")
+@click.option(
+    "--plugin",
+    "plugins",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="Python file with metrics of your own; see docs/examples/custom_metric.py.",
+)
+@click.option(
+    "--targets",
+    "targets_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Pass marks.  [default: eval/targets.toml]",
+)
+@click.option(
+    "--gates",
+    "gates_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Exit 1 when one of these is missed; written like targets.toml.",
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    help="Report or metrics.json to compare with; exit 1 on a regression.",
+)
+@click.option(
+    "--max-drop",
+    type=click.FloatRange(0),
+    help="With --baseline: worse by more than this is a regression, whatever the interval.",
+)
+@click.option("--save-trace", is_flag=True, help="Write traces/ of the failed cases.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the report to OUTPUT.json and OUTPUT.md.  [default: suite in the run folder]",
+)
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(**given: Any) -> int:
+    from suite.suite import Plan, run_suite
+
+    plan = Plan(**given)
+    report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
+    show(report, plan.as_json, plan.verbose)
+    if not plan.quiet:
+        for path in written:
+            click.echo(f"Written: {path}", err=True)
+    return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
+
+
+def show(report: Report, as_json: bool, every: bool) -> None:
+    """The report on stdout, as JSON or as tables."""
+    if as_json:
+        click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
+        return
+    from suite.screen import print_report
+
+    print_report(options.stdout_console(), report, every)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Regressions: is this run worse than a baseline, by more than chance explains?
+
+A baseline is a report of the suite or a metrics.json. Each metric that both hold under the same
+definition is compared in its own direction. It is a *regression* when it is worse by more than the
+95 % interval of the difference (the half-widths of both intervals, squared, added, root taken), or
+by more than ``max_drop`` where one is given. Both runs are taken as independent samples, which asks
+for more evidence than a comparison case by case would (compare_runs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any, Literal
+
+from storage import SCHEMA, StorageError, read_json
+from suite.measures import Measure
+
+Verdict = Literal["regression", "worse", "same", "better", "not comparable", "no longer measured"]
+FAILING: tuple[Verdict, ...] = ("regression", "no longer measured")
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric then and now. ``worse_by`` is above 0 when it got worse; ``noise`` is what chance
+    may do, None when an interval is missing."""
+
+    section: str
+    metric: str
+    before: float | None
+    now: float | None
+    worse_by: float | None
+    noise: float | None
+    verdict: Verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The sections of an earlier report, and what they were measured on."""
+
+    path: str
+    sections: Mapping[str, Mapping[str, Any]]
+    suite: str | None
+    eval_set: str | None
+    cases: int | None
+
+
+def read_baseline(path: Path) -> Baseline:
+    """A report or metrics.json. Raises StorageError when it is neither."""
+    if path.is_dir():
+        path = path / "metrics.json"
+    raw = read_json(path, SCHEMA)
+    sections = raw.get("sections")
+    parts = ("mean", "ci95", "definitions")
+    if not isinstance(sections, dict) or not all(
+        isinstance(one, dict) and all(isinstance(one.get(part), dict) for part in parts)
+        for one in sections.values()
+    ):
+        raise StorageError(
+            f"{path}: is no baseline; give a report of eval_suite.py or a metrics.json."
+        )
+    return Baseline(
+        str(path), sections, raw.get("suite"), raw.get("eval_set_sha256"), raw.get("cases")
+    )
+
+
+def compare(
+    baseline: Baseline,
+    found: Mapping[tuple[str, str], Measure],
+    sections: Iterable[str],
+    max_drop: float | None = None,
+) -> list[Change]:
+    """The change of each metric that the baseline measured, in the given sections."""
+    changes = []
+    for section in sections:
+        before = baseline.sections.get(section)
+        for metric, mean in before["mean"].items() if before else ():
+            if mean is not None:
+                interval = before["ci95"].get(metric) if before else None
+                definition = before["definitions"].get(metric) if before else None
+                now = found.get((section, metric))
+                changes.append(_change(section, metric, mean, interval, definition, now, max_drop))
+    return changes
+
+
+def _change(
+    section: str,
+    metric: str,
+    before: float,
+    interval: list[float] | None,
+    definition: str | None,
+    now: Measure | None,
+    max_drop: float | None,
+) -> Change:
+    if now is None or now.mean is None:
+        return Change(section, metric, before, None, None, None, "no longer measured")
+    if now.definition != definition:
+        return Change(section, metric, before, now.mean, None, None, "not comparable")
+    worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
+    noise = None
+    if interval and now.ci95:
+        noise = sqrt((_width(interval) / 2) ** 2 + (_width(now.ci95) / 2) ** 2)
+    return Change(
+        section, metric, before, now.mean, worse_by, noise, verdict(worse_by, noise, max_drop)
+    )
+
+
+def _width(interval: Iterable[float]) -> float:
+    low, high = interval
+    return high - low
+
+
+def verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> Verdict:
+    """What a change amounts to; without intervals only ``max_drop`` can make it a regression."""
+    if max_drop is not None and worse_by > max_drop + EPSILON:
+        return "regression"
+    if noise is not None and worse_by > noise + EPSILON:
+        return "regression"
+    if abs(worse_by) <= EPSILON:
+        return "same"
+    return "worse" if worse_by > 0 else "better"
+
+
+def caveats(baseline: Baseline, suite: str, eval_set: str | None, cases: int) -> list[str]:
+    """What makes the comparison lame, in sentences."""
+    notes = []
+    if baseline.eval_set and eval_set and baseline.eval_set != eval_set:
+        notes.append("The baseline was measured on another version of the eval set.")
+    if baseline.cases is not None and baseline.cases != cases:
+        notes.append(f"The baseline has {baseline.cases} cases, this run {cases}.")
+    elif (baseline.suite or "full") != suite:
+        notes.append(f"The baseline is of the {baseline.suite or 'full'} suite, this is {suite}.")
+    return notes

@@ -1,0 +1,196 @@
+"""The report of a suite, as JSON and as Markdown, from the same rows that the screen shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import storage
+from suite.baseline import FAILING, Change
+from suite.diagnosis import Finding
+from suite.measures import Measure, missed
+from suite.perspectives import PERSPECTIVES, Outcome, shown
+
+MARKS = {True: "✓", False: "✗", None: ""}
+ESCAPED = str.maketrans(
+    {char: f"\\{char}" for char in "\\`*_[]#|<>"} | dict.fromkeys("\r\n\t", " ")
+)
+HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
+
+
+@dataclass
+class Report:
+    """All that a suite found. ``gates``: measures that a gate demands and that miss it."""
+
+    run_id: str
+    suite: str
+    outcomes: Sequence[Outcome]
+    found: Mapping[tuple[str, str], Measure]
+    findings: Sequence[Finding]
+    header: Mapping[str, Any]
+    left_out: str = ""
+    changes: Sequence[Change] | None = None
+    caveats: Sequence[str] = ()
+    baseline: str = ""
+    gates: Sequence[Measure] = field(default=())
+
+    @property
+    def regressions(self) -> list[Change]:
+        return [one for one in self.changes or () if one.verdict in FAILING]
+
+    @property
+    def passed(self) -> bool:
+        """False when a gate is missed or a metric regressed; targets alone fail nothing."""
+        return not self.gates and not self.regressions
+
+    def of(self, section: str) -> dict[str, Measure]:
+        return {one.metric: one for (name, _), one in self.found.items() if name == section}
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        return {one.name: one.section for one in self.outcomes if one.section is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: no clock time, and ``sections`` as in metrics.json, so it can be a baseline."""
+        targets = [one.to_dict() for one in self.found.values() if one.target is not None]
+        return {
+            "schema": storage.SCHEMA,
+            "kind": "eval_suite",
+            "suite": self.suite,
+            **self.header,
+            "run_id": self.run_id,
+            "left_out": self.left_out,
+            "perspectives": {
+                one.name: {"status": one.status, "reason": one.reason} for one in self.outcomes
+            },
+            "sections": self.sections(),
+            "targets": targets,
+            "diagnosis": [one.to_dict() for one in self.findings],
+            "baseline": self.baseline or None,
+            "caveats": list(self.caveats),
+            "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
+            "gates_missed": [one.to_dict() for one in self.gates],
+            "passed": self.passed,
+        }
+
+
+def number(value: float | None) -> str:
+    """Three decimals; an en dash for what is undefined."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def cells(one: Measure) -> tuple[str, ...]:
+    """A measure as the cells of a table under ``HEAD``."""
+    interval = "–" if one.ci95 is None else f"{one.ci95[0]:.3f} – {one.ci95[1]:.3f}"
+    mark = MARKS[one.passed] if one.mean is not None else "?" if one.target else ""
+    return (
+        one.metric,
+        number(one.mean),
+        interval,
+        str(one.n),
+        one.target or "",
+        mark,
+        one.band or "",
+    )
+
+
+def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
+    """The measures of one perspective to show: its summary and all with a target, or every one."""
+    perspective = next((one for one in PERSPECTIVES if one.name == outcome.name), None)
+    found = report.of(outcome.name)
+    if outcome.section is None:
+        return []
+    names = list(found) if perspective is None else shown(perspective, outcome.section, every)
+    more = [name for name, one in found.items() if one.target and name not in names]
+    return [found[name] for name in (*names, *more) if name in found]
+
+
+def change_text(change: Change) -> str:
+    """A change in words."""
+    if change.verdict == "no longer measured":
+        return f"was {number(change.before)}, is no longer measured"
+    if change.verdict == "not comparable":
+        return "was measured by another definition"
+    noise = "" if change.noise is None else f", chance explains {change.noise:.3f}"
+    moved = abs(change.worse_by or 0.0)
+    way = "worse" if (change.worse_by or 0.0) > 0 else "better"
+    return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
+
+
+def verdict_text(report: Report) -> str:
+    """The last line: how many targets are kept, and whether the suite fails."""
+    aimed = [one for one in report.found.values() if one.target is not None]
+    measured = [one for one in aimed if one.mean is not None]
+    kept = sum(one.passed is True for one in measured)
+    text = f"{kept} of {len(measured)} measured targets are kept"
+    if len(aimed) > len(measured):
+        text += f", {len(aimed) - len(measured)} could not be measured"
+    if report.changes is not None:
+        text += f"; {len(report.regressions)} regressions"
+    if report.gates:
+        text += f"; {len(report.gates)} gates missed"
+    return text + "."
+
+
+def markdown(report: Report, every: bool = True) -> str:
+    """The whole report as Markdown. Foreign text is escaped."""
+    lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
+    cases, errors = report.header.get("cases"), report.header.get("errors")
+    if cases is not None:
+        lines += [f"{cases} cases, {errors} failed calls. {verdict_text(report)}", ""]
+    if report.left_out:
+        lines += [_safe(report.left_out), ""]
+    lines += ["## Diagnosis", ""]
+    for finding in report.findings:
+        because = f" ({_safe('; '.join(finding.because))})" if finding.because else ""
+        lines.append(f"- {_safe(finding.says)}{because} Look at {finding.look_at}")
+    lines.append("")
+    lines += _changes(report)
+    for outcome in report.outcomes:
+        lines += [f"## {outcome.name.capitalize()}", ""]
+        if outcome.status != "scored":
+            lines += [f"**{outcome.status}**: {_safe(outcome.reason)}", ""]
+        else:
+            lines += [*_table(HEAD, map(cells, rows_of(report, outcome, every))), ""]
+            lines += [_safe(outcome.reason), ""] if outcome.reason else []
+    return "\n".join(lines)
+
+
+def _changes(report: Report) -> list[str]:
+    if report.changes is None:
+        return []
+    lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
+    lines += [f"*{_safe(note)}*\n" for note in report.caveats]
+    moved = [one for one in report.changes if one.verdict not in ("same", "better")]
+    if not moved:
+        return [*lines, "Nothing got worse.", ""]
+    rows = ((one.section, one.metric, one.verdict, change_text(one)) for one in moved)
+    return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(_safe(cell) for cell in row) + " |" for row in rows]
+
+
+def _safe(text: str) -> str:
+    return text.translate(ESCAPED)
+
+
+def write_report(report: Report, stem: Path, every: bool = True) -> tuple[Path, Path]:
+    """Write STEM.json and STEM.md, each in one step."""
+    targets = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage.StorageError(f"{stem.parent}: cannot be made ({error.strerror}).") from None
+    storage.replace_json(targets[0], storage.rounded(report.to_dict()))
+    storage.replace_bytes(targets[1], (markdown(report, every) + "\n").encode("utf-8", "replace"))
+    return targets
+
+
+def gates_missed(found: Mapping[tuple[str, str], Measure], ran: Iterable[str]) -> list[Measure]:
+    """Gates of the perspectives that were asked for; one that could not be measured is missed."""
+    wanted = set(ran)
+    return [one for one in missed(found.values()) if one.section in wanted]

@@ -1,0 +1,197 @@
+"""The suite from the command line's wishes to the report."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import storage
+from ragmetrics.metric import Metric
+from suite.asking import ask
+from suite.baseline import caveats, compare, read_baseline
+from suite.diagnosis import diagnose
+from suite.measures import measures
+from suite.perspectives import Outcome, Perspective, Settings, chosen, run_perspective
+from suite.plugins import read_plugins
+from suite.report import Report, gates_missed, write_report
+from suite.smoke import copy_of, smoke_ids
+from suite.traces import write_traces
+from targets import TARGETS, read_targets
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SMOKE = (
+    "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
+    "model is loaded."
+)
+EARLIER = "scored earlier, by its own script"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of eval_suite.py, as they are on the command line."""
+
+    run: str
+    api_url: str | None
+    profile: str | None
+    header: tuple[str, ...]
+    folder_mode: str | None
+    run_id: str | None
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    perspective: str | None
+    suite: str
+    model: str | None
+    plugins: tuple[Path, ...]
+    targets_file: Path | None
+    gates_file: Path | None
+    baseline: Path | None
+    max_drop: float | None
+    save_trace: bool
+    output: Path | None
+    seed: int
+    as_json: bool
+    verbose: bool
+    quiet: bool
+
+    @property
+    def smoke(self) -> bool:
+        return self.suite == "smoke"
+
+    def asking(self) -> list[str]:
+        """The options for run_eval.py."""
+        words = ["--store-full-text", "--labels", "--seed", str(self.seed)]
+        for name in ("api_url", "profile", "folder_mode", "run_id"):
+            if (value := getattr(self, name)) is not None:
+                words += [f"--{name.replace('_', '-')}", value]
+        for name in ("eval_set", "labels_dir", "results_dir"):
+            words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        for text in self.header:
+            words += ["--header", text]
+        return words + (["--quiet"] if self.quiet else [])
+
+
+def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
+    """Make or find the run, score it, compare it, write the report. Returns also what was written.
+
+    All that the user may have got wrong is looked at before anything is asked or scored.
+    """
+    custom = read_plugins(plan.plugins)
+    perspectives = chosen(plan.perspective, custom=bool(custom))
+    targets = read_targets(plan.targets_file or TARGETS)
+    gates = read_targets(plan.gates_file) if plan.gates_file else {}
+    baseline = read_baseline(plan.baseline) if plan.baseline else None
+    ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
+    real = ask(plan.asking(), ids) if plan.api_url else storage.find_run(plan.results_dir, plan.run)
+    with contextlib.ExitStack() as stack:
+        folder = real
+        if plan.smoke and not plan.api_url:
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
+            folder = copy_of(real, ids, Path(temporary))
+        settings = _settings(plan, folder, custom, console)
+        outcomes = _score(perspectives, settings, console)
+        if plan.perspective is None:
+            outcomes += _earlier(folder, outcomes)
+        found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
+        report = Report(
+            run_id=real.resolve().name,
+            suite=plan.suite,
+            outcomes=outcomes,
+            found=found,
+            findings=diagnose(found),
+            header=_header(folder),
+            left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
+        )
+        if gates:
+            asked = {one.name for one in perspectives}
+            report.gates = _gates(outcomes, gates, custom, asked)
+        if baseline is not None:
+            ran = [one.name for one in outcomes if one.status != "cannot run" or not plan.smoke]
+            report.baseline = str(plan.baseline)
+            report.changes = compare(baseline, found, ran, plan.max_drop)
+            header = report.header
+            report.caveats = caveats(
+                baseline, plan.suite, header.get("eval_set_sha256"), header.get("cases", 0)
+            )
+        written = _traces(plan, perspectives, report, settings, targets, real)
+    name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
+    return report, [*write_report(report, plan.output or real / name), *written]
+
+
+def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Console) -> Settings:
+    return Settings(
+        folder=folder,
+        eval_set=plan.eval_set,
+        labels_dir=plan.labels_dir,
+        seed=plan.seed,
+        smoke=plan.smoke,
+        model=plan.model,
+        custom=custom,
+        console=console,
+    )
+
+
+def _score(
+    perspectives: Sequence[Perspective], settings: Settings, console: Console
+) -> list[Outcome]:
+    outcomes = []
+    for one in perspectives:
+        if console.is_terminal:
+            console.print(f"Scoring {one.name}…")
+        outcomes.append(run_perspective(one, settings))
+    return outcomes
+
+
+def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Sections that other scripts have put into metrics.json, such as a judge's."""
+    path = folder / "metrics.json"
+    if not path.exists():
+        return []
+    sections = storage.read_json(path, storage.SCHEMA).get("sections", {})
+    names = {one.name for one in outcomes} | {"custom"}
+    return [
+        Outcome(name, "scored", EARLIER, section)
+        for name, section in sections.items()
+        if name not in names and {"mean", "n", "ci95", "definitions"} <= section.keys()
+    ]
+
+
+def _gates(
+    outcomes: Sequence[Outcome], gates: Any, custom: tuple[Metric, ...], asked: set[str]
+) -> list[Any]:
+    """What misses its gate; a gated perspective that has no numbers misses all of its gates."""
+    nothing: dict[str, Any] = {"mean": {}, "definitions": {}, "ci95": {}, "n": {}}
+    sections = {one.name: one.section or nothing for one in outcomes}
+    return gates_missed(measures(sections, gates, custom), asked)
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """What metrics.json says of the run itself."""
+    path = folder / "metrics.json"
+    known = storage.read_json(path, storage.SCHEMA) if path.exists() else {}
+    return {name: known.get(name) for name in ("config_hash", "eval_set_sha256", "cases", "errors")}
+
+
+def _traces(
+    plan: Plan,
+    perspectives: Sequence[Perspective],
+    report: Report,
+    settings: Settings,
+    targets: Any,
+    folder: Path,
+) -> list[Path]:
+    if not plan.save_trace:
+        return []
+    label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
+    sections = report.sections()
+    return [
+        write_traces(one, sections[one.name], targets.get(one.name, {}), settings, folder, label)[0]
+        for one in perspectives
+        if one.name in sections
+    ]
