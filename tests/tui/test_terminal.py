@@ -8,7 +8,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,66 @@ def test_three_cases_from_the_keyboard(tmp_path: Path, start: Start) -> None:
     after = (tmp_path / "eval_set.jsonl").read_bytes().splitlines()
     assert after[3:] == before[3:], "lines that were not touched keep their bytes"
     assert [list(case)[:3] for case in cases] == [["id", "zz_own", "question"]] * 5
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[str]:
+    """The embedded API over a small vault, as a process of its own; its address."""
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    for number in range(1, 9):
+        text = f"# Log {number}\n\nLog number {number} is kept for {number} days.\n"
+        (vault / f"log{number}.md").write_text(text + f"\n## Limits\n\nAt most {number} MB.\n")
+    ready = tmp_path / "ready"
+    argv = [sys.executable, str(SCRIPT.parent / "demo_api.py"), "--vault", str(vault)]
+    argv += ["--lexical-only", "--port", "0", "--ready-file", str(ready)]
+    argv += ["--cache-dir", str(tmp_path / "cache")]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while not ready.exists() or not ready.read_text().strip():
+            assert process.poll() is None, "the API ended"
+            assert time.monotonic() < end, "the API did not start"
+            time.sleep(0.05)
+        yield ready.read_text().strip()
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_with_the_embedded_api(
+    tmp_path: Path, api: str, pseudo_terminal: Callable[..., Any]
+) -> None:
+    cases = simple_cases()
+    data = "".join(json.dumps(case) + "\n" for case in cases).encode()
+    (tmp_path / "eval_set.jsonl").write_bytes(data)
+    argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+    argv += ["--labels-dir", str(tmp_path / "labels"), "--api-url", api, "--k", "3"]
+    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.wait_for(b"lines 1-")
+        terminal.write(b"1\r")
+        terminal.wait_for(b"Q 2/5")
+        terminal.read(0.5)  # the chunks were fetched ahead
+        terminal.write(b"2M3")
+        terminal.wait_for(b"row 3 ->")
+        terminal.kill(signal.SIGKILL)
+        terminal.wait()
+    with pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path) as terminal:
+        assert b"or B" in terminal.wait_for(b"lines 1-") + terminal.read()
+        terminal.write(b"\r")
+        terminal.wait_for(b"Q 3/5")
+        terminal.write(b"pmost megabytes k=16\r")  # search for what the retriever missed
+        terminal.wait_for(b"at the end of the list")
+        terminal.write(b"G \r")
+        terminal.wait_for(b"Q 4/5")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    labelled = read_set(tmp_path)
+    assert [len(case.get("gold_supports", [])) for case in labelled] == [1, 2, 1, 0, 0]
+    assert labelled[1]["required_support_groups"] == [[0], [1]]
+    assert labelled[2]["gold_supports"][0]["rel_path"].startswith("log")
+    after = (tmp_path / "eval_set.jsonl").read_bytes().splitlines()
+    assert after[3:] == data.splitlines()[3:]
 
 
 def test_kill_and_resume(tmp_path: Path, start: Start) -> None:

@@ -97,11 +97,11 @@ class LabelApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for name in ("SIGTERM", "SIGHUP"):
             # Not in the main thread (a test), or no such signals (Windows): then without.
             try:
-                loop.add_signal_handler(number, self._end_by_signal)
-            except (NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(getattr(signal, name), self._end_by_signal)
+            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
                 break
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)

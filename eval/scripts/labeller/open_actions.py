@@ -254,8 +254,9 @@ class OpenActions(MoveActions):
             self.say(message or "")
             self.sync()
 
-        screen = AdjudicationScreen(self.session, names, self.look, self.keymap)
-        self.app.push_screen(screen, closed)
+        self.app.push_screen(
+            AdjudicationScreen(self.session, names, self.look, self.keymap), closed
+        )
 
     def show_conflicts(self) -> None:
         """Show what was changed both here and in the file, for a choice."""
