@@ -1,11 +1,11 @@
-"""Write a made-up evaluation of any size: cases, results in two sizes, and the same judgements for the peers.
+"""Write a made-up evaluation of any size, and the same judgements for the peers.
 
     python bench/make_retrieval_data.py FOLDER --cases 10000 --chunks 20
 
-FOLDER gets eval_set.jsonl; texts/ and ids/, each a run folder (results.jsonl with 200-character
-texts, or with chunk ids only); and qrels.jsonl + run.jsonl, qrels.trec + run.trec, the same
-judgements and rankings in the formats that other evaluation tools read. Seeded: the same arguments
-give the same bytes.
+FOLDER gets eval_set.jsonl; texts/, ranks/ and ids/, each a run folder (results.jsonl with chunks of
+200 characters and all fields, with chunk ids and ranks, or with plain ids); and the same judgements
+and rankings in the formats that other evaluation tools read: qrels.jsonl + run.jsonl, qrels.trec +
+run.trec. Seeded: the same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ WORDS = [
     "quota",
     "audit",
 ]
+KINDS = ("texts", "ranks", "ids")
 CATEGORIES = ("factual", "reasoning", "multi_hop")
 
 
@@ -64,10 +65,10 @@ def text_of(rng: random.Random) -> str:
     return " ".join(rng.choices(WORDS, k=40))[:200]
 
 
-def result_line(case: dict[str, Any], ids: list[str], texts: list[str] | None) -> bytes:
-    retrieved: list[Any] = []
-    for rank, chunk_id in enumerate(ids, start=1):
-        if texts is None:
+def result_line(case: dict[str, Any], ids: list[str], kind: str, texts: list[str]) -> bytes:
+    retrieved: list[Any] = list(ids) if kind == "ids" else []
+    for rank, chunk_id in enumerate(ids if kind != "ids" else (), start=1):
+        if kind == "ranks":
             retrieved.append({"chunk_id": chunk_id, "rank": rank})
             continue
         doc = chunk_id.partition("#")[0]
@@ -92,7 +93,7 @@ def result_line(case: dict[str, Any], ids: list[str], texts: list[str] | None) -
         "status": "ok",
         "retrieved": retrieved,
     }
-    if texts is not None:
+    if kind == "texts":
         record |= {
             "answer": "The lease is renewed by the shard that holds the audit window [1].",
             "references": [{"index": 1, "chunk_id": ids[0]}],
@@ -109,14 +110,14 @@ def hash_of(text: str) -> int:
 def write(folder: Path, cases: int, chunks: int, seed: int = 1) -> None:
     """Write all files of one size; an existing folder of the same size is kept."""
     rng = random.Random(seed)
-    done = folder / "done"
+    done = folder / "done-3-kinds"
     if done.exists():
         return
-    for name in ("texts", "ids"):
+    for name in KINDS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     texts = [text_of(rng) for _ in range(997)]
-    names = ("eval_set.jsonl", "texts/results.jsonl", "ids/results.jsonl", "qrels.jsonl")
-    names += ("run.jsonl", "qrels.trec", "run.trec")
+    names = ("eval_set.jsonl", *(f"{kind}/results.jsonl" for kind in KINDS))
+    names += ("qrels.jsonl", "run.jsonl", "qrels.trec", "run.trec")
     files = [open(folder / name, "wb") for name in names]  # noqa: SIM115
     for number in range(cases):
         case, ids = make_case(number, rng)
@@ -129,8 +130,7 @@ def write(folder: Path, cases: int, chunks: int, seed: int = 1) -> None:
         )
         rows = (
             orjson.dumps(case) + b"\n",
-            result_line(case, ids, texts) + b"\n",
-            result_line(case, ids, None) + b"\n",
+            *(result_line(case, ids, kind, texts) + b"\n" for kind in KINDS),
             orjson.dumps({"id": query, "relevant": gold}) + b"\n",
             orjson.dumps({"id": query, "retrieved": ids}) + b"\n",
             trec_qrels.encode(),
@@ -140,7 +140,7 @@ def write(folder: Path, cases: int, chunks: int, seed: int = 1) -> None:
             file.write(row)
     for file in files:
         file.close()
-    for name in ("texts", "ids"):
+    for name in KINDS:
         config = {"schema": 1, "run_id": name}
         (folder / name / "config.json").write_bytes(orjson.dumps(config))
     done.touch()

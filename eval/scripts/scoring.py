@@ -227,12 +227,13 @@ def _score_range(
     """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
 
     The garbage collector rests meanwhile: records form no cycles, and looking for some among
-    millions of them takes longer than the scoring.
+    millions of them takes longer than the scoring. What is kept afterwards it need not look at.
     """
     gc.disable()
     try:
         return _score_joined(work, scorer, labels, folder, ordered)
     finally:
+        gc.freeze()
         gc.enable()
 
 

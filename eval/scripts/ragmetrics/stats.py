@@ -20,7 +20,7 @@ RESAMPLES = 10_000
 Z95 = 1.959963984540054
 UNRELIABLE_BELOW = 20
 """Cases under which an interval is printed with a warning."""
-DRAWN_CASES = 2048
+DRAWN_CASES = 500
 NEARLY_NORMAL = 0.05
 """Skewness of the mean up to which its percentiles come from the expansion."""
 _BLOCK = 1 << 21
@@ -53,7 +53,7 @@ def bootstrap_mean(
 ) -> tuple[float, float]:
     """95 % percentile interval of the mean by resampling the n = counts.sum() values.
 
-    Up to 2,048 cases, and for very skewed values, ``resamples`` are drawn. For more cases the
+    Up to 500 cases, and for very skewed values, ``resamples`` are drawn. For more cases the
     percentiles of the same bootstrap distribution, whose cumulants are known, come from its
     Cornish-Fisher expansion: the error is below that of 10,000 draws, and nothing is drawn.
     Raises ValueError without values.
@@ -67,8 +67,7 @@ def bootstrap_mean(
     if len(values) == 1:
         return float(values[0]), float(values[0])
     centre = float(values @ counts) / n
-    deviations = values - centre
-    sigma, skew = _shape(deviations, counts, n)
+    sigma, skew = _shape(values - centre, counts, n)
     if n > DRAWN_CASES and abs(skew) <= NEARLY_NORMAL:
         # z + skew (z² - 1) / 6 at z = ±1.96 (Cornish and Fisher 1938); the next terms are O(1/n)
         shift = skew * (Z95**2 - 1) / 6
@@ -91,4 +90,4 @@ def _shape(deviations: Floats, counts: NDArray[np.int64], n: int) -> tuple[float
     """Standard deviation and skewness of the bootstrap distribution of the mean."""
     variance = float(deviations**2 @ counts) / n
     third = float(deviations**3 @ counts) / n
-    return sqrt(variance / n), third / (variance**1.5 * sqrt(n))
+    return sqrt(variance / n), third / (variance**1.5 * sqrt(n)) if variance**1.5 else 0.0

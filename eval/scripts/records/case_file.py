@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
-from operator import eq
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -186,9 +185,13 @@ def _sound_cases(
 
 
 def recurs(hashes: array[int]) -> bool:
-    """True when a number stands there twice; sorting takes half the memory of a set."""
-    ordered = sorted(hashes)
-    return any(map(eq, ordered, islice(ordered, 1, None)))
+    """True when a number stands there twice. Looks at a portion at a time, to save memory."""
+    portions = 1 + len(hashes) // 200_000
+    for rest in range(portions):
+        portion = [number for number in hashes if number % portions == rest]
+        if len(set(portion)) < len(portion):
+            return True
+    return False
 
 
 def _report_repeats(

@@ -1,0 +1,98 @@
+"""One peer, one process: read the files, compute the metrics, print their means as JSON.
+
+    python bench/peers.py pytrec_eval FOLDER
+
+FOLDER holds qrels.jsonl and run.jsonl (make_retrieval_data.py). ``parse`` only parses a file line
+by line with orjson: the floor of whatever reads JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+KS = (1, 3, 5, 10)
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
+NAMES = {"recall": "recall", "precision": "P", "ndcg": "ndcg_cut", "map": "map_cut"}
+NAMES |= {"recall_any": "success"}
+"""Our metrics that trec_eval has, under its names."""
+
+
+def read(folder: Path) -> tuple[Qrels, Run]:
+    """The judgements, and the rankings as falling scores."""
+    import orjson
+
+    qrels, run = {}, {}
+    with open(folder / "qrels.jsonl", "rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            qrels[row["id"]] = row["relevant"]
+    with open(folder / "run.jsonl", "rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            ids = row["retrieved"]
+            run[row["id"]] = {name: float(len(ids) - place) for place, name in enumerate(ids)}
+    return qrels, run
+
+
+def pytrec_eval(folder: Path) -> dict[str, float]:
+    import pytrec_eval
+
+    qrels, run = read(folder)
+    cuts = ",".join(map(str, KS))
+    wanted = {f"{name}.{cuts}" for name in NAMES.values()} | {"recip_rank"}
+    scores = pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(run)
+    names = next(iter(scores.values()))
+    means = {
+        name: pytrec_eval.compute_aggregated_measure(name, [row[name] for row in scores.values()])
+        for name in names
+    }
+    ours = {f"{our}@{k}": means[f"{name}_{k}"] for our, name in NAMES.items() for k in KS}
+    return ours | {"mrr": means["recip_rank"]}
+
+
+def ir_measures(folder: Path) -> dict[str, float]:
+    import ir_measures
+    from ir_measures import AP, RR, P, R, Success, nDCG
+
+    qrels, run = read(folder)
+    measures = {"recall": R, "precision": P, "ndcg": nDCG, "map": AP, "recall_any": Success}
+    named = {f"{name}@{k}": measure @ k for name, measure in measures.items() for k in KS}
+    named["mrr"] = RR
+    means = ir_measures.calc_aggregate(list(named.values()), qrels, run)
+    return {name: float(means[measure]) for name, measure in named.items()}
+
+
+def ranx(folder: Path) -> dict[str, float]:
+    from ranx import Qrels, Run, evaluate
+
+    qrels, run = read(folder)
+    names = {"recall": "recall", "precision": "precision", "ndcg": "ndcg", "map": "map"}
+    names["recall_any"] = "hit_rate"
+    named = {f"{our}@{k}": f"{name}@{k}" for our, name in names.items() for k in KS}
+    named["mrr"] = "mrr"
+    means = evaluate(Qrels(qrels), Run(run), list(named.values()))
+    return {name: float(means[measure]) for name, measure in named.items()}
+
+
+def parse(path: Path) -> dict[str, float]:
+    import orjson
+
+    with open(path, "rb") as file:
+        return {"lines": float(sum(1 for line in file if orjson.loads(line)))}
+
+
+PEERS: dict[str, Callable[[Path], dict[str, float]]] = {
+    "pytrec_eval": pytrec_eval,
+    "ir_measures": ir_measures,
+    "ranx": ranx,
+    "parse": parse,
+}
+
+if __name__ == "__main__":
+    means = PEERS[sys.argv[1]](Path(sys.argv[2]))
+    import json
+
+    print(json.dumps(means))
