@@ -1,0 +1,99 @@
+"""Metrics of vectors by hand: unit vectors in the plane, whose cosines are plain fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from ragmetrics import embedding
+
+Vectors = Any
+EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
+SLANT = [0.6, 0.8]  # cosine 0.6 with EAST, 0.8 with NORTH
+
+
+def vectors(*rows: list[float]) -> Vectors:
+    return np.array(rows, dtype=np.float32)
+
+
+def test_cosines_are_rounded_and_signed() -> None:
+    found = embedding.cosines(vectors(EAST, SLANT), vectors(EAST, NORTH, [-1.0, 0.0]))
+    assert found.tolist() == [[1.0, 0.0, -1.0], [0.6, 0.8, -0.6]]
+
+
+@given(arrays.arrays(np.float32, (4, 7), elements=st.floats(-1, 1, width=32)))
+def test_a_vector_is_exactly_one_with_itself(drawn: Vectors) -> None:
+    length = np.linalg.norm(drawn, axis=1, keepdims=True)
+    unit = (drawn / np.where(length > 0, length, 1)).astype(np.float32)
+    found = embedding.cosines(unit, unit)
+    assert ((found >= -1) & (found <= 1)).all()
+    assert [found[i, i] for i in range(4) if length[i] > 1e-3] == [1.0] * int((length > 1e-3).sum())
+
+
+def test_the_best_window_counts() -> None:
+    """Two texts; the second other text has two windows, of which the nearer one counts."""
+    texts = [vectors(EAST), vectors(SLANT)]
+    other = [vectors(NORTH), vectors(NORTH, EAST)]
+    assert embedding.nearest(texts, other).tolist() == [[0.0, 1.0], [0.8, 0.8]]
+    assert embedding.nearest(texts, []).shape == (2, 0)
+    assert embedding.nearest([], other).shape == (0, 2)
+
+
+def test_whole_texts_are_compared_by_the_mean_of_their_windows() -> None:
+    """East and north pool to the diagonal: cosine with east is 1 / sqrt 2."""
+    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST)) == 0.707107
+    assert embedding.whole_similarity(vectors(EAST, NORTH), vectors(EAST, NORTH)) == 1.0
+    assert embedding.whole_similarity(vectors(EAST, [-1.0, 0.0]), vectors(EAST)) == 0.0
+
+
+def test_context_relevance_by_hand() -> None:
+    """0.1, 0.5, 0.3, 0.9: the mean is 1.8 / 4, the best three are 1.7 / 3."""
+    found = embedding.context_relevance([0.1, 0.5, 0.3, 0.9])
+    assert found == {"mean": 0.45, "max": 0.9, "top3": pytest.approx(1.7 / 3)}
+    assert embedding.context_relevance([-0.2]) == {"mean": -0.2, "max": -0.2, "top3": -0.2}
+    assert embedding.context_relevance([]) == {"mean": None, "max": None, "top3": None}
+
+
+def test_shares_include_the_threshold() -> None:
+    assert embedding.share_from([0.5, 0.49, 0.9, 0.1], 0.5) == 0.5
+    assert embedding.share_below([0.4, 0.39, 0.9, 0.1], 0.4) == 0.5
+    assert embedding.share_from([], 0.5) is None
+    assert embedding.share_below([], 0.5) is None
+
+
+def test_answer_relevance_goes_over_the_reference() -> None:
+    """Best answer sentences: 0.9 and 0.4. More answer sentences never lower it."""
+    assert embedding.answer_relevance(np.array([[0.9, 0.2], [0.1, 0.4]])) == pytest.approx(0.65)
+    assert embedding.answer_relevance(np.zeros((0, 3))) is None
+    assert embedding.answer_relevance(np.zeros((2, 0))) is None
+
+
+def test_windows_of_one_to_three_sentences() -> None:
+    """Four sentences give 4 + 3 + 2 windows."""
+    found = embedding.sentence_windows(["a", "b", "c", "d"])
+    assert found == ["a", "b", "c", "d", "a b", "b c", "c d", "a b c", "b c d"]
+    assert embedding.sentence_windows(["a", "a"]) == ["a", "a a"]
+    assert embedding.sentence_windows([]) == []
+
+
+def test_likely_windows_share_most_words() -> None:
+    windows = ["dogs bark", "cats sleep", "cats sleep all day", "birds"]
+    assert embedding.likely_windows("Cats sleep.", windows, 2) == ["cats sleep", windows[2]]
+    assert embedding.likely_windows("!?", windows, 2) == windows[:2]
+
+
+@given(st.text(), st.lists(st.text(), max_size=5), st.integers(1, 9))
+def test_likely_windows_are_windows(sentence: str, windows: list[str], most: int) -> None:
+    found = embedding.likely_windows(sentence, windows, most)
+    assert len(found) == min(most, len(windows))
+    assert set(found) <= set(windows)
+
+
+def test_flat_texts_are_equal_up_to_space_case_and_stops() -> None:
+    assert embedding.flat("  A  Cat\nsleeps. ") == embedding.flat("a cat sleeps")
+    assert embedding.flat("a cat sleeps") != embedding.flat("no cat sleeps")
