@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import abstention, casescores, ratios, stats
-from ragmetrics.answer import prepare_answer
+from ragmetrics import abstention, casescores, numbercheck, ratios, stats
 from ragmetrics.catalogue import Metric
-from ragmetrics.claims import score_claim
+from ragmetrics.claimfilter import Claim, extract
+from ragmetrics.claims import merged, prepare, score_claim
 from ragmetrics.families.abstention import ROWS, RUN_ROWS
+from ragmetrics.text import clean
 from scorers.retrieval import in_rank_order
 from scoring import NOTHING, Evidence, Row, add_metric
 from storage import RetrievedChunk, TestCase, TestResult
@@ -55,28 +56,33 @@ def detect(result: TestResult) -> abstention.Detection:
     """Phrase detection. A refusal that supported claims follow is a partial answer; whether the
     contexts support them is looked at when their full texts are known.
     """
-    answer = result.answer or ""
+    answer = clean(result.answer or "")
     found = abstention.detect(answer)
-    chunks = in_rank_order(result)
-    if not found.abstained or found.span is None or not chunks or casescores.unusable(chunks):
+    if not found.abstained or found.span is None:
         return found
-    return abstention.detect(answer, _supported_after(result, chunks, found.span[1]))
+    later = _claims_after(answer, found.span[1])
+    chunks = in_rank_order(result)
+    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or casescores.unusable(chunks):
+        return found
+    return abstention.detect(answer, _supported(later, chunks, result.question))
 
 
-def _supported_after(result: TestResult, chunks: Sequence[RetrievedChunk], place: int) -> int:
-    parts = prepare_answer(result.answer or "", chunks, result.question)
-    later = [claim for claim in parts.extraction.claims if claim.start >= place]
+def _claims_after(answer: str, place: int) -> list[Claim]:
+    return [
+        claim
+        for claim in extract(answer).claims
+        if claim.start >= place and claim.type != "general" and not abstention.is_lack(claim.text)
+    ]
+
+
+def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], question: str) -> int:
+    ready = [prepare(chunk.text or "") for chunk in chunks]
+    known, asked = merged(ready), numbercheck.index(question)
     supports = (
         score_claim(
-            claim.text,
-            parts.chunks,
-            question=parts.question,
-            known=parts.known,
-            kind=claim.type,
-            lead=claim.lead,
+            claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
         )
-        for claim in later
-        if claim.type != "general" and not abstention.is_lack(claim.text)
+        for claim in claims
     )
     return sum(support is not None and support.supported for support in supports)
 
