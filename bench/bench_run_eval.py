@@ -1,0 +1,122 @@
+"""Calls per second of run_eval.py against a bot with a fixed latency, beside a bare client.
+
+    python bench/bench_run_eval.py --concurrency 1,8,32,128 --rounds 3
+
+The limit is concurrency / latency. Start and set-up are left out: each figure is the difference
+between a long run and a short one. Each run is checked: every case has a sound answer on disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from measuring import SCRIPTS, Measured, in_turn, measure, print_table
+
+HERE = Path(__file__).resolve().parent
+HEAD = ("client", "in flight", "calls/s", "of the limit", "CPU ms a call", "peak MB")
+
+
+@contextmanager
+def slow_server(latency: float) -> Iterator[str]:
+    """The address of a bot that answers after ``latency`` milliseconds."""
+    command = [sys.executable, str(HERE / "slow_server.py"), "--latency", str(latency)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        finally:
+            server.terminate()
+
+
+def run_eval(url: str, folder: Path, concurrency: int, calls: int) -> Measured:
+    eval_set = folder / f"set-{calls}.jsonl"
+    if not eval_set.exists():
+        cases = ({"id": f"q{n:06d}", "question": f"Question {n}?"} for n in range(calls))
+        eval_set.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    with tempfile.TemporaryDirectory(dir=folder) as results:
+        command = [sys.executable, SCRIPTS / "run_eval.py", "--api-url", url, "--quiet"]
+        command += ["--eval-set", eval_set, "--results-dir", results, "--run-id", "run"]
+        command += ["--labels-dir", folder / "no labels", "--concurrency", str(concurrency)]
+        measured = measure(command)
+        with open(Path(results) / "run" / "results.jsonl", "rb") as file:
+            rows = [json.loads(line) for line in file]
+    sound = [row for row in rows if row["status"] == "ok" and len(row["retrieved"]) == 10]
+    if len(sound) != calls or len({row["test_case_id"] for row in sound}) != calls:
+        raise SystemExit(f"run_eval: {len(sound)} sound answers of {calls}")
+    return measured
+
+
+def bare(url: str, folder: Path, concurrency: int, calls: int) -> Measured:
+    words = [url, "--calls", str(calls), "--concurrency", str(concurrency)]
+    return measure([sys.executable, HERE / "bare_client.py", *words])
+
+
+CLIENTS: dict[str, Callable[[str, Path, int, int], Measured]] = {
+    "run_eval": run_eval,
+    "bare requests": bare,
+}
+
+
+def row_of(
+    name: str,
+    concurrency: int,
+    latency: float,
+    calls: int,
+    short: list[Measured],
+    long: list[Measured],
+) -> list[str]:
+    """Marginal figures of one client: medians over the rounds of long minus short."""
+    pairs = list(zip(short, long, strict=True))
+    rate = calls / statistics.median(max(more.wall - less.wall, 1e-9) for less, more in pairs)
+    cpu = statistics.median(more.cpu - less.cpu for less, more in pairs) / calls
+    limit = concurrency / latency * 1000
+    peak = statistics.median(more.peak_mb for more in long)
+    figures = (f"{rate:.0f}", f"{rate / limit:.0%}", f"{cpu * 1000:.2f}", f"{peak:.0f}")
+    return [name, str(concurrency), *figures]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--concurrency", default="1,8,32,128", help="(%(default)s)")
+    parser.add_argument("--latency", type=float, default=50.0, help="milliseconds (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a long run (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary, slow_server(options.latency) as url:
+        for concurrency in map(int, options.concurrency.split(",")):
+            limit = concurrency / options.latency * 1000
+            less, more = concurrency * 2, concurrency * 2 + int(limit * options.seconds)
+            runs = {
+                f"{name}|{calls}": partial(client, url, Path(temporary), concurrency, calls)
+                for name, client in CLIENTS.items()
+                for calls in (less, more)
+            }
+            found = in_turn(runs, options.rounds)
+            rows += [
+                row_of(
+                    name,
+                    concurrency,
+                    options.latency,
+                    more - less,
+                    found[f"{name}|{less}"],
+                    found[f"{name}|{more}"],
+                )
+                for name in CLIENTS
+            ]
+    print(f"## A bot that answers after {options.latency:g} ms, median of {options.rounds}")
+    print_table(HEAD, rows)
+
+
+if __name__ == "__main__":
+    main()
