@@ -90,8 +90,8 @@ class SafetyScorer:
             else _from_reference(label)
             for label in known
         ]
-        named = f"the bot's own ({own})" if own else f"{REFERENCE}: {why}"
-        output = f"{REFERENCE}: a bot's cannot be shown texts"
+        named = f"the bot's own ({own})" if own else f"{REFERENCE} ({why})"
+        output = f"{REFERENCE} (no bot can be shown an output)"
         return judged, {"input": named, "output": output}
 
     def section_of(

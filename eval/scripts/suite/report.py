@@ -15,7 +15,7 @@ from suite.perspectives import PERSPECTIVES, Outcome, shown
 
 MARKS = {True: "✓", False: "✗", None: ""}
 ESCAPED = str.maketrans(
-    {char: f"\\{char}" for char in "\\`*_[]#|<>"} | dict.fromkeys("\r\n\t", " ")
+    {char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " ")
 )
 HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
@@ -76,13 +76,15 @@ class Report:
 
 
 def number(value: float | None) -> str:
-    """Three decimals; an en dash for what is undefined."""
-    return "–" if value is None else f"{value:.3f}"
+    """Three decimals, fewer from 10 up; an en dash for what is undefined."""
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
 
 
 def cells(one: Measure) -> tuple[str, ...]:
     """A measure as the cells of a table under ``HEAD``."""
-    interval = "–" if one.ci95 is None else f"{one.ci95[0]:.3f} – {one.ci95[1]:.3f}"
+    interval = "–" if one.ci95 is None else f"{number(one.ci95[0])} – {number(one.ci95[1])}"
     mark = MARKS[one.passed] if one.mean is not None else "?" if one.target else ""
     return (
         one.metric,

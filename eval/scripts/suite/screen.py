@@ -48,14 +48,22 @@ def _table(report: Report, every: bool) -> Table:
     from rich import box
     from rich.table import Table
 
+    parts = [
+        (one.name, rows_of(report, one, every)) for one in report.outcomes if one.status == "scored"
+    ]
+    shown = [cells(measure) for _, rows in parts for measure in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for place, name in enumerate(HEAD):
-        table.add_column(name, justify="left" if place in (0, 6) else "right", no_wrap=True)
-    for outcome in report.outcomes:
-        if outcome.status != "scored":
-            continue
-        table.add_row(outcome.name, style="bold")
-        for one in rows_of(report, outcome, every):
+        text = place in (0, 6)
+        table.add_column(
+            name,
+            justify="left" if text else "right",
+            no_wrap=True,
+            min_width=None if text else max(len(row[place]) for row in (HEAD, *shown)),
+        )
+    for section, rows in parts:
+        table.add_row(section, style="bold")
+        for one in rows:
             name, *rest = cells(one)
             table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[one.passed])
     return table
