@@ -34,6 +34,7 @@ $(VENV)/bin/python:
 # PyTorch from its own CPU index first: the wheel that PyPI has for Linux carries gigabytes of CUDA.
 # Where that index cannot be reached, PyPI's wheel does.
 $(VENV)/.ready: requirements.txt | $(VENV)/bin/python
+	@echo "Installing the pinned packages into $(VENV): about 290 MB to download, 1.6 GB on disk, a few minutes, once …" >&2
 	$(PIP) install --quiet --retries 1 --timeout 15 --no-deps --index-url $(TORCH_CPU_INDEX) $(TORCH) \
 	  2>/dev/null || $(PIP) install --quiet $(TORCH)
 	$(PIP) install --quiet -r requirements.txt

@@ -94,11 +94,29 @@ eval_set_option = click.option(
     show_default="eval_set.jsonl of the repository",
     help="The cases, one JSON object a line.",
 )
+
+
+def _labels_of_the_set(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path:
+    """The folder asked for, else the one that belongs to the eval set.
+
+    Labels name the cases of one set: eval/labels those of the repository's, ``labels`` beside any
+    other set those of that one.
+    """
+    if value is not None:
+        return value
+    chosen = ctx.params.get("eval_set") or storage.EVAL_SET
+    if chosen.resolve() == storage.EVAL_SET.resolve():
+        return storage.LABELS_DIR
+    folder: Path = chosen.parent / "labels"
+    return folder
+
+
 labels_option = click.option(
     "--labels-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=storage.LABELS_DIR,
-    show_default="eval/labels",
+    default=None,
+    callback=_labels_of_the_set,
+    show_default="eval/labels; for another set: labels beside it",
     help="Folder of label files that are joined to the cases by case_id.",
 )
 results_dir_option = click.option(

@@ -1,0 +1,68 @@
+"""Where the defaults of shared options come from, and which labels belong to which set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import options
+import storage
+
+
+@options.command()
+@options.eval_set_option
+@options.labels_option
+@options.seed_option
+def main(eval_set: Path, labels_dir: Path, seed: int) -> None:
+    click.echo(f"{labels_dir}\t{seed}")
+
+
+def run(*words: str, **environment: str) -> Any:
+    done = CliRunner().invoke(main, list(words), env=environment, prog_name="made_up.py")
+    assert done.exit_code == 0, done.output
+    return done.output.strip().split("\t")
+
+
+def test_labels_belong_to_the_set(tmp_path: Path) -> None:
+    other = str(tmp_path / "mine.jsonl")
+    assert run()[0] == str(storage.LABELS_DIR)
+    assert run("--eval-set", other)[0] == str(tmp_path / "labels")
+    assert run(RAG_EVAL_EVAL_SET=other)[0] == str(tmp_path / "labels")
+    assert run("--labels-dir", "there", "--eval-set", other)[0] == "there"
+    assert run("--eval-set", other, RAG_EVAL_LABELS_DIR="here")[0] == "here"
+
+
+def test_flag_then_environment_then_settings_then_built_in(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("seed = 3\n[made_up]\nseed = 4\n[other_script]\nseed = 5\n")
+    settings = {"RAG_EVAL_CONFIG": str(config)}
+    assert run()[1] == "0"
+    assert run(**settings)[1] == "4"
+    assert run(**settings, RAG_EVAL_SEED="6")[1] == "6"
+    assert run("--seed", "7", **settings, RAG_EVAL_SEED="6")[1] == "7"
+
+
+@pytest.mark.parametrize("content", ["seed = ", "seed = [[", "\xff"])
+def test_damaged_settings_are_one_sentence(tmp_path: Path, content: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_bytes(content.encode("latin-1"))
+    done = CliRunner().invoke(main, [], env={"RAG_EVAL_CONFIG": str(config)})
+    assert done.exit_code == 2
+    assert "cannot be used" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("5", (5,)), ("10,1,5,5", (1, 5, 10)), ("1, 3", (1, 3))]
+)
+def test_cut_offs(written: str, meant: tuple[int, ...]) -> None:
+    assert options.CutOffs().convert(written, None, None) == meant
+
+
+@pytest.mark.parametrize("written", ["", "0", "-1", "1,x", "1.5", "1,,2"])
+def test_cut_offs_refuse_what_is_none(written: str) -> None:
+    with pytest.raises(click.BadParameter):
+        options.CutOffs().convert(written, None, None)
