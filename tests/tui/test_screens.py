@@ -262,3 +262,20 @@ def test_every_action_says_whether_it_changes_something() -> None:
     changing = {action.id for action in ACTIONS if action.where == "main" and action.changes}
     assert {"mark", "confirm", "edit", "delete", "undo", "blind"} <= changing
     assert not changing & {"down", "help", "filter", "zoom", "leave", "copy-text"}
+
+
+async def test_two_quick_enters_close_one_window(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        for opening in (["p", "x"], ["/", "x"], ["c", "x"], ["P", "x"], ["colon", "f", "l", "a"]):
+            await pilot.press(*opening)
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+            for key in ("enter", "enter", "enter"):
+                b.app.simulate_key(key)
+            await pilot.pause()
+            assert b.main in b.app.screen_stack, opening
+            while b.app.screen is not b.main:
+                await pilot.press("escape")
+                await pilot.pause()
+            await pilot.press("escape", "escape")

@@ -54,8 +54,7 @@ class LabelApp(App[None], inherit_bindings=False):
     TITLE = "label"
     CSS_PATH = "labeller.tcss"
     COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
-    COMMAND_PALETTE_BINDING = "f12"  # our own keys are in the table
-    ENABLE_COMMAND_PALETTE = True
+    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; `do_palette` opens it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from labeller.display import display
 from labeller.modals import shown
 from labeller.text_pane import Mark, TextPane
+from labeller.window import Window
 
 if TYPE_CHECKING:
     from labeller.ports import Conflict, Store
@@ -45,7 +45,7 @@ def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
     return text, marks
 
 
-class ConflictScreen(ModalScreen[None]):
+class ConflictScreen(Window[None]):
     """Shows the open conflicts of the store one after the other. Esc leaves the rest for later."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
@@ -21,6 +20,7 @@ from textual.widgets import Input, Static, TextArea
 from labeller.display import display, one_line
 from labeller.modals import Ask, shown
 from labeller.ports import Refused
+from labeller.window import Window
 
 LIMIT = 1 << 20
 LABELS = {
@@ -54,7 +54,7 @@ def as_value(text: str, kind: str, name: str) -> object:
     return text.strip()
 
 
-class CaseForm(ModalScreen[str | None]):
+class CaseForm(Window[str | None]):
     """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
 
     A Refused from `submit` is shown in the form, which stays open: nothing typed is lost.

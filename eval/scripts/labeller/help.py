@@ -7,12 +7,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from labeller.actions import Keymap, actions_of, keys_of, shown_key
 from labeller.display import display
 from labeller.modals import shown
 from labeller.text_pane import Mark, TextPane
+from labeller.window import Window
 
 GUIDELINE = """\
 How to label, so that everyone labels alike
@@ -65,7 +65,7 @@ def help_text(where: str, keymap: Keymap) -> tuple[str, list[Mark]]:
     return text, marks
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Window[None]):
     """Page one: the keys that work on the screen it was opened from. Page two: the guideline."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

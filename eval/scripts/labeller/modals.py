@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from labeller.display import DisplayText, display, one_line
+from labeller.window import Window
 
 
 def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Static:  # noqa: A002
@@ -20,7 +20,7 @@ def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Sta
     return Static(Content(text), id=id, classes=classes)
 
 
-class Prompt(ModalScreen[str | None]):
+class Prompt(Window[str | None]):
     """One line at the bottom of the screen. Enter returns it, Esc None.
 
     `live` is called with each change, so that a filter works while it is typed.
@@ -54,7 +54,7 @@ class Prompt(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Ask(ModalScreen[str]):
+class Ask(Window[str]):
     """A question with a few one-key answers; Esc gives the empty string."""
 
     def __init__(self, text: str, answers: dict[str, str]) -> None:
@@ -75,7 +75,7 @@ class Ask(ModalScreen[str]):
         self.dismiss(key)
 
 
-class NoteForm(ModalScreen[tuple[str, bool] | None]):
+class NoteForm(Window[tuple[str, bool] | None]):
     """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual import events
-from textual.screen import Screen
 
 from labeller import lines
 from labeller.actions import Keymap, find, hint_parts, keys_of, shown_key
@@ -13,9 +12,10 @@ from labeller.display import DisplayText, one_line
 from labeller.keys import keys_for
 from labeller.lists import Bar, Span
 from labeller.ports import Refused
+from labeller.window import ClosesOnce
 
 
-class ModeScreen(Screen[str], inherit_bindings=False):
+class ModeScreen(ClosesOnce[str], inherit_bindings=False):
     """A full screen with its own keys; it returns a message for the main screen."""
 
     AUTO_FOCUS = ""

@@ -274,7 +274,9 @@ class OpenActions(MoveActions):
         self.app.push_screen(HelpScreen("main", self.keymap))
 
     def do_palette(self) -> None:
-        self.app.action_command_palette()
+        from labeller.palette import Palette
+
+        self.app.push_screen(Palette(id="--command-palette"))
 
     def do_save(self) -> None:
         self.say("saving …")

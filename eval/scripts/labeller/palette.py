@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from labeller.actions import actions_of, keys_of, shown_key
 from labeller.display import display, one_line
 from labeller.open_actions import OpenActions
 from labeller.ports import Refused
+from labeller.window import ClosesOnce
 from labeller.worklist import ORDERS
 
 Command = tuple[str, str, str, Callable[[], None]]
 """Label, help, other names that find it, and what it does."""
 
 
+class Palette(CommandPalette, ClosesOnce[None]):
+    """Textual's palette, closing once."""
+
+
 class LabelCommands(Provider):
     """Finds actions by the letters of their label; a number or id goes to that question."""
+
+    _done = False
 
     def _commands(self, screen: OpenActions) -> Iterator[Command]:
         for action in actions_of("main"):
@@ -32,9 +39,11 @@ class LabelCommands(Provider):
             run = partial(self._run, screen.queue_order, order)
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
-    @staticmethod
-    def _run(action: Callable[[str], None], argument: str) -> None:
-        action(argument)
+    def _run(self, action: Callable[[str], None], argument: str) -> None:
+        """Run a command, once for each time that the palette was opened."""
+        if not self._done:
+            self._done = True
+            action(argument)
 
     def _go(self, screen: OpenActions, wanted: str) -> None:
         try:

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from labeller.display import display, one_line
@@ -18,6 +17,7 @@ from labeller.lines import path_of
 from labeller.lists import Line, LineList
 from labeller.modals import shown
 from labeller.ports import Refused
+from labeller.window import Window
 
 if TYPE_CHECKING:
     from labeller.model import Session
@@ -26,7 +26,7 @@ Place = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""
 
 
-class PickPlace(ModalScreen[Place | None]):
+class PickPlace(Window[Place | None]):
     """A path and heading, picked from the known ones by their letters, or typed in full."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -84,7 +84,7 @@ class PickPlace(ModalScreen[Place | None]):
         self.dismiss(None)
 
 
-class SupportsScreen(ModalScreen[None]):
+class SupportsScreen(Window[None]):
     """The supports of the case as they will be written, in words; one can be taken out."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
