@@ -1,0 +1,151 @@
+"""The quick ways of the scoring path give what the plain ways give: outcomes by ids, blocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import storage
+from ragmetrics import stats
+from records import case_file
+from scorers.retrieval import RetrievalScorer, _as_listed
+from scoring import Outcome
+from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
+
+names = st.sampled_from(["a", "b", "c", "d", "e", ""])
+grades = st.dictionaries(names, st.sampled_from([-1.0, 0.0, 1.0, 2.5, 3.0]), max_size=4)
+references = st.lists(st.builds(Reference, chunk_id=st.none() | names), max_size=3)
+ranked = st.lists(names, max_size=14).map(
+    lambda ids: [RetrievedChunk(name, rank=rank) for rank, name in enumerate(ids, 1)]
+)
+disordered = st.lists(
+    st.builds(RetrievedChunk, names, rank=st.none() | st.integers(1, 9)), max_size=5
+)
+mixed = st.lists(names | st.builds(RetrievedChunk, names), max_size=6)
+lists = st.lists(names, max_size=14) | ranked | disordered | mixed
+cases = st.builds(
+    TestCase,
+    id=st.just("q"),
+    question=st.just("?"),
+    answerable=st.none() | st.booleans(),
+    chunk_relevance_grades=grades,
+    relevant_chunks=st.lists(names, max_size=1),
+    relevant_docs=st.lists(names, max_size=2),
+)
+results = st.builds(
+    TestResult,
+    test_case_id=st.just("q"),
+    retrieved=lists,
+    references=references,
+    answer=st.none() | st.just("yes"),
+)
+
+
+def plain(outcome: Outcome) -> tuple[Any, Any]:
+    row, evidence = outcome
+    text = storage.json_bytes(evidence)
+    return row, json.loads(text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    cases,
+    results,
+    st.sampled_from(["auto", "chunk", "doc"]),
+    st.sampled_from(["linear", "exp"]),
+    st.sampled_from([(1, 3, 5, 10), (2,), (1, 20)]),
+)
+def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
+    case: TestCase, result: TestResult, match: Any, gain: Any, ks: tuple[int, ...]
+) -> None:
+    scorer = RetrievalScorer(ks, match, gain)
+    assert plain(scorer.score(case, result)) == plain(scorer._score(case, result))
+
+
+def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
+    case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
+    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
+    assert listed == (bytes([0, 2, 1, 2]), None, (1.0, 2.0))
+    graded = msgspec.structs.replace(case, chunk_relevance_grades={"a": 0.0})
+    assert _as_listed(graded, TestResult("q", retrieved=["a"])) is None
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+asked = st.lists(st.integers(0, 3), min_size=1, max_size=30)
+"""How often each case was asked."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(asked, st.integers(1, 400), st.integers(2, 4))
+def test_joined_blocks_hold_every_result_with_its_case_once(
+    times: list[int], block: int, parts: int
+) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case_file, "BLOCK", block)
+        folder = Path(name)
+        set_ = [{"id": f"q{n}", "question": "?"} for n in range(len(times))]
+        lines = [
+            {"test_case_id": f"q{n}", "repeat": repeat}
+            for n, often in enumerate(times)
+            for repeat in range(often)
+        ]
+        whole = Work(write(folder / "r.jsonl", lines), write(folder / "s.jsonl", set_))
+        problems: list[Problem] = []
+        for works in ([whole], storage.split(whole, parts)):
+            found, blocks = [], []
+            for work in works:
+                for some, those in storage.join_stream(work, {}, problems.append):
+                    assert [case.id for case in some] == [row.test_case_id for row in those]
+                    blocks.append({row.test_case_id for row in those})
+                    found += [{"test_case_id": r.test_case_id, "repeat": r.repeat} for r in those]
+            assert found == lines
+            assert sum(map(len, blocks)) == len({row["test_case_id"] for row in lines})
+        assert problems == []
+
+
+def test_results_out_of_order_are_told_apart(tmp_path: Path) -> None:
+    set_ = write(tmp_path / "s.jsonl", [{"id": name, "question": "?"} for name in "abc"])
+    rows = write(tmp_path / "r.jsonl", [{"test_case_id": name} for name in "acb"])
+    with pytest.raises(storage.OutOfOrderError):
+        list(storage.join_stream(Work(rows, set_), {}, print))
+    joined = list(storage.join_indexed(Work(rows, set_), {}, print))
+    assert [case.id for some, _ in joined for case in some] == ["a", "b", "c"]
+
+
+def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
+    rows = [{"id": f"q{n}", "question": "?" * 50} for n in range(3000)]
+    rows += [{"id": "q7", "question": "again?"}]
+    found: list[Problem] = []
+    list(storage.iter_cases(write(tmp_path / "s.jsonl", rows), found.append))
+    assert [(problem.line, problem.field) for problem in found] == [(3001, "id")]
+    assert "'q7' is also the id of line 8" in found[0].message
+    answers = write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows[:-1]])
+    whole = Work(answers, tmp_path / "s.jsonl")
+    assert storage.split(whole, 2) == [whole]
+    write(tmp_path / "s.jsonl", rows[:-1])
+    assert len(storage.split(whole, 2)) == 2
+
+
+def test_the_expansion_is_the_bootstraps_own_distribution() -> None:
+    # Binomial(n = 10000, p = 0.3) / n has exact percentiles; scipy's are of the same distribution.
+    import numpy as np
+    from scipy.stats import binom
+
+    n, p = 10_000, 0.3
+    values, counts = np.array([0.0, 1.0]), np.array([7000, 3000])
+    low, high = stats.bootstrap_mean(values, counts, np.random.default_rng(0))
+    exact = binom(n, p).ppf([0.025, 0.975]) / n
+    # The binomial lies on steps of 1/n: half a step either way.
+    assert (low, high) == pytest.approx(tuple(exact), abs=0.5 / n + 1e-6)
