@@ -261,7 +261,13 @@ def test_quality_of_an_empty_answer_and_of_an_unanswerable_case() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "is_list"),
-    [("- plan A\n- plan B", True), ("Plan A, plan B, and plan C exist.", True), ("Plan B.", False)],
+    [
+        ("- plan A\n- plan B", True),
+        ("Plan A, plan B, and plan C exist.", True),
+        ("Plan A; plan B; plan C.", True),
+        ("Plan B.", False),
+        ("a, b, " * 50_000, False),
+    ],
 )
 def test_lists(answer: str, is_list: bool) -> None:
     assert quality.is_list(answer) is is_list

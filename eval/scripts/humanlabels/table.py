@@ -8,9 +8,9 @@ from typing import Any
 START = "<!-- generated: agreement -->"
 END = "<!-- end -->"
 CAVEAT = (
-    "The rules and thresholds were settled while reading these sets, so expect 0.01 to 0.02 less on\n"
-    "other data. Where a claim contradicts its source in one detail (ExpertQA, data-to-text), word\n"
-    "overlap sees little: read a single verdict there as a hint, and compare means."
+    "The rules and thresholds were settled while reading these sets, so expect 0.01 to 0.02\n"
+    "less on other data. Where a claim contradicts its source in one detail (ExpertQA,\n"
+    "data-to-text), word overlap sees little: read a verdict as a hint, and compare means."
 )
 
 
