@@ -265,6 +265,8 @@ def test_quality_of_an_empty_answer_and_of_an_unanswerable_case() -> None:
         ("- plan A\n- plan B", True),
         ("Plan A, plan B, and plan C exist.", True),
         ("Plan A; plan B; plan C.", True),
+        ("Red, green or blue.", True),
+        ("Plan B costs money, and it renews.", False),
         ("Plan B.", False),
         ("a, b, " * 50_000, False),
     ],

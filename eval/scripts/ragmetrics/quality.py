@@ -42,8 +42,10 @@ def _is_series(sentence: str) -> bool:
     """ "A, B, and C" or "A; B; C": cut by hand, since a pattern for it is quadratic."""
     if sentence.count(";") >= 2:
         return True
-    _, comma, last = sentence.rpartition(",")
-    return bool(comma) and _LAST.search(f" {last}") is not None
+    before, comma, last = sentence.rpartition(",")
+    if last.lstrip().startswith(("and ", "or ")):
+        return "," in before  # "A, and B" are two
+    return bool(comma) and _LAST.search(last) is not None
 
 
 def is_list(answer: str) -> bool:
