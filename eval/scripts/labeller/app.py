@@ -222,14 +222,16 @@ class LabelApp(App[None], inherit_bindings=False):
 
     def _fatal_error(self) -> None:
         """In place of Textual's traceback, which shows local values: a file without any text."""
+        self._close_messages_no_wait()
         error = self._exception
-        self.crash_file = write_crash_file(error) if error is not None else ""
+        if self.crash_file or error is None:
+            return  # a second error on the way out: the first is told
+        self.crash_file = write_crash_file(error)
         said = (
             "The labeller failed. Every label is in the journal; start it again to go on.\n"
             f"Where it failed is written in {self.crash_file} (no questions or chunks in it)."
         )
         self._exit_renderables.append(Text(display(said)))
-        self._close_messages_no_wait()
 
 
 def write_crash_file(error: BaseException) -> str:

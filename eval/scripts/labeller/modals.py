@@ -108,3 +108,11 @@ class NoteForm(Window[tuple[str, bool] | None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+def query_and_k(text: str) -> tuple[str, int | None]:
+    """`extend retention k=50` as words and the number of chunks asked for."""
+    words = text.split()
+    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
+        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
+    return " ".join(words), None

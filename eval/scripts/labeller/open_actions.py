@@ -105,7 +105,7 @@ class OpenActions(MoveActions):
         return self.session.note(note) if note != old else "nothing was changed"
 
     def do_probe(self) -> None:
-        from labeller.modals import Prompt
+        from labeller.modals import Prompt, query_and_k
 
         case_id = self.session.current
         if not case_id:
@@ -113,7 +113,7 @@ class OpenActions(MoveActions):
 
         def closed(query: str | None) -> None:
             if query and query.strip():
-                words, k = _query_and_k(query)
+                words, k = query_and_k(query)
                 self.label_app.source.probe(
                     case_id, words or str(self.session.case_of(case_id).get("question", "")), k
                 )
@@ -296,11 +296,3 @@ class OpenActions(MoveActions):
             self.app.exit()
         else:
             self.say("Ctrl+c again leaves; q leaves too; y and Y copy")
-
-
-def _query_and_k(text: str) -> tuple[str, int | None]:
-    """`extend retention k=50` as words and the number of chunks asked for."""
-    words = text.split()
-    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
-        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
-    return " ".join(words), None
