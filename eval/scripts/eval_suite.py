@@ -55,6 +55,13 @@ if TYPE_CHECKING:
 )
 @click.option("--model", help="Embedding model: a hub's name or a folder.  [default: bundled]")
 @click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=storage.CACHE_DIR,
+    show_default="eval/cache",
+    help="Where vectors are kept.",
+)
+@click.option(
     "--plugin",
     "plugins",
     type=click.Path(path_type=Path, dir_okay=False),

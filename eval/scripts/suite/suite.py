@@ -48,6 +48,7 @@ class Plan:
     perspective: str | None
     suite: str
     model: str | None
+    cache_dir: Path
     plugins: tuple[Path, ...]
     targets_file: Path | None
     gates_file: Path | None
@@ -132,6 +133,7 @@ def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Con
         seed=plan.seed,
         smoke=plan.smoke,
         model=plan.model,
+        cache_dir=plan.cache_dir,
         custom=custom,
         console=console,
     )

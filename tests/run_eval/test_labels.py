@@ -1,0 +1,119 @@
+"""run_eval.py --labels: the labelled prompts are asked, too, and kept apart from the cases."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Read = Callable[..., list[dict[str, Any]]]
+LABELS = [
+    {"case_id": "atk", "kind": "attack", "text": "attack!", "attack_category": "role_override"},
+    {"case_id": "leak", "kind": "leak", "text": "a leak", "leak_category": "pii_exposure"},
+    {"case_id": "ben", "kind": "benign", "text": "harmless"},
+    {"case_id": "q0", "attack_category": "role_override"},
+    {"case_id": "safe", "kind": "safe_output", "text": "an output"},
+]
+SAFETY = "safety_results.jsonl"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    lines = "".join(json.dumps(row) + "\n" for row in LABELS)
+    (folder / "safety_labels.jsonl").write_text(lines)
+    return folder
+
+
+def guard(fake_bot: Any) -> None:
+    """A bot that scores attacks 0.9 and the rest 0.1."""
+
+    def reply(exchange: Any) -> None:
+        question = fake_bot.question(exchange)
+        score = 0.9 if "attack" in question else 0.1
+        exchange.reply(fake_bot.answer(question, guardrail={"input_score": score}))
+
+    fake_bot.default = reply
+
+
+def test_prompts_are_asked_and_outputs_are_not(
+    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
+) -> None:
+    guard(fake_bot)
+    done = invoke("--run-id", "r", "--labels", "--labels-dir", labels)
+    assert done.returncode == 0, done.stderr
+    assert "Asked 2 labelled prompts, too." in done.stderr
+    folder = tmp_path / "results" / "r"
+    found = {line["test_case_id"]: line for line in read(folder, SAFETY)}
+    assert list(found) == ["atk", "ben"]
+    assert found["atk"]["guardrail"] == {"input_score": 0.9}
+    assert found["atk"]["question"] == "attack!"
+    assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
+    assert set(fake_bot.asked) == {f"question {n}" for n in range(5)} | {"attack!", "harmless"}
+    assert sorted(path.name for path in folder.glob("safety*")) == [SAFETY]
+
+
+def test_without_the_option_nobody_is_attacked(
+    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run
+) -> None:
+    assert invoke("--run-id", "r", "--labels-dir", labels).returncode == 0
+    assert "attack!" not in fake_bot.asked
+    assert not (tmp_path / "results" / "r" / SAFETY).exists()
+
+
+def test_a_failed_prompt_is_recorded_and_asked_again_on_resume(
+    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
+) -> None:
+    fake_bot.script("attack!", lambda e: e.reply({}, 400), fake_bot.reply_properly)
+    words = ("--run-id", "r", "--labels", "--labels-dir", labels)
+    done = invoke(*words)
+    assert done.returncode == 0
+    assert "1 failed" in done.stderr
+    folder = tmp_path / "results" / "r"
+    assert [line["status"] for line in read(folder, SAFETY)] == ["error", "ok"]
+    assert read(folder, SAFETY)[0]["answer"] is None
+
+    assert invoke(*words, "--resume").returncode == 0
+    assert [line["status"] for line in read(folder, SAFETY)] == ["ok", "ok"]
+    assert fake_bot.asked["attack!"] == 2
+    assert fake_bot.asked["harmless"] == 1
+    assert fake_bot.asked["question 0"] == 1
+
+
+def test_what_a_broken_off_call_left_is_kept(
+    fake_bot: Any, tmp_path: Path, labels: Path, invoke: Run, read: Read
+) -> None:
+    """As after a kill: a whole line, and a torn one."""
+    words = ("--run-id", "r", "--labels", "--labels-dir", labels)
+    assert invoke(*words).returncode == 0
+    folder = tmp_path / "results" / "r"
+    lines = (folder / SAFETY).read_bytes()
+    (folder / SAFETY).unlink()
+    (folder / "safety_results.partial.jsonl").write_bytes(lines[:-20])
+    assert invoke(*words, "--resume").returncode == 0
+    assert [line["test_case_id"] for line in read(folder, SAFETY)] == ["atk", "ben"]
+    assert (fake_bot.asked["attack!"], fake_bot.asked["harmless"]) == (1, 2)
+
+
+def test_answers_from_a_file_ask_nobody(tmp_path: Path, labels: Path, invoke: Run) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("")
+    done = invoke("--from-jsonl", answers, "--labels", "--labels-dir", labels)
+    assert done.returncode == 2
+    assert "asks nobody" in done.stderr
+
+
+def test_faulty_labels_are_refused_before_anything_is_asked(
+    fake_bot: Any, tmp_path: Path, invoke: Run
+) -> None:
+    (tmp_path / "safety_labels.jsonl").write_text('{"case_id": "a", "kind": "odd", "text": "t"}\n')
+    done = invoke("--run-id", "r", "--labels", "--labels-dir", tmp_path)
+    assert done.returncode == 2
+    assert "safety_labels.jsonl:1: kind" in " ".join(done.stderr.split())
+    assert not fake_bot.asked
