@@ -149,3 +149,10 @@ def test_any_text_has_defined_numbers(text: str, claim: bool) -> None:
 def test_a_number_is_found_in_its_own_text(value: int) -> None:
     assert verdicts(f"It is {value:,} EUR.", f"It is {value} EUR.") == ["found"]
     assert verdicts(f"It is {value} EUR.", f"It is {value:,} EUR.") == ["found"]
+
+
+def test_a_plural_scale_is_no_number_whatever_stands_beside_it() -> None:
+    for text in ("a comma for a thousands separator", "a thousands separator, as in 7 or 8"):
+        found = [number.text for number in numbers(text, claim=False)]
+        assert "a thousand" not in found
+    assert [number.text for number in numbers("a thousand")] == ["a thousand"]

@@ -49,7 +49,14 @@ class Fact(Protocol):
 
 
 def _grams(chunk: Sequence[str], n: int) -> set[tuple[str, ...]]:
-    return {tuple(chunk[i : i + n]) for i in range(len(chunk) - n + 1)}
+    return set(zip(*(chunk[start:] for start in range(n)), strict=False))
+
+
+def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float:
+    smaller = min(len(first), len(second))
+    if not smaller:
+        return float(not first and not second)
+    return len(first & second) / smaller
 
 
 def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float:
@@ -59,23 +66,28 @@ def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float
     """
     if min(len(one), len(other)) < n:
         n = 1
-    first, second = _grams(one, n), _grams(other, n)
-    smaller = min(len(first), len(second))
-    if not smaller:
-        return float(not first and not second)
-    return len(first & second) / smaller
+    return _overlap(_grams(one, n), _grams(other, n))
 
 
 def ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
-    """The overlap of each pair of chunks (i < j)."""
-    pairs = combinations(range(len(chunks)), 2)
-    return {(i, j): ngram_overlap(chunks[i], chunks[j]) for i, j in pairs}
+    """The ``ngram_overlap`` of each pair of chunks (i < j); each chunk is cut into n-grams once."""
+    grams = [_grams(chunk, N) if len(chunk) >= N else None for chunk in chunks]
+    found = {}
+    for i, j in combinations(range(len(chunks)), 2):
+        first, second = grams[i], grams[j]
+        if first is None or second is None:
+            found[i, j] = ngram_overlap(chunks[i], chunks[j])
+        else:
+            found[i, j] = _overlap(first, second)
+    return found
 
 
 def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
     """Words of the longest end of ``one`` that ``other`` starts with (overlapping chunkers)."""
-    # Knuth-Morris-Pratt: the prefix function of other + end of one.
     limit = min(len(one), len(other))
+    if not limit or other[0] not in one or one[-1] not in other:
+        return 0
+    # Knuth-Morris-Pratt: the prefix function of other + end of one.
     line: list[str | None] = [*other[:limit], None, *one[len(one) - limit :]]
     border = [0] * len(line)
     for place in range(1, len(line)):
@@ -83,22 +95,26 @@ def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
         while length and line[place] != line[length]:
             length = border[length - 1]
         border[place] = length + (line[place] == line[length])
-    return border[-1] if limit else 0
+    return border[-1]
 
 
-def without_shared_ends(chunks: Sequence[Sequence[str]]) -> float:
+def without_shared_ends(
+    chunks: Sequence[Sequence[str]], overlaps: Mapping[tuple[int, int], float] | None = None
+) -> float:
     """Mean n-gram overlap after each pair's shared end is cut from one of the two; 0 for one chunk.
 
-    A pair that is one text twice keeps its overlap: only a proper end is cut.
+    A pair that is one text twice keeps its overlap: only a proper end is cut. ``overlaps`` is the
+    chunks' ``ngram_matrix``, when it is known.
     """
-    pairs = list(combinations(chunks, 2))
-    total = 0.0
-    for one, other in pairs:
+    overlaps = ngram_matrix(chunks) if overlaps is None else overlaps
+    kept = []
+    for (i, j), overlap in overlaps.items():
+        one, other = chunks[i], chunks[j]
         cut = max((shared_end(one, other), one, other), (shared_end(other, one), other, one))
         size, first, second = cut
-        kept = second[size:] if size < min(len(first), len(second)) else second
-        total += ngram_overlap(first, kept)
-    return total / len(pairs) if pairs else 0.0
+        proper = 0 < size < min(len(first), len(second))
+        kept.append(ngram_overlap(first, second[size:]) if proper else overlap)
+    return sum(kept) / len(kept) if kept else 0.0
 
 
 def _share_redundant(pairs: Mapping[tuple[int, int], float], chunks: int) -> float:
@@ -215,7 +231,9 @@ def _evidence(
             "chunks": [chunks[i].chunk_id, chunks[j].chunk_id],
             "overlap": round(overlap, 6),
         }
-        evidence["redundancy_ngram_without_shared_ends"] = round(without_shared_ends(read), 6)
+        evidence["redundancy_ngram_without_shared_ends"] = round(
+            without_shared_ends(read, grams), 6
+        )
     if gold_facts:
         evidence["facts"] = [
             {"fact": fact.fact, "chunks": [chunks[place].chunk_id for place in places]}

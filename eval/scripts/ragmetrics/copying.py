@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from ragmetrics.text import normalise, word_spans
+from ragmetrics.text import fold, normalise, word_spans
 
 MIN_WORDS = 5
 MAX_PLACES = 8
@@ -40,6 +41,13 @@ def _places(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
     return places
 
 
+@lru_cache(maxsize=1024)
+def _source(text: str) -> tuple[list[str], dict[tuple[str, ...], list[int]]]:
+    """The words of a context and where each five of them stand; kept for the last 1,024 texts."""
+    words = [word for word, _, _ in word_spans(fold(text))]
+    return words, _places(words)
+
+
 def _shared(one: Sequence[str], start: int, other: Sequence[str], place: int) -> int:
     length = 0
     limit = min(len(one) - start, len(other) - place)
@@ -59,8 +67,8 @@ def copying(answer: str, contexts: Sequence[str]) -> Copying | None:
     if not tokens:
         return None
     words = [word for word, _, _ in tokens]
-    sources = [[word for word, _, _ in word_spans(normalise(text).text)] for text in contexts]
-    indexes = [_places(source) for source in sources]
+    found = [_source(text) for text in contexts]
+    sources, indexes = [source for source, _ in found], [index for _, index in found]
     spans: list[CopiedSpan] = []
     start = 0
     while start <= len(words) - MIN_WORDS:

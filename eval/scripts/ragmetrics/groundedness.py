@@ -161,7 +161,7 @@ def _labels(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels:
     scores.set("forbidden_claims", len(stated) if forbidden else None, "no forbidden_claims")
     for name, found in (("expected_claims_missing", missed), ("forbidden_claims_found", stated)):
         if found:
-            scores.evidence[name] = found
+            scores.evidence[name] = [clean(text) for text in found]
     places = ({c.chunk for c in parts.cited} | set(parts.listed)) - {None}
     resolver = Resolver(chunks)
     hits = [resolver(name) in places for name in labels.expected_citations]

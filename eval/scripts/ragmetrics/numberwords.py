@@ -51,7 +51,7 @@ _SCALE = "|".join(SCALES)
 FIRST = "|".join([*UNITS, *TENS, *SCALES, "dozen"])
 """One of these stands in every number that is written in words."""
 PATTERN = (
-    rf"(?:(?:half\s+an?|an?)\s+(?:{_SCALE}|dozen)|(?:{_CARDINAL})\b)"
+    rf"(?:(?:half\s+an?|an?)\s+(?:{_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
     rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
 )
 _TOKEN = re.compile(r"[a-z]+")
