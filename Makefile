@@ -16,8 +16,10 @@ WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['p
   print(*(p['dependencies'] if sys.argv[1] == 'run' else p['optional-dependencies']['dev']), sep='\n')
 CODE := $(SCRIPTS) tests bench
 
+SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo run score label test static check format bench docs lock clean
+.PHONY: help setup setup-dev demo run score $(SCORES) suite ci label test static check format bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -44,17 +46,26 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 	$(PIP) install --quiet -r requirements-dev.txt
 	@touch $@
 
-demo: setup ## ask the embedded bot the 90 questions of eval_set.jsonl and score the answers
-	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --store-full-text --k $(K) \
+demo: setup ## ask the embedded bot the 90 questions of eval_set.jsonl, score all perspectives, diagnose
+	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text --k $(K) \
 	    --folder-mode on_with_fallback $(ARGS)); \
-	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; \
+	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
+	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run"; \
 	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
 
 run: setup ## ask your bot: make run API=http://localhost:9000
 	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) $(ARGS)
 
-score: setup ## score a run: make score RUN=latest
-	$(PY) $(SCRIPTS)/score_retrieval.py --run $(RUN) --by category --worst 5 $(ARGS)
+score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)
+
+$(SCORES): score-%: setup
+	$(PY) $(SCRIPTS)/score_$*.py --run $(RUN) $(ARGS)
+
+suite: setup ## all perspectives of a run in one table, with a diagnosis
+	$(PY) $(SCRIPTS)/eval_suite.py --run $(RUN) $(ARGS)
+
+ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
+	$(PY) $(SCRIPTS)/eval_suite.py --api-url $(API) --suite smoke --gates eval/gates.toml $(ARGS)
 
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)
 	$(PY) $(SCRIPTS)/label_eval.py --api-url $(API) $(ARGS)
