@@ -14,7 +14,7 @@ from labeller.display import DisplayText, one_line
 from labeller.keys import keys_for
 from labeller.label_view import LabelView
 from labeller.lines import Look
-from labeller.lists import Span
+from labeller.lists import Line, Span
 from labeller.ports import Refused
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class LabelScreen(LabelView, inherit_bindings=False):
         self._keys = keys_for("main", keymap)
         self.pending: Action | None = None
         self.rating = False
+        self._hint_line: tuple[int, Line] = (-1, ())
         self._message: Span = ("row", DisplayText(""))
         if store.notices:
             self.say("; ".join(store.notices))
@@ -110,8 +111,13 @@ class LabelScreen(LabelView, inherit_bindings=False):
         self.bars["end"].show(
             [
                 lines.status(self._message, pending, width),
-                lines.hints(
-                    hint_parts("main", self.keymap), self._key_of(find("main", "help")), width
-                ),
+                self._hints(width),
             ]
         )
+
+    def _hints(self, width: int) -> Line:
+        if self._hint_line[0] != width:
+            help_key = self._key_of(find("main", "help"))
+            shown = lines.hints(hint_parts("main", self.keymap), help_key, width)
+            self._hint_line = (width, shown)
+        return self._hint_line[1]

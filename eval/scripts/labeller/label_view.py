@@ -65,6 +65,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.range_start: int | None = None
         self._shown_case: str | None = None
         self._shown_brief: object = None
+        self._shown_text: object = None
         self._progress = session.progress()
         self._visible: list[str] = []
         self._longest = 0
@@ -103,7 +104,7 @@ class LabelView(Screen[None], inherit_bindings=False):
 
     def redraw(self) -> None:
         """Draw every line again."""
-        self._shown_brief = None
+        self._shown_brief = self._shown_text = None
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
@@ -113,8 +114,6 @@ class LabelView(Screen[None], inherit_bindings=False):
         """The row under the cursor; None when there is none."""
         cursor = self.chunks.cursor
         return self.rows[cursor] if cursor < len(self.rows) else None
-
-    # -- drawing --------------------------------------------------------------------------------
 
     def sync(self) -> None:
         """Show what the session says now; repaint what differs."""
@@ -173,13 +172,18 @@ class LabelView(Screen[None], inherit_bindings=False):
     def _show_text(self) -> None:
         row = self.row
         if row is None:
+            self._shown_text = None
             why = why_no_chunks(self.session, self.words, self.source_name)
             self.text.show(display(why))
-            self._bar("text-rule", [self._text_rule("no chunk")])
+            self.bars["text-rule"].show([self._text_rule("no chunk")])
             return
-        text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
-        marks = marks_in(self.session, row, text, self._pattern, self.text_words)
-        self.text.show(text, marks)
+        picked = [s.snippets for s in self.session.supports() if row.label in s.rows]
+        shown = (row.chunk, picked, row.auto, self.text_words, self.zoomed, self._pattern)
+        if shown != self._shown_text:
+            self._shown_text = shown
+            text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
+            marks = marks_in(self.session, row, text, self._pattern, self.text_words)
+            self.text.show(text, marks)
         self._show_text_rule()
 
     def _show_text_rule(self) -> None:
@@ -197,7 +201,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         place = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
         if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
             place += "; cut, z shows all"
-        self._bar("text-rule", [self._text_rule(left, place)])
+        self.bars["text-rule"].show([self._text_rule(left, place)])
 
     def _text_rule(self, left: str, right: str = "") -> Line:
         focused = self.pane == "text"
@@ -230,8 +234,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         session = self.session
         width = self.questions.size.width
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
-        self._bar(
-            "side-top",
+        self.bars["side-top"].show(
             [
                 lines.rule(
                     self.look,
@@ -244,8 +247,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         )
         legend = one_line(lines.LEGEND)
         half = legend.index("s later")
-        self._bar(
-            "side-end",
+        self.bars["side-end"].show(
             [(("dim", DisplayText(legend[:half])),), (("dim", DisplayText(legend[half:])),)],
         )
 
@@ -263,9 +265,6 @@ class LabelView(Screen[None], inherit_bindings=False):
 
     def _show_end(self) -> None:
         """Draw status line and hints; `LabelScreen` does, which knows the started keys."""
-
-    def _bar(self, name: str, shown: list[Line]) -> None:
-        self.bars[name].show(shown)
 
     def _chunk_row(self, index: int, width: int) -> Line:
         row = self.rows[index]
