@@ -18,14 +18,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from records.case_file import (
-    Labels,
-    iter_cases,
-    iter_lines,
-    read_cases,
-    read_labels,
-    unknown_labels,
-)
+from records.case_file import Labels, iter_cases, iter_lines
 from records.cases import CATEGORIES, GoldFact, GoldSupport, TestCase, case_from_dict
 from records.errors import Problem, StorageError
 from records.files import (
@@ -41,6 +34,7 @@ from records.files import (
     sha256_file,
 )
 from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
+from records.label_file import read_cases, read_labels, unknown_labels
 from records.metrics_file import rounded, update_metrics
 from records.result_file import iter_results
 from records.results import (

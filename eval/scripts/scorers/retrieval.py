@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -15,25 +15,16 @@ from ragmetrics.catalogue import Metric
 from ragmetrics.matching import Anchor, Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.tally import Value, Values
+from scorers.gold import Gold, Match, gold_of
 from scoring import Outcome, Reasons, Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
-Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 _ELSE_0 = repeat(0)
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
-
-
-class Gold(NamedTuple):
-    """What a case wants found: a grade for each support; ``keys`` depend on the mode."""
-
-    mode: Mode
-    grades: list[float]
-    keys: Any
-    groups: list[list[int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -244,49 +235,6 @@ def _empty_row(width: int, reason: str) -> Row:
     return Row((None,) * width, (("*", reason),))
 
 
-def gold_of(case: TestCase, match: Match) -> Gold | None:
-    """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
-
-    A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
-    gold_supports, so they count in the modes that match those (anchor, text).
-    """
-    if match in ("auto", "chunk"):
-        gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
-        if gold is not None or match == "chunk":
-            return gold
-    supports = case.gold_supports
-    if match in ("auto", "anchor") and supports:
-        places = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
-        return Gold("anchor", _grades(case), places, case.required_support_groups)
-    if match in ("auto", "doc"):
-        gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
-        if gold is not None or match == "doc":
-            return gold
-    if match == "anchor":
-        return None
-    if supports and all(gold.snippets for gold in supports):
-        snippets = [gold.snippets for gold in supports]
-        return Gold("text", _grades(case), snippets, case.required_support_groups)
-    if case.gold_contexts:
-        wanted = [[text] for text in case.gold_contexts]
-        return Gold("text", [matching.DEFAULT_GRADE] * len(wanted), wanted)
-    return None
-
-
-def _grades(case: TestCase) -> list[float]:
-    return [gold.grade or matching.DEFAULT_GRADE for gold in case.gold_supports]
-
-
-def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
-    wanted = grades
-    if ids or (grades and min(grades.values()) <= 0):
-        wanted = {name: grade for name, grade in grades.items() if grade > 0}
-        wanted |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
-    if not wanted:
-        return None
-    return Gold(mode, list(wanted.values()), {name: place for place, name in enumerate(wanted)})
-
-
 def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
     """The retrieved chunks by rank; the list as it is when it says nothing else."""
     chunks: Any = result.retrieved
@@ -350,15 +298,3 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     told = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
     return retrieval.recency_rule_ok(rule, cited, dates, told), ""
-
-
-def gold_names(case: TestCase, mode: Mode) -> list[str]:
-    """How each gold support of a mode is called for people, in the order of ``found``."""
-    gold = gold_of(case, mode)
-    if gold is None:
-        return []
-    if gold.mode in ("chunk", "doc"):
-        return list(gold.keys)
-    if gold.mode == "anchor":
-        return [" > ".join((place.path, *place.heading)) for place in gold.keys]
-    return [" / ".join(snippets) for snippets in gold.keys]
