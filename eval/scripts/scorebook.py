@@ -26,7 +26,7 @@ Reasons = tuple[tuple[str, str], ...]
 Evidence = Mapping[str, Any] | orjson.Fragment
 """What the scores of one result rest on, as JSON; a Fragment holds JSON that is encoded already."""
 NOTHING: Mapping[str, Any] = {}
-MOST_ROWS = 16_384
+MOST_ROWS = 8192
 """Distinct rows that are kept in memory before they are handed over to the tally."""
 
 

@@ -197,7 +197,7 @@ def _are_in_order(chunks: Sequence[Any]) -> bool:
         return False
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 13)
 def _row(
     ranking: Ranking,
     extra: Values,
