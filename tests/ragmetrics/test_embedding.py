@@ -82,16 +82,30 @@ def test_windows_of_one_to_three_sentences() -> None:
 
 
 def test_likely_windows_share_most_words() -> None:
-    windows = ["dogs bark", "cats sleep", "cats sleep all day", "birds"]
-    assert embedding.likely_windows("Cats sleep.", windows, 2) == ["cats sleep", windows[2]]
-    assert embedding.likely_windows("!?", windows, 2) == windows[:2]
+    windows = ["dogs bark", "cats sleep all day", "cats sleep", "birds"]
+    found = embedding.likely_windows(["Cats sleep.", "!?"], windows, 2)
+    assert found == {
+        "Cats sleep.": ["cats sleep", "cats sleep all day"],
+        "!?": ["birds", windows[0]],
+    }
 
 
-@given(st.text(), st.lists(st.text(), max_size=5), st.integers(1, 9))
-def test_likely_windows_are_windows(sentence: str, windows: list[str], most: int) -> None:
-    found = embedding.likely_windows(sentence, windows, most)
-    assert len(found) == min(most, len(windows))
-    assert set(found) <= set(windows)
+@given(st.lists(st.text(), max_size=3), st.lists(st.text(), max_size=5), st.integers(1, 9))
+def test_likely_windows_are_windows(sentences: list[str], windows: list[str], most: int) -> None:
+    found = embedding.likely_windows(sentences, windows, most)
+    assert found.keys() == set(sentences)
+    for kept in found.values():
+        assert len(kept) == min(most, len(windows))
+        assert set(kept) <= set(windows)
+
+
+def test_many_texts_are_compared_in_blocks() -> None:
+    """More texts than a block holds: 600 x 2, each row as if it were alone."""
+    texts = [vectors(EAST, NORTH) if n % 2 else vectors(SLANT) for n in range(600)]
+    found = embedding.nearest(texts, [vectors(EAST), vectors(SLANT, NORTH)])
+    assert found.shape == (600, 2)
+    assert found[::2].tolist() == [[0.6, 1.0]] * 300
+    assert found[1::2].tolist() == [[1.0, 1.0]] * 300
 
 
 def test_flat_texts_are_equal_up_to_space_case_and_stops() -> None:

@@ -9,7 +9,9 @@ Nearness is no truth: these numbers are blind to negation and to reversed facts.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.text import words
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 PLACES = 6
+BLOCK = 256
+"""Texts that are compared at once, so that two texts of a megabyte need no gigabyte."""
 WINDOW_SENTENCES = 3
+MOST_PAIRS = 2_000_000
 SUFFICIENT = 0.5
 HALLUCINATED = 0.4
 HALLUCINATED_WINDOWS = 0.65
@@ -47,9 +52,14 @@ def nearest(texts: Sequence[Vectors], other: Sequence[Vectors]) -> NDArray[np.fl
 
     if not texts or not other:
         return np.zeros((len(texts), len(other)))
-    whole = cosines(np.concatenate(list(texts)), np.concatenate(list(other)))
-    rows = np.maximum.reduceat(whole, _starts(texts), axis=0)
-    return np.asarray(np.maximum.reduceat(rows, _starts(other), axis=1))
+    others, starts = np.concatenate(list(other)), _starts(other)
+    blocks = []
+    for first in range(0, len(texts), BLOCK):
+        block = texts[first : first + BLOCK]
+        whole = cosines(np.concatenate(list(block)), others)
+        rows = np.maximum.reduceat(whole, _starts(block), axis=0)
+        blocks.append(np.maximum.reduceat(rows, starts, axis=1))
+    return np.concatenate(blocks)
 
 
 def _starts(texts: Sequence[Vectors]) -> list[int]:
@@ -127,23 +137,34 @@ def sentence_windows(sentences: Sequence[str], most: int = WINDOW_SENTENCES) -> 
     return list(dict.fromkeys(runs))
 
 
-def likely_windows(sentence: str, windows: Sequence[str], most: int = 12) -> list[str]:
-    """The windows that share most words with a sentence, best first, longer ones later on ties.
+def too_many_pairs(sentences: int, windows: int) -> bool:
+    """True for texts so long (megabytes) that comparing each sentence with each window is out."""
+    return sentences * windows > MOST_PAIRS
+
+
+def likely_windows(
+    sentences: Sequence[str], windows: Sequence[str], most: int = 12
+) -> dict[str, list[str]]:
+    """For each sentence the windows that share most words with it, shorter ones first on ties.
 
     Where to look first, nothing more: whether a window supports the sentence its vector says.
     """
-    wanted = set(words(sentence.casefold()))
-    if not wanted:
-        return list(windows[:most])
+    held = [(_word_set(window), len(window), window) for window in windows]
+    found = {}
+    for sentence in sentences:
+        wanted = _word_set(sentence)
+        ranked = heapq.nsmallest(most, held, key=partial(_distance, wanted))
+        found[sentence] = [window for _, _, window in ranked]
+    return found
 
-    def rank(window: str) -> tuple[int, int]:
-        return -len(wanted & _word_set(window)), len(window)
 
-    return sorted(windows, key=rank)[:most]
+def _distance(wanted: frozenset[str], window: tuple[frozenset[str], int, str]) -> tuple[int, int]:
+    held, length, _ = window
+    return -len(wanted & held), length
 
 
-def _word_set(text: str) -> set[str]:
-    return set(words(text.casefold()))
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(words(text.casefold()))
 
 
 def flat(text: str) -> str:

@@ -149,7 +149,11 @@ class EmbeddingScorer:
         best = embedding.as_list(near.max(axis=1))
         below = embedding.share_below(best, self.hallucination)
         found.put("answer_hallucination", below, "")
-        supported = yield from self._by_window(said, known, contexts)
+        windows = _windows(contexts)
+        if embedding.too_many_pairs(len(said), len(windows)):
+            found.put("answer_hallucination@2", None, "answer and contexts are too long")
+            return found, evidence
+        supported = yield from self._by_window(said, known, windows)
         close = [similarity for _, similarity in supported]
         found.put(
             "answer_hallucination@2", embedding.share_below(close, self.window_hallucination), ""
@@ -180,7 +184,7 @@ class EmbeddingScorer:
             evidence["contexts_in_windows"] = long
 
     def _by_window(
-        self, said: Sequence[str], known: Known, contexts: Sequence[str]
+        self, said: Sequence[str], known: Known, windows: Sequence[str]
     ) -> Generator[list[str], Known, list[tuple[str, float]]]:
         """For each sentence a window that reaches the threshold, else the nearest of all.
 
@@ -188,20 +192,11 @@ class EmbeddingScorer:
         only one that is near enough: an equal one needs no vector, then the likely ones are tried,
         and all others only where these fail.
         """
-        windows = list(
-            dict.fromkeys(
-                window
-                for context in contexts
-                for window in embedding.sentence_windows(_units(context))
-            )
-        )
         equal = {embedding.flat(window): window for window in windows}
         nearest: dict[str, tuple[str, float]] = {
             text: (equal[flat], 1.0) for text in said if (flat := embedding.flat(text)) in equal
         }
-        likely = {
-            text: embedding.likely_windows(text, windows) for text in said if text not in nearest
-        }
+        likely = embedding.likely_windows([s for s in said if s not in nearest], windows)
         if likely:
             vectors = yield [window for texts in likely.values() for window in texts]
             nearest |= {
@@ -209,7 +204,7 @@ class EmbeddingScorer:
             }
         far = [text for text in likely if nearest[text][1] < self.window_hallucination]
         if far:
-            vectors = yield windows
+            vectors = yield list(windows)
             nearest |= {text: _nearest(known[text], windows, vectors) for text in far}
         return [nearest[text] for text in said]
 
@@ -247,8 +242,17 @@ def sentences_of(text: str) -> list[str]:
     return list(dict.fromkeys(one for one in bare if any(map(str.isalnum, one))))
 
 
-def _units(text: str) -> list[str]:
-    return [text[unit.start : unit.end] for unit in units(text)]
+def _windows(contexts: Iterable[str]) -> list[str]:
+    """All windows of 1-3 sentences of the contexts, each once."""
+    return list(
+        dict.fromkeys(
+            window
+            for context in contexts
+            for window in embedding.sentence_windows(
+                [context[unit.start : unit.end] for unit in units(context)]
+            )
+        )
+    )
 
 
 def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
