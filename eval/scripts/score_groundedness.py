@@ -104,7 +104,7 @@ def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> lis
         place = chunks[name].rel_path or name
         lines.append(f"         best in {plain(place, 60)}: {plain(text, 160)}")
     if claim.get("missing"):
-        lines.append(f"         word stems not there: {plain(', '.join(claim['missing']))}")
+        lines.append(f"         words not there: {plain(', '.join(claim['missing']))}")
     if claim.get("vetoed_by"):
         lines.append(f"         found nowhere: {plain(', '.join(claim['vetoed_by']))}")
     if claim.get("negation_mismatch"):
