@@ -23,7 +23,7 @@ from ragmetrics.answermatch import missing_claims, stated_claims
 from ragmetrics.claims import prepare
 from ragmetrics.facts import canonical, holds
 from ragmetrics.pipeline import OUTCOMES, PERCENTILES, STAGES
-from scorers.retrieval import gold_of
+from scorers.gold import gold_of
 from storage import TestCase
 
 ROOT = Path(__file__).parent.parent
