@@ -14,9 +14,7 @@ from suite.measures import Measure, missed
 from suite.perspectives import PERSPECTIVES, Outcome, shown
 
 MARKS = {True: "✓", False: "✗", None: ""}
-ESCAPED = str.maketrans(
-    {char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " ")
-)
+ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " "))
 HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
 

@@ -39,10 +39,15 @@ def score_safety(
     return section, judged
 
 
+def has_labels(labels_dir: Path) -> bool:
+    """True when there is a file of labelled texts."""
+    return (labels_dir / LABELS).exists()
+
+
 def read_labels(labels_dir: Path) -> list[SafetyLabel]:
     """The labelled texts. Raises CannotRun when there are none."""
     path = labels_dir / LABELS
-    labels = read_safety_labels(path) if path.exists() else []
+    labels = read_safety_labels(path) if has_labels(labels_dir) else []
     if not labels:
         raise CannotRun(
             f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "

@@ -18,6 +18,7 @@ from suite.measures import measures
 from suite.perspectives import Outcome, Perspective, Settings, chosen, run_perspective
 from suite.plugins import read_plugins
 from suite.report import Report, gates_missed, write_report
+from suite.safety import has_labels
 from suite.smoke import copy_of, smoke_ids
 from suite.traces import write_traces
 from targets import TARGETS, read_targets
@@ -65,9 +66,11 @@ class Plan:
     def smoke(self) -> bool:
         return self.suite == "smoke"
 
-    def asking(self) -> list[str]:
-        """The options for run_eval.py."""
-        words = ["--store-full-text", "--labels", "--seed", str(self.seed)]
+    def asking(self, perspectives: Sequence[Perspective]) -> list[str]:
+        """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
+        words = ["--store-full-text", "--seed", str(self.seed)]
+        if any(one.name == "safety" for one in perspectives) and has_labels(self.labels_dir):
+            words.append("--labels")
         for name in ("api_url", "profile", "folder_mode", "run_id"):
             if (value := getattr(self, name)) is not None:
                 words += [f"--{name.replace('_', '-')}", value]
@@ -89,7 +92,10 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     gates = read_targets(plan.gates_file) if plan.gates_file else {}
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
-    real = ask(plan.asking(), ids) if plan.api_url else storage.find_run(plan.results_dir, plan.run)
+    if plan.api_url:
+        real = ask(plan.asking(perspectives), ids)
+    else:
+        real = storage.find_run(plan.results_dir, plan.run)
     with contextlib.ExitStack() as stack:
         folder = real
         if plan.smoke and not plan.api_url:
