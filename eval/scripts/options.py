@@ -8,6 +8,7 @@ built-in value.
 from __future__ import annotations
 
 import enum
+import math
 import os
 import sys
 import tomllib
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CONFIG = storage.ROOT / "eval" / "config.toml"
+MOST_K = 100_000
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -78,9 +80,15 @@ class Command(click.Command):
         except (click.Abort, KeyboardInterrupt):
             click.echo("Interrupted.", err=True)
             sys.exit(Exit.INTERRUPTED)
-        except BrokenPipeError:
+        except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(Exit.DONE)
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            click.echo(f"Error: the output cannot be written ({error.strerror}).", err=True)
+            sys.exit(Exit.BAD_INPUT)
 
 
 command = partial(
@@ -103,6 +111,8 @@ def _labels_of_the_set(ctx: click.Context, param: click.Parameter, value: Path |
     other set those of that one.
     """
     if value is not None:
+        if not value.is_dir():
+            raise click.BadParameter(f"{value}: no such folder.", ctx, param)
         return value
     chosen = ctx.params.get("eval_set") or storage.EVAL_SET
     if chosen.resolve() == storage.EVAL_SET.resolve():
@@ -136,7 +146,11 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the section as JSON on stdout."
 )
 seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of every random draw."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of every random draw.",
 )
 
 
@@ -154,20 +168,34 @@ class CutOffs(click.ParamType[tuple[int, ...]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, tuple | list):
             value = ",".join(map(str, value))
-        try:
-            ks = sorted({int(part) for part in str(value).split(",")})
-        except ValueError:
-            ks = [0]
-        if ks[0] < 1:
-            self.fail(f"{value!r}: write whole numbers from 1 up, such as 1,3,5,10.", param, ctx)
+        parts = [part.strip() for part in str(value).split(",")]
+        sound = all(part.isascii() and part.isdigit() for part in parts)
+        ks = sorted({int(part) for part in parts}) if sound else [0]
+        if ks[0] < 1 or ks[-1] > MOST_K:
+            message = f"{value!r}: write whole numbers from 1 to {MOST_K}, such as 1,3,5,10."
+            self.fail(message, param, ctx)
         return tuple(ks)
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; not a number and infinity, which bounds let pass, are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
 
 
 def stdout_console() -> Console:
     """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the script with 1; see Command.main
+
+    return Output(markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def stderr_console(*, quiet: bool = False) -> Console:

@@ -56,7 +56,7 @@ SHOWN = 10
 )
 @click.option(
     "--min-similarity",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.8,
     show_default=True,
     help="Levenshtein similarity from which texts match.",
