@@ -20,7 +20,7 @@ from clients.errors import CallError, NotConnected
 from clients.headers import Headers
 from clients.mapping import build_result, payload_fields
 from clients.profiles import Profile
-from clients.redact import Redactor, split_login
+from clients.redact import Redactor, split_login, url_secrets
 from clients.retry import CallFailed, RetryPolicy, call_with_retries
 from clients.template import merge, render
 from clients.transport import HttpTransport, Reply
@@ -96,10 +96,11 @@ class ChatApi:
             **({} if profile.body is None else {"Content-Type": "application/json"}),
             **headers.values,
         }
+        hidden = url_secrets(url)
         url, login = split_login(url)
         for name, value in login.items():
             self._headers.setdefault(name, value)
-        self.redactor = Redactor([*headers.secrets, *login.values()])
+        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden])
         overlay = profile.retrieval_only if retrieval_only and profile.retrieval_only else {}
         self._body = merge(profile.body, overlay["body"]) if "body" in overlay else profile.body
         self._query = merge(dict(profile.query), overlay.get("query", {}))

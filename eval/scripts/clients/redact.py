@@ -1,16 +1,21 @@
-"""Keeping header values out of everything that is written or printed."""
+"""Keeping headers and the secrets of an address out of everything that is written or printed."""
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 MASK = "[secret]"
 MIN_LENGTH = 4
 """Shorter values cannot be told from ordinary text, so they are refused as secrets."""
+SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|code|cred|session|jwt", re.IGNORECASE)
+"""Query parameters whose values are secret whatever they look like."""
+RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}|.{12,}", re.DOTALL)
+"""What may be a key under any other name; ``json`` or ``2024-05-01`` may stand in any answer."""
 
 
 class Redactor:
@@ -52,6 +57,7 @@ def _parts(secret: str) -> set[str]:
     words = secret.split()
     plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
     written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}
+    written |= {quote_plus(text) for text in plain}
     slashes = {text.replace("/", "\\/") for text in written}
     return {part for part in plain | written | slashes if len(part) >= MIN_LENGTH}
 
@@ -70,3 +76,19 @@ def split_login(url: str) -> tuple[str, dict[str, str]]:
     login = f"{unquote(split.username or '')}:{unquote(split.password or '')}".encode()
     bare = split._replace(netloc=split.netloc.rpartition("@")[2])
     return urlunsplit(bare), {"Authorization": f"Basic {b64encode(login).decode()}"}
+
+
+def url_secrets(url: str) -> list[str]:
+    """What an address holds that must not be written: the login and keys among its query values.
+
+    The user name alone is secret where it stands for a password (none, or one too short to be
+    told from ordinary text); otherwise it may be a word of any answer.
+    """
+    split = urlsplit(url)
+    user, password = unquote(split.username or ""), unquote(split.password or "")
+    login = [f"{user}:{password}", password if len(password) >= MIN_LENGTH else user]
+    return (login if "@" in split.netloc else []) + [
+        value
+        for name, value in parse_qsl(split.query)
+        if SECRET_NAME.search(name) or RANDOM.fullmatch(value)
+    ]
