@@ -71,6 +71,7 @@ def test_any_answer_is_a_result_or_a_known_error(
     ]
     assert all(0 <= time < math.inf for time in read.latency_ms.values())
     assert all((chunk.rank or 0) >= 1 for chunk in read.chunks())
+    assert read.confidence is None or 0 <= read.confidence <= 1
 
 
 def test_seconds_become_milliseconds(tmp_path: Path) -> None:
@@ -82,6 +83,20 @@ def test_seconds_become_milliseconds(tmp_path: Path) -> None:
     assert result.latency_ms == {"total": 1500.0}
     with pytest.raises(CallError, match="is no time"):  # 1e308 s are more ms than a float holds
         build_result(answer.fields(payload | {"latency_ms": {"total": 1e308}}), "case", "q")
+
+
+@pytest.mark.parametrize("confidence", [-0.01, 1.01, 87, math.inf, math.nan])
+def test_a_confidence_of_another_scale_is_a_mapping_error(confidence: float) -> None:
+    fields = {"answer": "a", "retrieved": [], "confidence": confidence}
+    with pytest.raises(CallError, match=r"confidence: .* from 0 to 1") as caught:
+        build_result(fields, "case", "q")
+    assert caught.value.kind == "mapping"
+
+
+@pytest.mark.parametrize("confidence", [0, 0.5, 1, None])
+def test_a_confidence_from_0_to_1_is_kept(confidence: float | None) -> None:
+    fields: dict[str, Any] = {"answer": "a", "retrieved": [], "confidence": confidence}
+    assert build_result(fields, "case", "q").confidence == confidence
 
 
 def test_a_constant_fills_a_field(tmp_path: Path) -> None:

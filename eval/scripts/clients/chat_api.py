@@ -106,7 +106,9 @@ class ChatApi:
         self._query = merge(dict(profile.query), overlay.get("query", {}))
         self._url = urlsplit(url)
         self._seen = False
-        self._transport = HttpTransport(url, connections=connections, max_bytes=max_bytes)
+        self._transport = HttpTransport(
+            url, connections=connections, max_bytes=max_bytes, timeout=self._policy.timeout
+        )
 
     def ask(self, question: Question) -> Asked:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""

@@ -22,11 +22,9 @@ CHUNK = 65_536
 class Deadline(threading.local):
     """The end of the call that this thread makes."""
 
-    seconds = 0.0
     _end = 0.0
 
     def start(self, seconds: float) -> None:
-        self.seconds = seconds
         self._end = time.monotonic() + seconds
 
     def left(self) -> float:

@@ -218,6 +218,13 @@ def _check(result: TestResult) -> None:
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
             raise CallError("mapping", f"latency_ms.{stage}: {time:g} is no time")
+    sure = result.confidence
+    if sure is not None and not 0 <= sure <= 1:
+        raise CallError(
+            "mapping",
+            f"confidence: {sure:g}; it must be from 0 to 1 (another scale: leave it out of the "
+            "profile's response)",
+        )
 
 
 def _list(found: Mapping[str, Any], name: str) -> Iterable[Any]:

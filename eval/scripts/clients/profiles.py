@@ -1,7 +1,9 @@
 """Profiles: one TOML file a bot says how to ask it and where its answer holds what.
 
 ``load_profile("default", folder)`` reads eval/profiles/default.toml; a path works as well. The
-tables of a profile are described in eval/profiles/default.toml itself.
+tables of a profile are described in eval/profiles/default.toml itself. A value that is no value of
+its field makes the answer an error of kind ``mapping``: a ``confidence`` outside [0, 1], a negative
+time, a rank below 1.
 """
 
 from __future__ import annotations

@@ -42,10 +42,20 @@ class HttpTransport:
     read. Proxies and certificates come from the environment, proxies never for loopback.
     """
 
-    def __init__(self, url: str, *, connections: int = 1, max_bytes: int = 64 * 2**20) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections: int = 1,
+        max_bytes: int = 64 * 2**20,
+        timeout: float = 60.0,
+    ) -> None:
+        """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
+        when waits have used up some of a call's time."""
         import requests
 
         self.max_bytes = max_bytes
+        self._timeout = timeout
         self._clock = Deadline()
         self._adapter = deadline_adapter(connections, self._clock)
         with requests.Session() as session:
@@ -89,9 +99,9 @@ class HttpTransport:
             response = self._adapter.send(request, timeout=self._clock.left(), **self._settings)
             return self._read(response, method, url)
         except requests.ConnectTimeout:
-            raise NotConnected(f"could not connect within {self._clock.seconds:g} s") from None
+            raise NotConnected(f"could not connect within {self._timeout:g} s") from None
         except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
-            message = f"no complete answer within {self._clock.seconds:g} s"
+            message = f"no complete answer within {self._timeout:g} s"
             raise CallError("timeout", message, retryable=True) from None
         except urllib3.exceptions.DecodeError:
             raise CallError("malformed", "the body is not compressed as it says") from None
