@@ -32,7 +32,6 @@ HEAD = ("contestant", "input", "CPU s", "wall s", "peak MB", "means that agree w
 def ours(data: Path, kind: str, jobs: int | None) -> Measured:
     words: list[str | Path] = [sys.executable, SCRIPTS / "score_retrieval.py", "--json", "--quiet"]
     words += ["--run", data / kind, "--eval-set", data / "eval_set.jsonl"]
-    words += ["--labels-dir", data / "no labels"]
     return measure(words + (["--jobs", str(jobs)] if jobs else []))
 
 

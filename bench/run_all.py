@@ -1,7 +1,7 @@
 """All benchmarks, one after the other; Markdown tables on stdout, progress on stderr.
 
-    python bench/run_all.py            # about 20 minutes, 1.5 GB of made data in a temporary folder
-    python bench/run_all.py --quick    # small sizes, about 3 minutes
+python bench/run_all.py            # about 20 minutes, 1.5 GB of made data in a temporary folder
+python bench/run_all.py --quick    # small sizes, about 3 minutes
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ FILES = ("metrics.json", "scores/retrieval.jsonl")
 def score(folder: Path) -> None:
     shutil.copytree(GOLDEN / "run", folder / "run")
     command = [sys.executable, str(SCRIPTS / "score_retrieval.py"), "--run", str(folder / "run")]
-    command += ["--eval-set", str(GOLDEN / "eval_set.jsonl"), "--labels-dir", str(folder / "none")]
+    command += ["--eval-set", str(GOLDEN / "eval_set.jsonl")]
     subprocess.run([*command, "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -189,16 +189,26 @@ def test_an_unknown_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["schema"] == 2
     results = tmp_path / "results.jsonl"
     results.write_text('{"schema": 9, "test_case_id": "a"}\n')
-    with pytest.raises(StorageError, match="schema 1, the file says 9"):
+    with pytest.raises(StorageError, match="schema 1, the line says 9"):
         list(storage.iter_results(results))
 
 
 def test_bad_result_lines_have_their_number(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    path.write_bytes(b'{"test_case_id":"a"}\n{"test_case_id":5}\n\n{"x":1}\n')
+    path.write_bytes(
+        b'{"test_case_id":"a"}\n{"test_case_id":5}\n\n{"x":1}\n{"schema":7,"test_case_id":"b"}\n'
+    )
     found: list[storage.Problem] = []
     assert [r.test_case_id for r in storage.iter_results(path, found.append)] == ["a"]
-    assert [problem.line for problem in found] == [2, 4]
+    assert [(problem.line, problem.field) for problem in found] == [(2, ""), (4, ""), (5, "schema")]
+
+
+def test_two_results_on_a_line_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b'{"test_case_id":"a"}{"test_case_id":"b"}\n\n')
+    found: list[storage.Problem] = []
+    assert list(storage.iter_results(path, found.append)) == []
+    assert [problem.line for problem in found] == [1]
 
 
 def test_find_run(tmp_path: Path) -> None:

@@ -80,15 +80,23 @@ class Command(click.Command):
         except (click.Abort, KeyboardInterrupt):
             click.echo("Interrupted.", err=True)
             sys.exit(Exit.INTERRUPTED)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; an output that nobody can take ends the script in a sentence or in silence."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(Exit.DONE)
+            return Exit.DONE
         except OSError as error:
             if error.filename is not None:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            click.echo(f"Error: the output cannot be written ({error.strerror}).", err=True)
-            sys.exit(Exit.BAD_INPUT)
+            raise storage.StorageError(
+                f"the output cannot be written ({error.strerror})."
+            ) from None
 
 
 command = partial(
@@ -110,15 +118,16 @@ def _labels_of_the_set(ctx: click.Context, param: click.Parameter, value: Path |
     Labels name the cases of one set: eval/labels those of the repository's, ``labels`` beside any
     other set those of that one.
     """
-    if value is not None:
-        if not value.is_dir():
-            raise click.BadParameter(f"{value}: no such folder.", ctx, param)
-        return value
     chosen = ctx.params.get("eval_set") or storage.EVAL_SET
     if chosen.resolve() == storage.EVAL_SET.resolve():
-        return storage.LABELS_DIR
-    folder: Path = chosen.parent / "labels"
-    return folder
+        own = storage.LABELS_DIR
+    else:
+        own = chosen.parent / "labels"
+    if value is None or value.resolve() == own.resolve():
+        return own  # which need not be there: labels are optional
+    if not value.is_dir():
+        raise click.BadParameter(f"{value}: no such folder.", ctx, param)
+    return value
 
 
 labels_option = click.option(

@@ -7,9 +7,12 @@ records, so that one process, a pool of processes or a cluster takes the same wo
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -109,7 +112,7 @@ def score_run(
     labels, places = storage.read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / "scores"
-    with tempfile.TemporaryDirectory(prefix=".scores.", dir=folder) as temporary:
+    with _folder_in(folder) as temporary:
         one = partial(_score_range, scorer=scorer, labels=labels, folder=Path(temporary))
         parts = _score_parts(whole, one, _jobs(jobs, results, labels))
         for part in parts:
@@ -121,7 +124,6 @@ def score_run(
             raise storage.StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
         header = _header(folder, eval_set, parts)
-        scores.mkdir(exist_ok=True)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
     storage.update_metrics(folder, scorer.section, section, header)
     return section
@@ -181,12 +183,26 @@ def _header(folder: Path, eval_set: Path, parts: Sequence[Scored]) -> dict[str, 
 
 def _join_files(parts: Sequence[Path], target: Path) -> None:
     """Put the parts one behind the other at ``target``, which appears whole or not at all."""
-    with open(parts[0], "ab") as file:
-        for part in parts[1:]:
-            with open(part, "rb") as more:
-                while block := more.read(1 << 20):
-                    file.write(block)
-    os.replace(parts[0], target)
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with open(parts[0], "ab") as file:
+            for part in parts[1:]:
+                with open(part, "rb") as more:
+                    shutil.copyfileobj(more, file)
+        os.replace(parts[0], target)
+    except OSError as error:
+        raise storage.StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+
+
+@contextlib.contextmanager
+def _folder_in(folder: Path) -> Iterator[str]:
+    """A temporary folder on the file system of the run, so that its files can be moved there."""
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix=".scores.", dir=folder)
+    except OSError as error:
+        raise storage.StorageError(f"{folder}: cannot be written ({error.strerror}).") from None
+    with temporary as path:
+        yield path
 
 
 def _jobs(asked: int | None, results: Path, labels: storage.Labels) -> int:
@@ -237,6 +253,16 @@ def _score_range(
         gc.enable()
 
 
+def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
+    """A problem for each result whose case and repeat an earlier one of the block has."""
+    if len({result.test_case_id for result in results}) == len(results):
+        return
+    for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
+        if times > 1:
+            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
+            yield Problem(str(path), None, "test_case_id", message)
+
+
 def _score_joined(
     work: Work, scorer: Scorer, labels: storage.Labels, folder: Path, ordered: bool
 ) -> Scored:
@@ -246,6 +272,7 @@ def _score_joined(
     join = storage.join_stream if ordered else storage.join_indexed
     with open(part.rows, "wb", buffering=1 << 20) as file:
         for cases, results in join(work, labels, part.problems.append):
+            part.problems.extend(_twice(work.results, results))
             outcomes = [
                 scorer.score(case, result) if result.status == "ok" else book.failure(result)
                 for case, result in zip(cases, results, strict=True)

@@ -135,6 +135,39 @@ def test_damaged_files(tmp_path: Path, content: bytes, line: int | None, words: 
     assert words in message
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"id":"a","question":"b"}{"id":"c","question":"d"}\n', 1),
+        (b'{"id":"a","question":"b"} {"id":"c","question":"d"}\n\n', 1),
+        (b'{\n"id":"a",\n"question":"b"\n}\n', 1),
+        (b'{"id":"a","question":"b"}\r{"id":"c","question":"d"}\r', 1),
+        (b'{"id":"a","question":"b"}\n{"id":"c","question":"d"}{"id":"a","question":"d"}\n', 2),
+    ],
+)
+def test_a_line_is_one_object(tmp_path: Path, content: bytes, line: int) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_bytes(content)
+    assert problems(path)[0][0] == line
+
+
+def test_labels_do_not_change_a_case_behind_its_back(tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(
+        labels / "cases.jsonl",
+        {"case_id": "a", "id": "z", "relevent_docs": ["typo"]},
+        {"case_id": "b", "relevant_docs": ["other"]},
+    )
+    path = write(tmp_path / "set.jsonl", case(), case(id="b", relevant_docs=["own"]))
+    found = problems(path, labels)
+    assert {(line, field) for line, field, _ in found} == {
+        (1, "id"),
+        (1, "relevent_docs"),
+        (2, "relevant_docs"),  # line 2 of the set
+    }
+
+
 def test_an_absent_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         read_cases(tmp_path / "none.jsonl")

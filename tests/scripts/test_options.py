@@ -32,8 +32,12 @@ def test_labels_belong_to_the_set(tmp_path: Path) -> None:
     assert run()[0] == str(storage.LABELS_DIR)
     assert run("--eval-set", other)[0] == str(tmp_path / "labels")
     assert run(RAG_EVAL_EVAL_SET=other)[0] == str(tmp_path / "labels")
-    assert run("--labels-dir", "there", "--eval-set", other)[0] == "there"
-    assert run("--eval-set", other, RAG_EVAL_LABELS_DIR="here")[0] == "here"
+    here = str(tmp_path)
+    assert run("--labels-dir", here, "--eval-set", other)[0] == here
+    assert run("--eval-set", other, RAG_EVAL_LABELS_DIR=here)[0] == here
+    done = CliRunner().invoke(main, ["--labels-dir", "no/such"])
+    assert done.exit_code == 2
+    assert "no such folder" in done.stderr
 
 
 def test_flag_then_environment_then_settings_then_built_in(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def evaluated(tmp_path: Path) -> Callable[..., Path]:
 
 def score(folder: Path, *options: str) -> Result:
     words = ["--eval-set", str(folder / "set.jsonl"), "--results-dir", str(folder / "results")]
-    words += ["--labels-dir", str(folder / "labels"), *options]
+    words += options
     return CliRunner().invoke(score_retrieval.main, words, env={"COLUMNS": "100"})
 
 
@@ -134,6 +134,73 @@ def test_each_mode_matches_what_it_says(evaluated: Callable[..., Path]) -> None:
         assert found["mean"]["mrr"] == round(1 / rank, 6), mode
         assert found["options"]["match"] == mode
     assert section(folder)["by"]["match"] == {"chunk": section(folder)["by"]["match"]["chunk"]}
+
+
+@pytest.mark.parametrize(
+    ("gold_fields", "reason"),
+    [
+        ({"gold_supports": gold("a.md > A")}, "no rel_path in the result"),
+        ({"relevant_docs": ["a.md"]}, "no doc_id or rel_path in the result"),
+        ({"gold_contexts": ["some text"]}, "no chunk texts in the result"),
+    ],
+)
+def test_what_the_bot_does_not_send_is_no_miss(
+    evaluated: Callable[..., Path], gold_fields: dict[str, Any], reason: str
+) -> None:
+    retrieved: Chunks = [RetrievedChunk("c1"), RetrievedChunk("c2")]
+    folder = evaluated([{"id": "q"} | gold_fields], [TestResult("q", retrieved=retrieved)])
+    assert section(folder)["n"]["mrr"] == 0
+    assert rows(folder)["q"]["reasons"] == {"*": reason}
+
+
+def test_an_empty_list_is_a_miss(evaluated: Callable[..., Path]) -> None:
+    folder = evaluated([{"id": "q", "gold_supports": gold("a.md > A")}], [TestResult("q")])
+    assert section(folder)["mean"]["mrr"] == 0.0
+
+
+def test_a_case_and_repeat_that_stands_twice_is_refused(evaluated: Callable[..., Path]) -> None:
+    folder = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    path = folder / "results/run/results.jsonl"
+    path.write_bytes(path.read_bytes() * 2)
+    done = score(folder)
+    assert done.exit_code == 2
+    assert "'q', repeat 0, stands there 2 times" in done.stderr
+
+
+def test_a_file_in_the_way_is_one_sentence(evaluated: Callable[..., Path]) -> None:
+    folder = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    (folder / "results/run/scores").write_text("a file where a folder should be")
+    done = score(folder)
+    assert done.exit_code == 2
+    assert "cannot be written" in done.stderr
+    assert not (folder / "results/run/metrics.json").exists()
+
+
+def test_a_closed_pipe_is_no_error(evaluated: Callable[..., Path]) -> None:
+    folder = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    command = [sys.executable, str(SCRIPT), "--eval-set", str(folder / "set.jsonl")]
+    command += ["--results-dir", str(folder / "results")]
+    for words in ([], ["--json"]):
+        process = subprocess.Popen(
+            [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_sentence(evaluated: Callable[..., Path]) -> None:
+    folder = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    command = [sys.executable, str(SCRIPT), "--eval-set", str(folder / "set.jsonl"), "--json"]
+    command += ["--results-dir", str(folder / "results")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert b"the output cannot be written" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_retrieved_may_be_plain_ids(evaluated: Callable[..., Path]) -> None:
@@ -313,7 +380,18 @@ def test_the_note_when_the_set_has_changed(evaluated: Callable[..., Path]) -> No
 
 @pytest.mark.parametrize(
     "options",
-    [["--k", "0"], ["--k", "a"], ["--worst-by", "nonsense"], ["--run", "none"], ["--match", "x"]],
+    [
+        ["--k", "0"],
+        ["--k", "a"],
+        ["--k", "9" * 21],
+        ["--k", "١"],
+        ["--seed", "-5"],
+        ["--min-similarity", "nan"],
+        ["--worst-by", "nonsense"],
+        ["--run", "none"],
+        ["--match", "x"],
+        ["--labels-dir", "/no/such/folder"],
+    ],
 )
 def test_usage_errors_end_with_2(evaluated: Callable[..., Path], options: list[str]) -> None:
     folder = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
@@ -324,7 +402,7 @@ def test_twice_gives_the_same_bytes_as_a_process(evaluated: Callable[..., Path])
     cases, results = many(60)
     folder = evaluated(cases, results)
     command = [sys.executable, str(SCRIPT), "--eval-set", str(folder / "set.jsonl")]
-    command += ["--results-dir", str(folder / "results"), "--labels-dir", str(folder / "none")]
+    command += ["--results-dir", str(folder / "results")]
     kept = []
     for _ in range(2):
         done = subprocess.run([*command, "--json"], capture_output=True, cwd=folder)

@@ -173,7 +173,15 @@ def _sound_cases(
         or not case.id.strip()
         or not case.question.strip()
     ]  # in the others check_case could find nothing: NUL was looked for, JSON numbers are finite
-    return None if any(any(check_case(case)) for case in special) else cases
+    if not one_a_line(block, len(cases)) or any(any(check_case(case)) for case in special):
+        return None
+    return cases
+
+
+def one_a_line(block: bytes, objects: int) -> bool:
+    """True when each line begins an object and there are as many: the decoder takes any spacing."""
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    return objects == lines and block[:1] == b"{" and block.count(b"\n{") == lines - 1
 
 
 def recurs(hashes: array[int]) -> bool:
@@ -220,7 +228,10 @@ def _checked_cases(
         raw = parse_object(path, number, line, report)
         if raw is None:
             continue
-        case, findings = case_from_dict(_join(raw, labels) if labels else raw)
+        extra = labels.get(str(raw.get("id"))) if labels else None
+        case, findings = case_from_dict(raw | extra if extra else raw)
+        both = (name for name in extra or () if raw.get(name) not in (None, [], {}))
+        findings += [(name, "a label file has it too; keep it in one place") for name in both]
         for field, message in findings:
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
@@ -228,8 +239,3 @@ def _checked_cases(
             hashes.append(hash(identity))
         if case is not None:
             yield case
-
-
-def _join(raw: dict[str, Any], labels: Labels) -> dict[str, Any]:
-    extra = labels.get(raw["id"]) if isinstance(raw.get("id"), str) else None
-    return raw | extra if extra else raw

@@ -18,6 +18,7 @@ LABEL_FILES = (
     "pipeline_labels",
     "safety_labels",
 )
+LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
 
 
 def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, tuple[Path, int]]]:
@@ -56,6 +57,9 @@ def _check_labels(
 ) -> None:
     """Type-check the label fields by themselves and add them to what the case has so far."""
     known = labels.setdefault(case_id, {})
+    for field in raw.keys() - LABEL_FIELDS:
+        message = "a label line cannot have it; its fields are those of a case but id and question"
+        report(Problem(str(path), number, field, message))
     _, findings = case_from_dict({"question": "?"} | raw | {"id": case_id})
     for field, message in findings:
         if not field.startswith("required_support_groups"):  # needs the case's own supports

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from records.case_file import Report, iter_blocks, iter_lines
+from records.case_file import Report, iter_blocks, iter_lines, one_a_line
 from records.errors import Problem, StorageError
-from records.files import check_schema
 from records.results import SCHEMA, TestResult
 
 
@@ -38,12 +37,12 @@ def iter_result_blocks(
     for offset, lines, block in iter_blocks(path, start, end):
         try:
             results = decoder.decode_lines(block)
+            sound = one_a_line(block, len(results))
         except (msgspec.MsgspecError, UnicodeDecodeError):
+            sound = False
+        if not sound or any(result.schema != SCHEMA for result in results):
             stop = offset + len(block)
             results = list(_sound_results(path, decoder, refuse, offset, stop, lines))
-        for result in results:
-            if result.schema != SCHEMA:
-                check_schema(path, result.schema, SCHEMA)
         yield results
 
 
@@ -58,6 +57,12 @@ def _sound_results(
     """The sound lines of one block, the others refused with their numbers."""
     for number, line in iter_lines(path, refuse, start, end, limit=None, lines=lines):
         try:
-            yield decoder.decode(line)
+            result = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             refuse(Problem(str(path), number, "", f"not a result line ({error}); run it again"))
+            continue
+        if result.schema == SCHEMA:
+            yield result
+        else:
+            message = f"this version reads schema {SCHEMA}, the line says {result.schema}"
+            refuse(Problem(str(path), number, "schema", f"{message}; run it again"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -72,6 +72,8 @@ class RetrievalScorer:
         chunks = in_rank_order(result)
         if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
             return self._nothing("text was truncated"), {}
+        if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
+            return self._nothing(KEYS[gold.mode].missing), {}
         matches = self._match(gold, chunks)
         ranking = retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         extra, missing = self._extra(case, result, gold, chunks)
@@ -148,7 +150,7 @@ def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
     ):
         return None
     ids = _ids_in_order(result.retrieved)
-    if ids is None:
+    if ids is None or (ids and not any(ids)):
         return None
     number = dict(zip(grades, range(1, 256), strict=False)).get
     cited = [reference.chunk_id or "" for reference in result.references]
@@ -265,6 +267,21 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
     )
 
 
+class Key(NamedTuple):
+    """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
+
+    of: Callable[[RetrievedChunk], object]
+    missing: str
+
+
+KEYS: dict[Mode, Key] = {
+    "chunk": Key(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
+    "anchor": Key(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "doc": Key(doc_of, "no doc_id or rel_path in the result"),
+    "text": Key(lambda chunk: chunk.text, "no chunk texts in the result"),
+}
+
+
 def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """scope_miss of one result, or why it has none."""
     if result.folder_selection is None:
@@ -284,6 +301,8 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
         return None, "no gold_supports"
     if not result.answer or result.abstained:
         return None, "no answer"
+    if not result.references and (rule != "acknowledge_both" or not case.expected_key_facts):
+        return None, NO_REFERENCES
     chunks = in_rank_order(result)
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
