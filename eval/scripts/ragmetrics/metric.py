@@ -12,7 +12,8 @@ class Metric:
 
     ``low``, ``high``: the ends of its range (None: unbounded). ``binary``: a case scores 0 or 1,
     so the mean is a proportion. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
-    what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking, and those of a plugin.
+    what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking,
+    and those of a plugin.
     """
 
     name: str
