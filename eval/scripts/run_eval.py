@@ -1,7 +1,8 @@
 """Ask a RAG bot every question of the set; write results.jsonl and config.json of a new run.
 
-In: eval_set.jsonl, a bot behind an HTTP API (or --from-jsonl: answers that exist already), and a
-profile (eval/profiles/NAME.toml) that says how the bot is asked and where its answer holds what.
+In: eval_set.jsonl with its label files, a bot behind an HTTP API (or --from-jsonl: answers that
+exist already), and a profile (eval/profiles/NAME.toml) that says how the bot is asked and where its
+answer holds what.
 Out: eval/results/<run_id>/ with config.json and results.jsonl, a line a case in the set's order;
 the folder's path on stdout. While the run goes on the lines stand in results.partial.jsonl.
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from runner.prompts import Prompt
 
 DEFAULT_MB = 64
+MOST = 1_000_000
+"""More passages, cases or repeats than any run has; every number fits into JSON."""
+DAY_S = 86_400.0
 PAIR = re.compile(r"[a-z_]+=.+")
 ADVICE = (
     "Chunk texts were cut to 200 characters. Scorers that read whole passages (context, "
@@ -88,7 +92,7 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
     help="Answers that exist already: our result lines, or {id or question, answer, contexts}.",
 )
 @click.option(
-    "--k", type=click.IntRange(1), default=10, show_default=True, help="Passages to ask for."
+    "--k", type=click.IntRange(1, MOST), default=10, show_default=True, help="Passages to ask for."
 )
 @click.option("--folder-mode", help="How the bot chooses folders, in its own words.")
 @click.option("--retrieval-only", is_flag=True, help="Ask for no answer; record retrieval alone.")
@@ -100,9 +104,13 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
     help="Only cases with this id, category, difficulty, tag, answerable or query_type; * and ? "
     "stand for anything. Same name twice: or; different names: and.",
 )
-@click.option("--limit", type=click.IntRange(1), help="Only the first N of them.")
+@click.option("--limit", type=click.IntRange(1, MOST), help="Only the first N of them.")
 @click.option(
-    "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Ask each case N times."
+    "--repeat",
+    type=click.IntRange(1, MOST),
+    default=1,
+    show_default=True,
+    help="Ask each case N times.",
 )
 @click.option("--run-id", help="Name of the run folder.  [default: time and profile]")
 @click.option("--resume", is_flag=True, help="Continue the run --run-id: ask what is missing.")
@@ -116,35 +124,35 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=options.FiniteRange(0, DAY_S, min_open=True),
     default=60.0,
     show_default=True,
     help="Seconds for one try, from connecting to the last byte.",
 )
 @click.option(
     "--retries",
-    type=click.IntRange(0),
+    type=click.IntRange(0, 1000),
     default=3,
     show_default=True,
     help="Further tries of a call.",
 )
 @click.option(
     "--backoff",
-    type=click.FloatRange(0),
+    type=options.FiniteRange(0, DAY_S),
     default=0.5,
     show_default=True,
     help="Longest first wait before a new try, in seconds; doubled each time.",
 )
 @click.option(
     "--max-mb",
-    type=click.FloatRange(0, min_open=True),
+    type=options.FiniteRange(0, MOST, min_open=True),
     default=DEFAULT_MB,
     show_default=True,
     help="Largest answer in megabytes.",
 )
 @click.option(
     "--max-error-rate",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.2,
     show_default=True,
     help="Stop with exit code 3 when more than this share of all answers are errors.",
@@ -160,9 +168,7 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(
-    ctx: click.Context, /, max_mb: float, labels: bool, labels_dir: Path, **given: Any
-) -> None:
+def main(ctx: click.Context, /, max_mb: float, labels: bool, **given: Any) -> None:
     """Ask a RAG bot every question of the set, and record what it answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -180,7 +186,7 @@ def main(
     filters = given.pop("filter")
     plan = Plan(**given, filters=filters, max_bytes=int(max_mb * 2**20), given=named)
     console = options.stderr_console(quiet=plan.quiet)
-    folder, tally = run(plan, console, prompts_of(labels_dir) if labels else ())
+    folder, tally = run(plan, console, prompts_of(plan.labels_dir) if labels else ())
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
     if tally.cut_texts:

@@ -32,7 +32,6 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
         ("rate_limited", lambda e: e.reply({}, 429, Retry_After="0")),
         ("server_error", lambda e: e.reply({}, 500)),
         ("client_error", lambda e: e.reply({}, 404)),
-        ("timeout", lambda e: e.hang()),
         ("connection", lambda e: e.reset()),
         ("malformed", lambda e: e.raw(answer[: len(answer) // 2])),
         ("malformed", lambda e: e.raw(b"<html>", Content_Type="text/html")),
@@ -48,11 +47,11 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
     recovers = len(faults)
     fake_bot.script(
         f"question {recovers}",
-        lambda e: e.reply({}, 429, Retry_After="1"),
+        lambda e: e.reply({}, 429, Retry_After="0"),
         lambda e: e.reply({}, 500),
         fake_bot.reply_properly,
     )
-    flags = ("--timeout", "2", "--retries", "2", "--max-mb", "1", "--max-error-rate", "1")
+    flags = ("--retries", "2", "--max-mb", "1", "--max-error-rate", "1")
     done = run(*flags, "--run-id", "bad", "--concurrency", "16", "-v", cases=recovers + 2)
     assert done.returncode == 0, done.stderr
     results = read(tmp_path / "results" / "bad")
@@ -66,6 +65,18 @@ def test_every_failure_has_its_kind_and_none_is_an_answer(
     assert [line["status"] for line in results[recovers:]] == ["ok", "ok"]
     assert stream_left.wait(30)
     assert streamed[0] < 40 * 2**20
+
+
+def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
+    fake_bot.default = lambda e: e.hang()
+    flags = ("--timeout", "0.5", "--retries", "0", "--max-error-rate", "1", "-v", "--run-id", "r")
+    done = invoke(*flags, cases=2)
+    assert done.returncode == 0, done.stderr
+    for line in read(tmp_path / "results" / "r"):
+        assert line["error"]["kind"] == "timeout"
+        assert line["error"]["message"] == "no complete answer within 0.5 s"
+        assert line["answer"] is None
+        assert f"{line['test_case_id']}: timeout: " in done.stderr
 
 
 def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, run: Run) -> None:
@@ -140,7 +151,19 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run:
         (("--api-url", "127.0.0.1:80"), "write http://HOST"),
         (("--api-url", "http://127.0.0.1:port"), "write http://HOST"),
         (("--k", "0"), "--k"),
+        (("--k", "1" + "0" * 30), "--k"),
+        (("--limit", "1" + "0" * 30), "--limit"),
+        (("--retries", "1" + "0" * 400), "--retries"),
         (("--max-error-rate", "2"), "--max-error-rate"),
+        (("--max-error-rate", "nan"), "--max-error-rate"),
+        (("--timeout", "0"), "--timeout"),
+        (("--timeout", "nan"), "--timeout"),
+        (("--timeout", "inf"), "--timeout"),
+        (("--timeout", "1e12"), "--timeout"),
+        (("--backoff", "nan"), "--backoff"),
+        (("--backoff", "inf"), "--backoff"),
+        (("--max-mb", "nan"), "--max-mb"),
+        (("--max-mb", "inf"), "--max-mb"),
     ],
 )
 def test_usage_errors_write_nothing(

@@ -1,7 +1,8 @@
-"""run_eval.py --labels: the labelled prompts are asked, too, and kept apart from the cases."""
+"""run_eval.py and label files: labels join the cases; --labels asks the labelled prompts, too."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -116,4 +117,63 @@ def test_faulty_labels_are_refused_before_anything_is_asked(
     done = invoke("--run-id", "r", "--labels", "--labels-dir", tmp_path)
     assert done.returncode == 2
     assert "safety_labels.jsonl:1: kind" in " ".join(done.stderr.split())
+    assert not fake_bot.asked
+
+
+def test_labels_of_the_cases_are_joined(
+    fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
+) -> None:
+    """The folder ``labels`` beside the set is theirs unless another one is named."""
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    first = b'{"case_id": "q1", "query_type": "faq"}\n{"case_id": "q2", "query_type": "how_to"}\n'
+    second = b'{"case_id": "q1", "user_roles": ["editor", "admin"]}\n'
+    (folder / "retrieval_labels.jsonl").write_bytes(first)
+    (folder / "context_labels.jsonl").write_bytes(second)
+    shipped = Path(__file__).parents[2] / "eval" / "profiles" / "default.toml"
+    body = '[request.body]\nroles = "{user_roles}"'
+    profile = tmp_path / "roles.toml"
+    profile.write_text(shipped.read_text().replace("[request.body]", body))
+
+    words = ("--filter", "query_type=faq", "--profile", profile)
+    done = invoke(*words, "--run-id", "joined")
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "results" / "joined"
+    assert [line["test_case_id"] for line in read(run)] == ["q1"]
+    assert fake_bot.seen[0].json()["roles"] == ["editor", "admin"]
+    config = json.loads((run / "config.json").read_text())
+    # the files one behind the other, as they are joined: retrieval before context labels
+    assert config["dataset"]["labels_sha256"] == hashlib.sha256(first + second).hexdigest()
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = invoke(*words, "--labels-dir", empty)
+    assert done.returncode == 2
+    assert "query_type: nowhere" in done.stderr
+
+
+def test_labels_are_a_fact_of_the_run_but_not_of_its_hash(tmp_path: Path, invoke: Run) -> None:
+    def config(run_id: str) -> dict[str, Any]:
+        assert invoke("--run-id", run_id).returncode == 0
+        found: dict[str, Any] = json.loads(
+            (tmp_path / "results" / run_id / "config.json").read_text()
+        )
+        return found
+
+    without = config("without")
+    assert without["dataset"]["labels_sha256"] is None
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "cases.jsonl").write_text('{"case_id": "q1", "query_type": "faq"}\n')
+    labelled = config("labelled")
+    assert len(labelled["dataset"]["labels_sha256"]) == 64
+    assert labelled["config_hash"] == without["config_hash"]
+
+
+def test_a_label_of_no_case_is_refused_before_anything_is_asked(
+    fake_bot: Any, tmp_path: Path, invoke: Run
+) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"case_id": "q99", "query_type": "faq"}\n')
+    done = invoke("--labels-dir", tmp_path)
+    assert done.returncode == 2
+    assert "cases.jsonl:1: case_id: 'q99'" in " ".join(done.stderr.split())
     assert not fake_bot.asked

@@ -34,7 +34,7 @@ def test_a_run_from_end_to_end(tmp_path: Path, fake_bot: Any, run: Run, read: Re
     assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(40)]
     assert results[7]["answer"] == "answer to question 7 [1]"
     assert len(results[7]["retrieved"][0]["text"]) == 200
-    assert not (folder / "results.partial.jsonl").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "results.jsonl"]
 
     config = json.loads((folder / "config.json").read_text())
     assert config["dataset"]["cases"] == 40

@@ -30,6 +30,8 @@ from storage import (
     read_config,
 )
 
+PARTIAL = "results.partial.jsonl"
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -41,7 +43,7 @@ def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[P
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
     """
     plan.check()
-    cases = read_cases(plan.eval_set)
+    cases = read_cases(plan.eval_set, plan.labels_dir)
     selected = select(cases, plan.filters, plan.limit)
     jobs = list(expand(selected, plan.repeat))
     order = [case.id for case in selected]
@@ -148,10 +150,11 @@ class _Session:
             resume=resume,
         )
         try:
-            with locked(self.folder / "results.partial.jsonl"):
+            with locked(self.folder / PARTIAL):
                 if not resume:
                     self._writer.write_config(self._config)
                 yield self._writer
+                self._remove_lock()
         except OSError as error:
             raise StorageError(
                 f"{self.folder}: cannot be written ({error.strerror}); make room, then go on with "
@@ -160,6 +163,13 @@ class _Session:
         finally:
             with contextlib.suppress(OSError):  # the error that counts is on its way already
                 self._writer.close()
+
+    def _remove_lock(self) -> None:
+        """A finished run needs no lock file. It goes while it is still held, so that nobody else's
+        can be meant: who waits for it sees that it has no name any more and makes one anew."""
+        if not (self.folder / PARTIAL).exists():
+            with contextlib.suppress(OSError):
+                (self.folder / f"{PARTIAL}.lock").unlink()
 
     def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, Tally]:
         """Write results as they come; finish, or stop when too many are errors."""
@@ -185,9 +195,7 @@ class _Session:
 
     def _complete(self) -> tuple[Path, Tally]:
         assert self._writer is not None
-        already = (self.folder / "results.jsonl").exists() and not (
-            self.folder / "results.partial.jsonl"
-        ).exists()
+        already = (self.folder / "results.jsonl").exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
             self._config.finished = now()
