@@ -232,3 +232,9 @@ def test_scripts_and_languages() -> None:
 
 def test_folding_is_normal_form_kc() -> None:
     assert unicodedata.is_normalized("NFKC", fold("ﬁ ① Å Å ｱ"))
+
+
+def test_a_short_line_may_hold_two_sentences() -> None:
+    text = "Cats sleep. Dogs bark."
+    assert [text[unit.start : unit.end] for unit in units(text)] == ["Cats sleep.", "Dogs bark."]
+    assert len(units("It costs 1.5 EUR.")) == 1

@@ -41,7 +41,7 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _LEADING_MARKS = re.compile(rf"\s*(?:{MARK}\s*)+")
-_END = re.compile(r"[.!?。！？؟…।](?:[\"'”’»)\]]|\s)*$")
+_STOP = re.compile(r"[.!?。！？؟…।]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _cuts(line: str) -> list[int]:
 
 
 def _ends(line: str) -> tuple[int, ...]:
-    if len(line) < 40 and not _END.search(line[:-1]):
+    if len(line) < 40 and not _STOP.search(line.rstrip()[:-1]):
         return (len(line),)
     kept: list[int] = []
     start = 0
