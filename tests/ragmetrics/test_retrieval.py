@@ -270,6 +270,8 @@ def test_equal_to_the_values_that_ir_measures_asserts() -> None:
         ("cite_newer", [[0], [1]], [None, None], False, 0.0),  # the older one stands first
         ("cite_newer", [[], [1]], [None, None], False, 1.0),  # an unrelated source may lead
         ("cite_newer", [[0]], ["2024-05-01", "2020-01-01"], False, 1.0),  # dates decide
+        ("cite_newer", [[0]], ["2024-05-01", "2024-05-01", None], False, 1.0),  # copies of one date
+        ("cite_newer", [[2]], ["2024-05-01", "2024-05-01", None], False, 0.0),
         ("cite_newer", [], [None, None], True, 0.0),
         ("cite_both", [[0], [1]], [None, None], False, 1.0),
         ("cite_both", [[0], [0]], [None, None], True, 0.0),

@@ -164,8 +164,8 @@ def recency_rule_ok(
     """1.0 when an answer treats gold supports that disagree as the case asks, else 0.0.
 
     ``cited[j]``: indices of the supports that reference j matches, in the order cited; ``dates``:
-    ISO date of each support (the newest is the last of the latest; without dates, the last
-    listed). ``cite_newer``: the newest is cited before any older one. ``cite_both``: all are
+    ISO date of each support (the newest are those of the latest date; without dates, the last
+    listed one). ``cite_newer``: the newest is cited before any older one. ``cite_both``: all are
     cited. ``acknowledge_both``: all are cited, or the answer holds the case's key facts.
     """
     all_cited = {index for matched in cited for index in matched} >= set(range(len(dates)))
@@ -173,6 +173,7 @@ def recency_rule_ok(
         return float(all_cited)
     if rule == "acknowledge_both":
         return float(all_cited or facts_in_answer)
-    newest = max(range(len(dates)), key=lambda index: (dates[index] or "", index))
+    latest = max(date or "" for date in dates)
+    newest = {i for i, date in enumerate(dates) if date == latest} or {len(dates) - 1}
     first = next((matched for matched in cited if matched), ())
-    return float(newest in first)
+    return float(not newest.isdisjoint(first))
