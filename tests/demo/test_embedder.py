@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,10 @@ def test_bundled_package_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         Embedder(None, None)
 
 
-def test_library_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+@pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
+def test_library_missing(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))  # the real one takes seconds
+    monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(EmbeddingUnavailable, match="run `make setup`"):
         Embedder(None, None).encode(["text"])
 

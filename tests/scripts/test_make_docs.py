@@ -17,6 +17,7 @@ from storage import StorageError
 ROOT = Path(make_docs.__file__).resolve().parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"
 MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
+AGREEMENT = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
 LISTED = "# Tool\n\n<!-- generated: scripts -->\n<!-- end -->\n"
 
 
@@ -29,23 +30,24 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+def unwritten(folder: Path) -> Path:
+    """Fill the folder: EVAL.md has a block to fill, one of another writer, and other text."""
+    (folder / "EVAL.md").write_text(AGREEMENT + MARKED, encoding="utf-8")
+    (folder / "README.md").write_text(LISTED, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder whose EVAL.md has a block to fill, one of another writer, and other text."""
-    agreement = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
-    (tmp_path / "EVAL.md").write_text(agreement + MARKED, encoding="utf-8")
-    (tmp_path / "README.md").write_text(LISTED, encoding="utf-8")
-    return tmp_path
+    return unwritten(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose documents were just written; tests copy it."""
-    root = tmp_path_factory.mktemp("made")
-    (root / "EVAL.md").write_text(MARKED, encoding="utf-8")
-    (root / "README.md").write_text(LISTED, encoding="utf-8")
-    assert run("--root", root).returncode == 0
-    return root
+    """A folder as ``root``'s whose documents were just written; tests copy it."""
+    made = unwritten(tmp_path_factory.mktemp("made"))
+    assert run("--root", made).returncode == 0
+    return made
 
 
 @pytest.fixture
@@ -117,7 +119,6 @@ def test_only_the_named_block_changes() -> None:
 def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     document = (made / "EVAL.md").read_text("utf-8")
     assert all(f"`{metric.definition}`" in document for metric in METRICS)
-    assert document.startswith("before\n")
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
     assert {"run_eval", "score_retrieval", "make_docs"} <= names
@@ -132,10 +133,9 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert all(f"[{name}.py](docs/{name}.md)" in first for name in names)
 
 
-def test_other_blocks_are_left_alone(root: Path) -> None:
-    assert run("--root", root).returncode == 0
-    document = (root / "EVAL.md").read_text("utf-8")
-    assert document.startswith("<!-- generated: agreement -->\nkept\n<!-- end -->\nbefore\n")
+def test_other_blocks_are_left_alone(made: Path) -> None:
+    document = (made / "EVAL.md").read_text("utf-8")
+    assert document.startswith(AGREEMENT + "before\n")
 
 
 def test_the_same_text_whatever_the_machine_is_set_to(fresh: Path, tmp_path: Path) -> None:
@@ -168,14 +168,15 @@ def test_check_names_what_is_stale_and_writes_nothing(fresh: Path) -> None:
 
 
 def test_writing_mends_what_is_stale_and_keeps_pages_of_others(fresh: Path) -> None:
+    before = {path: path.read_bytes() for path in fresh.rglob("*.md")}
     own = fresh / "docs" / "own.md"
     own.write_text("# written by hand\n", encoding="utf-8")
     (fresh / "docs" / "old.md").write_text(make_docs.MARK + "\n\n# old.py\n", encoding="utf-8")
     (fresh / "docs" / "run_eval.md").write_text("changed", encoding="utf-8")
     assert run("--root", fresh).returncode == 0
-    assert own.exists()
-    assert not (fresh / "docs" / "old.md").exists()
-    assert run("--root", fresh, "--check").returncode == 0
+    assert own.read_text("utf-8") == "# written by hand\n"
+    own.unlink()
+    assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
 
 
 @pytest.mark.parametrize("name", ["EVAL.md", "README.md"])
