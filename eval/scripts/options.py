@@ -156,7 +156,7 @@ json_option = click.option(
 )
 seed_option = click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
     help="Seed of every random draw.",
