@@ -71,7 +71,7 @@ label: setup ## label gold supports in the terminal (API=demo starts the embedde
 	$(PY) $(SCRIPTS)/label_eval.py --api-url $(API) $(ARGS)
 
 test: setup-dev ## run all tests (no network, about 5 minutes on two cores)
-	$(PY) -m pytest -q -n auto --dist loadfile $(ARGS)
+	$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
 
 static: setup-dev ## format, lint, types, import rules, generated documents
 	$(VENV)/bin/ruff format --check $(CODE)

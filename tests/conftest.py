@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import struct
 import threading
@@ -15,6 +16,18 @@ from typing import Any
 import pytest
 
 Behaviour = Callable[["Exchange"], None]
+
+
+def pytest_configure() -> None:
+    """Tests press Ctrl-C; started in the background (nohup, CI), they would hand on that it is
+    ignored."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: one that begins last would leave the other processors without work."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 class Exchange:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ async def storm(b: Any, keys: list[str]) -> bytes:
     return start
 
 
+@pytest.mark.slow
 def test_key_storm(bench: Any) -> None:
     done: list[str] = []
 

@@ -291,6 +291,7 @@ def test_full_disk_is_told_in_place(tmp_path: Path, start: Start) -> None:
         assert terminal.wait() == 2
 
 
+@pytest.mark.slow
 def test_budgets_hold() -> None:
     script = ROOT / "bench" / "bench_labeller.py"
     for _ in range(3):  # a machine that others use is sometimes slow for a while
