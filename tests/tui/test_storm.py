@@ -7,7 +7,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from labeller.actions import ACTIONS
@@ -90,6 +90,8 @@ def test_key_storm(bench: Any) -> None:
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
+        # Each example takes seconds: to shrink a failure would take longer than the time-out.
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
     )
     @given(keys=st.lists(st.sampled_from(WEIGHTED), min_size=LENGTH, max_size=LENGTH))
