@@ -179,7 +179,8 @@ def _score_listed(
     missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, NO_RULE)
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     row = _row(ranking, extra, missing, "chunk", ks, gain)
-    return row, orjson.Fragment(orjson.dumps(evidence))
+    # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
+    return row, orjson.Fragment(bytes(memoryview(orjson.dumps(evidence))))
 
 
 def _ids_in_order(retrieved: Sequence[Any]) -> Sequence[str] | None:
