@@ -396,6 +396,29 @@ async def browse(port: int) -> None:
                 pass
 
 
+async def knock(port: int) -> None:
+    """The page and its WebSocket are refused to other names and to pages of other addresses."""
+    import aiohttp
+
+    url, here = f"http://127.0.0.1:{port}", f"127.0.0.1:{port}"
+    headers = [
+        ({"Host": f"rebound.example:{port}"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": here, "Origin": "http://other.example"}, 403),
+        ({"Host": here, "Origin": "null"}, 403),
+        ({"Host": here, "Origin": f"https://{here}"}, 403),
+        ({"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"}, 200),
+        ({"Host": f"[::1]:{port}"}, 200),
+    ]
+    async with aiohttp.ClientSession() as client:
+        for given, code in headers:
+            async with client.get(url, headers=given) as reply:
+                assert reply.status == code, given
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await client.ws_connect(f"{url}/ws", headers={"Origin": "http://other.example"})
+        assert refused.value.status == 403
+
+
 def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -416,6 +439,7 @@ def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
             except OSError:
                 time.sleep(0.05)
         assert b"<html" in page.lower()
+        asyncio.run(knock(port))
         asyncio.run(browse(port))
     finally:
         child.send_signal(signal.SIGINT)

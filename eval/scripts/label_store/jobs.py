@@ -99,7 +99,7 @@ def export_qrels(plan: Plan) -> int:
 
 def serve(plan: Plan) -> int:
     """Serve the same app to a browser. Each tab is a session of its own; one of them may write."""
-    from textual_serve.server import Server
+    from label_store.serving import OwnPagesServer
 
     script = Path(__file__).resolve().parents[1] / "label_eval.py"
     words = [word for word in sys.argv[1:] if word != "--serve"]
@@ -107,7 +107,7 @@ def serve(plan: Plan) -> int:
         _talk(plan, f"Warning: {plan.host} is open to others, and there is no password.")
     _talk(plan, f"http://{plan.host}:{plan.port} (Ctrl+C stops it)")
     command = shlex.join([sys.executable, str(script), *words])
-    Server(command, host=plan.host, port=plan.port, title="label_eval").serve()
+    OwnPagesServer(command, plan.host, plan.port, "label_eval").serve()
     return options.Exit.DONE
 
 
