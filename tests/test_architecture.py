@@ -22,7 +22,7 @@ SCRIPTS_DIR = Path(options.__file__).resolve().parent
 ROOT = SCRIPTS_DIR.parents[1]
 GUARD = 'if __name__ == "__main__":'
 MOST_LINES = 350
-LONG = {"scorers/retrieval.py": "364 lines: finding a case's gold could be a file of its own"}
+LONG: dict[str, str] = {}
 """Files that break the rule today, with what would mend it."""
 
 FILES = frozenset({"io", "os", "pathlib", "shutil", "sqlite3", "tempfile", "subprocess", "glob"})

@@ -168,6 +168,31 @@ def test_labels_do_not_change_a_case_behind_its_back(tmp_path: Path) -> None:
     }
 
 
+def test_labels_that_no_answer_could_meet_are_refused(tmp_path: Path) -> None:
+    impossible = case(
+        min_citations=-1,
+        latency_budget_ms={"total": -5, "totl": 9},
+        gold_facts=[{"fact": "x"}, {"fact": " "}],
+        expected_outcome="succes",
+    )
+    found = problems(write(tmp_path / "set.jsonl", impossible))
+    assert [field for _, field, _ in found] == [
+        "expected_outcome",
+        "gold_facts[1]",
+        "min_citations",
+        "latency_budget_ms.total",
+        "latency_budget_ms.totl",
+    ]
+
+
+def test_a_faulty_label_line_gives_one_message(tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(labels / "groundedness_labels.jsonl", {"case_id": "a", "expected_claims": "x"})
+    path = write(tmp_path / "set.jsonl", case())
+    assert problems(path, labels) == [(1, "expected_claims", "is a string; write a list")]
+
+
 def test_an_absent_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         read_cases(tmp_path / "none.jsonl")

@@ -60,9 +60,9 @@ class ConflictScreen(Window[None]):
         super().__init__()
         self._store = store
         self._say = say
+        self._pane = TextPane(id="help-text")
 
     def compose(self) -> ComposeResult:
-        self._pane = TextPane(id="help-text")
         with Vertical(id="help"):
             yield self._pane
             yield shown(

@@ -81,9 +81,9 @@ class HelpScreen(Window[None]):
         super().__init__()
         self._pages = [help_text(where, keymap), (GUIDELINE, [(0, 43, "rule")])]
         self._page = 0
+        self._pane = TextPane(id="help-text")
 
     def compose(self) -> ComposeResult:
-        self._pane = TextPane(id="help-text")
         with Vertical(id="help"):
             yield self._pane
             yield shown(

@@ -170,6 +170,9 @@ def _sound_cases(
         for case in cases
         if case.gold_supports
         or case.required_support_groups is not None
+        or case.gold_facts
+        or case.min_citations is not None
+        or case.latency_budget_ms is not None
         or not case.id.strip()
         or not case.question.strip()
     ]  # in the others check_case could find nothing: NUL was looked for, JSON numbers are finite

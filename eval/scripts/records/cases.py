@@ -11,6 +11,7 @@ import msgspec
 Category = Literal[
     "factual", "reasoning", "multi_hop", "recency/conflict", "general", "adversarial"
 ]
+Outcome = Literal["success", "no_citation", "uncertain", "no_results", "blocked"]
 RecencyRule = Literal["cite_newer", "cite_both", "acknowledge_both"]
 Finding = tuple[str, str]
 """A field's name and what is wrong with it."""
@@ -68,7 +69,7 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     expected_claims: list[str] = msgspec.field(default_factory=list)
     expected_citations: list[str] = msgspec.field(default_factory=list)
     forbidden_claims: list[str] = msgspec.field(default_factory=list)
-    expected_outcome: str | None = None
+    expected_outcome: Outcome | None = None
     required_flags: list[str] = msgspec.field(default_factory=list)
     forbidden_flags: list[str] = msgspec.field(default_factory=list)
     min_citations: int | None = None
@@ -82,6 +83,9 @@ _HINTS = get_type_hints(TestCase)
 _NULL_MEANS_ABSENT = {name for name, hint in _HINTS.items() if type(None) not in get_args(hint)}
 _REQUIRED = ("id", "question")
 _CHOICES = {"category": CATEGORIES, "recency_conflict_rule": get_args(RecencyRule)}
+_CHOICES["expected_outcome"] = get_args(Outcome)
+_BUDGETS: tuple[str, ...] = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
+_BUDGETS += ("p50", "p95", "p99", "max")
 _NOUNS = {
     "str": "a string",
     "int": "a whole number",
@@ -177,12 +181,27 @@ def check_case(case: TestCase) -> Iterator[Finding]:
             yield f"gold_supports[{place}].grade", "must be above 0; remove a support without value"
         if not all(snippet.strip() for snippet in gold.snippets):
             yield f"gold_supports[{place}].snippets", "one is empty; remove it"
+    for place, fact in enumerate(case.gold_facts):
+        if not all(text.strip() for text in (fact.fact, *fact.aliases)):
+            yield f"gold_facts[{place}]", "the fact or an alias is empty; write some text"
+    if case.min_citations is not None and case.min_citations < 0:
+        yield "min_citations", "is below 0; write 0 or more"
+    yield from _budget_problems(case.latency_budget_ms)
     if case.required_support_groups is not None:
         yield from _group_problems(case.required_support_groups, len(case.gold_supports))
     for name in ("relevance_grades", "chunk_relevance_grades"):
         for key, grade in getattr(case, name).items():
             if not math.isfinite(grade):
                 yield f"{name}[{key!r}]", f"is {grade}; write a number (0 or less: not relevant)"
+
+
+def _budget_problems(budget: dict[str, float] | float | None) -> Iterator[Finding]:
+    named = budget if isinstance(budget, dict) else {"total": 1.0 if budget is None else budget}
+    for name, bound in named.items():
+        if name not in _BUDGETS:
+            yield f"latency_budget_ms.{name}", f"is unknown; use one of: {', '.join(_BUDGETS)}"
+        elif not 0 < bound < math.inf:
+            yield f"latency_budget_ms.{name}", f"is {bound:g}; write milliseconds above 0"
 
 
 def _group_problems(groups: list[list[int]], supports: int) -> Iterator[Finding]:

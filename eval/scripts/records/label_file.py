@@ -56,17 +56,21 @@ def _check_labels(
     path: Path, number: int, case_id: str, raw: dict[str, Any], labels: Labels, report: Report
 ) -> None:
     """Type-check the label fields by themselves and add them to what the case has so far."""
+    findings = [
+        (field, "a label line cannot have it; its fields are those of a case but id and question")
+        for field in raw.keys() - LABEL_FIELDS
+    ]
+    _, found = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    # what a group of supports means depends on the supports, which may stand in the set
+    findings += [pair for pair in found if not pair[0].startswith("required_support_groups")]
     known = labels.setdefault(case_id, {})
-    for field in raw.keys() - LABEL_FIELDS:
-        message = "a label line cannot have it; its fields are those of a case but id and question"
-        report(Problem(str(path), number, field, message))
-    _, findings = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    findings += [
+        (field, f"{case_id!r} has it from another label file too") for field in raw.keys() & known
+    ]
     for field, message in findings:
-        if not field.startswith("required_support_groups"):  # needs the case's own supports
-            report(Problem(str(path), number, field, message))
-    for field in raw.keys() & known.keys():
-        report(Problem(str(path), number, field, f"{case_id!r} has it from another label file too"))
-    known.update(raw)
+        report(Problem(str(path), number, field, message))
+    if not findings:  # a faulty line would give its case faults of its own
+        known.update(raw)
 
 
 def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
