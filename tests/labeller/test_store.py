@@ -539,14 +539,28 @@ def test_a_full_disk_for_the_journal_is_said_and_made_up_for(
     assert [event["n"] for event in events] == [1, 2, 3, 4]
 
 
-def test_a_set_that_vanished_is_said(files: Files) -> None:
+@pytest.mark.parametrize("left", [None, b"", b"\n"])
+def test_a_set_that_vanished_is_no_deletion_of_its_cases(files: Files, left: bytes | None) -> None:
     store, session = files.open()
     session.edit({"tags": ["t"]})
     data = files.path.read_bytes()
     files.path.unlink()
-    assert "no such file" in store.save()
-    files.path.write_bytes(data)
+    if left is not None:
+        files.path.write_bytes(left)
+    for _ in range(2):
+        assert "the set was removed or emptied; what is here is kept in" in store.save()
+        assert store.problem
+        assert "make an empty one" not in store.problem
+        assert not store.conflicts
+        assert [brief.id for brief in session.briefs()] == ["a", "b", "c"]
+        assert (files.path.read_bytes() if files.path.exists() else None) == left
+    (backup,) = files.path.parent.glob("*.bak")
+    assert backup.name in store.problem
+    assert backup.read_bytes() == data
+    backup.replace(files.path)
     assert store.save() == "saved"
+    assert files.case("a")["tags"] == ["t"]
+    assert not store.problem
 
 
 # -- judgements and the second annotator -------------------------------------------------------

@@ -73,6 +73,7 @@ class LabelStore:
         self._session: Session | None = None
         self._unwritten: list[Event] = []
         self._backed_up = False
+        self._rescued: Path | None = None
         self._lock = SetLock(self.judgements_path if second else path)
         journal = path.name + ("" if annotator == GOLD else f".{annotator}") + ".journal"
         self._journal = Journal(path.with_name(journal))
@@ -232,7 +233,7 @@ class LabelStore:
 
     def _reload(self) -> bool:
         """Take in what others wrote since; cases that were touched here are merged."""
-        set_bytes, judged_bytes = read_bytes(self.path), read_or_empty(self.judgements_path)
+        set_bytes, judged_bytes = self._read_set(), read_or_empty(self.judgements_path)
         if set_bytes == self._set_bytes and judged_bytes == self._judged_bytes:
             return False
         session = self._session
@@ -250,6 +251,22 @@ class LabelStore:
         session.refresh()
         self._say_conflicts()
         return True
+
+    def _read_set(self) -> bytes:
+        """The set as it is now. One that is gone or empty is a mishap, not cases deleted by others.
+
+        Raises StorageError then, with what was loaded in a backup.
+        """
+        data = read_or_empty(self.path)
+        if data.strip() or not self._set_bytes.strip():
+            self._rescued = None
+            return data
+        if self._rescued is None:
+            self._rescued = back_up(self.path, self._set_bytes, timestamp(self._now()))
+        raise StorageError(
+            f"{self.path}: the set was removed or emptied; what is here is kept in "
+            f"{self._rescued.name} and the journal. Put that file back in its place and save again."
+        )
 
     def _on_disk(self, case_id: str) -> Entry | None:
         if case_id not in self.records:
