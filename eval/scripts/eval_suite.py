@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--targets",
     "targets_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Pass marks.  [default: eval/targets.toml]",
 )
 @click.option(

@@ -45,7 +45,11 @@ def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
     targets: dict[str, dict[str, Target]] = {}
     problems = []
     for section, table in raw.items():
-        for name, text in table.items() if isinstance(table, dict) else ():
+        if not isinstance(table, dict):
+            message = "stands in no table; put it under a section such as [retrieval]"
+            problems.append(Problem(str(path), None, section, message))
+            continue
+        for name, text in table.items():
             found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
             if found is None:
                 message = f'{text!r} is no target; write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'

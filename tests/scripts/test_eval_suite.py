@@ -193,6 +193,43 @@ def test_gates_fail_and_targets_do_not(finished: Any, suite: Callable[..., Any])
     assert "gate missed: pipeline pass: not measured, must be > 0.1" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[retreival]\n"recall@5" = "> 0.7"\n', "[retreival]: no such section; the sections are:"),
+        ('"recall@5" = "> 0.7"\n', "recall@5: stands in no table"),
+        ("# nothing\n", "holds no gate"),
+        ('[diversity]\nfaq = "<= 0.6"\n', "holds no gate"),
+    ],
+)
+def test_gates_that_nothing_could_miss_are_refused(finished: Any, text: str, says: str) -> None:
+    write(finished)
+    aim = targets(finished.folder, "g.toml", text)
+    done = finished.score(main, "--gates", aim)
+    assert done.exit_code == 2, done.output
+    assert says in " ".join(done.stderr.split())
+    assert not (finished.run / "scores").exists()
+
+
+def test_gates_of_sections_that_are_no_perspective(
+    finished: Any, suite: Callable[..., Any]
+) -> None:
+    """A judge's section counts when it is there; a perspective that did not run is a miss."""
+    write(finished)
+    suite()
+    path = finished.run / "metrics.json"
+    kept = json.loads(path.read_text())
+    parts = ("mean", "ci95", "definitions", "n", "not_applicable", "failed")
+    kept["sections"]["judge"] = {part: {} for part in parts}
+    kept["sections"]["judge"]["mean"] = {"verdicts": 0.4}
+    path.write_text(json.dumps(kept))
+    text = '[judge]\nverdicts = "> 0.5"\n[custom]\nmine = "> 0.5"\n[diversity]\nfaq = "<= 0.6"\n'
+    aim = targets(finished.folder, "g.toml", text)
+    found = {one["section"]: one["mean"] for one in suite("--gates", aim, code=1)["gates_missed"]}
+    assert found == {"judge": 0.4, "custom": None}
+    assert suite("--gates", aim, "--perspective", "retrieval")["passed"] is True
+
+
 def test_a_regression_against_a_baseline_fails(finished: Any, suite: Callable[..., Any]) -> None:
     """From 30 of 30 to 10 of 30: far beyond both intervals. The other way round is better."""
     write(finished, good=30, bad=0)

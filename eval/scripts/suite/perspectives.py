@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from scoring import Scorer
 
+BANDS = "diversity"
+"""The table of targets.toml that bounds single cases by their query_type: no section of a run."""
 Status = Literal["scored", "nothing to score", "cannot run"]
 
 
@@ -117,7 +119,7 @@ def _context(settings: Settings) -> Scorer:
     from scorers.context import ContextScorer, read_frequencies
     from targets import read_bands
 
-    return ContextScorer(read_frequencies(settings.folder), None, read_bands("diversity"))
+    return ContextScorer(read_frequencies(settings.folder), None, read_bands(BANDS))
 
 
 def _groundedness(settings: Settings) -> Scorer:

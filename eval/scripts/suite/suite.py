@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,15 @@ from suite.asking import ask
 from suite.baseline import caveats, compare, read_baseline
 from suite.diagnosis import diagnose
 from suite.measures import measures
-from suite.perspectives import Outcome, Perspective, Settings, chosen, run_perspective
+from suite.perspectives import (
+    BANDS,
+    PERSPECTIVES,
+    Outcome,
+    Perspective,
+    Settings,
+    chosen,
+    run_perspective,
+)
 from suite.plugins import read_plugins
 from suite.report import Report, gates_missed, write_report
 from suite.safety import has_labels
@@ -90,12 +98,15 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     perspectives = chosen(plan.perspective, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     gates = read_targets(plan.gates_file) if plan.gates_file else {}
+    gates.pop(BANDS, None)  # bounds of single cases, which diversity_ok checks
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
+        _check_gates(plan.gates_file, gates, ())
         real = ask(plan.asking(perspectives), ids)
     else:
         real = storage.find_run(plan.results_dir, plan.run)
+        _check_gates(plan.gates_file, gates, _kept(real).get("sections", {}))
     with contextlib.ExitStack() as stack:
         folder = real
         if plan.smoke and not plan.api_url:
@@ -117,6 +128,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
         )
         if gates:
             asked = {one.name for one in perspectives}
+            asked |= set(gates) if plan.perspective is None else set()
             report.gates = _gates(outcomes, gates, custom, asked)
         if baseline is not None:
             ran = [one.name for one in outcomes if one.status != "cannot run" or not plan.smoke]
@@ -156,12 +168,15 @@ def _score(
     return outcomes
 
 
+def _kept(folder: Path) -> dict[str, Any]:
+    """The run's metrics.json; {} before anything was scored."""
+    path = folder / "metrics.json"
+    return storage.read_json(path, storage.SCHEMA) if path.exists() else {}
+
+
 def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Sections that other scripts have put into metrics.json, such as a judge's."""
-    path = folder / "metrics.json"
-    if not path.exists():
-        return []
-    sections = storage.read_json(path, storage.SCHEMA).get("sections", {})
+    sections = _kept(folder).get("sections", {})
     names = {one.name for one in outcomes} | {"custom"}
     return [
         Outcome(name, "scored", EARLIER, section)
@@ -170,19 +185,35 @@ def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
     ]
 
 
+def _check_gates(path: Path | None, gates: Mapping[str, Any], scored: Iterable[str]) -> None:
+    """Raises StorageError for gates that could never be looked at: of no section there is."""
+    if path is None:
+        return
+    known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
+    if unknown := [name for name in gates if name not in known]:
+        raise storage.StorageError(
+            f"{path}: [{'], ['.join(unknown)}]: no such section; the sections are: "
+            f"{', '.join(known)}."
+        )
+    if not gates:
+        raise storage.StorageError(
+            f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".'
+        )
+
+
 def _gates(
     outcomes: Sequence[Outcome], gates: Any, custom: tuple[Metric, ...], asked: set[str]
 ) -> list[Any]:
-    """What misses its gate; a gated perspective that has no numbers misses all of its gates."""
+    """What misses its gate; a gated section that has no numbers misses all of its gates."""
     nothing: dict[str, Any] = {"mean": {}, "definitions": {}, "ci95": {}, "n": {}}
-    sections = {one.name: one.section or nothing for one in outcomes}
+    sections = dict.fromkeys(gates, nothing)
+    sections |= {one.name: one.section for one in outcomes if one.section}
     return gates_missed(measures(sections, gates, custom), asked)
 
 
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
-    path = folder / "metrics.json"
-    known = storage.read_json(path, storage.SCHEMA) if path.exists() else {}
+    known = _kept(folder)
     return {name: known.get(name) for name in ("config_hash", "eval_set_sha256", "cases", "errors")}
 
 
