@@ -220,6 +220,25 @@ def test_copied_spans() -> None:
     assert copying("!!!", [context]) is None
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Whales swim in the deep cold oceans. [1][2]",
+        "Whales swim in the [1] deep cold oceans [2].",
+        "- Whales swim in the deep cold oceans [1].",
+    ],
+)
+def test_citation_marks_are_no_words_of_a_copied_span(answer: str) -> None:
+    # whales swim in the deep cold oceans: 7 words, all copied in one piece, marks or not. The
+    # evidence spans the answer as it was written: from the first letter to the last.
+    chunk = RetrievedChunk(chunk_id="w", text="Whales swim in the deep [4] cold oceans.")
+    found = scored(answer, [chunk, PLAN_C])
+    assert found.values["verbatim_coverage"] == 1.0
+    assert found.values["longest_copied_span"] == 7.0
+    span = [answer.index("Whales"), answer.index("oceans") + len("oceans")]
+    assert found.evidence["longest_copied"] == {"span": span, "chunk_id": "w"}
+
+
 def test_a_span_is_of_one_context() -> None:
     found = copying("one two three four five six", ["one two three", "four five six"])
     assert found is not None

@@ -178,7 +178,9 @@ def _texts(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels: 
     scores.set("answer_word_recall", both and both[1], "no reference_answer")
     names = ("verbatim_coverage", "longest_copied_span")
     reason = unusable(chunks) if chunks else NO_CONTEXTS
-    copied = None if reason else copying(parts.text, [chunk.text or "" for chunk in chunks])
+    # Citation marks are no words of either side: neither copied nor in the way of a copied span.
+    contexts = [] if reason else [bare(chunk.text or "") for chunk in chunks]
+    copied = None if reason else copying(bare(parts.text), contexts)
     if copied is None:
         scores.nothing(names, reason or "no words")
         return
