@@ -282,6 +282,29 @@ def test_a_faulty_baseline_is_refused_before_anything_is_scored(finished: Any, t
     assert finished.score(main, "--baseline", str(finished.folder / "no.json")).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "says"),
+    [
+        ("mean", "0.5", "sections.retrieval.mean.mrr: is no number"),
+        ("mean", True, "sections.retrieval.mean.mrr: is no number"),
+        ("ci95", [0.5], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
+        ("ci95", [0.5, None], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
+        ("definitions", 1, "sections.retrieval.definitions.mrr: is no text"),
+    ],
+)
+def test_a_baseline_with_a_faulty_value_is_refused(
+    finished: Any, part: str, value: Any, says: str
+) -> None:
+    write(finished)
+    section: dict[str, Any] = {"mean": {"mrr": 0.5}, "ci95": {}, "definitions": {}}
+    section[part]["mrr"] = value
+    path = finished.folder / "base.json"
+    path.write_text(json.dumps({"schema": 1, "sections": {"retrieval": section}}))
+    done = finished.score(main, "--baseline", str(path), "--perspective", "retrieval")
+    assert done.exit_code == 2, done.output
+    assert says in " ".join(done.stderr.split())
+
+
 def test_traces_hold_all_that_is_needed(finished: Any) -> None:
     cases = [case("good"), case("bad"), case("broken")]
     results = [

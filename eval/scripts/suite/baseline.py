@@ -3,24 +3,25 @@
 A baseline is a report of the suite or a metrics.json. Each metric that both hold under the same
 definition is compared in its own direction. It is a *regression* when it is worse by more than the
 95 % interval of the difference (the half-widths of both intervals, squared, added, root taken), or
-by more than ``max_drop`` where one is given. Both runs are taken as independent samples, which asks
-for more evidence than a comparison case by case would (compare_runs).
+by more than ``max_drop`` where one is given. Runs are compared as independent samples, which asks
+for more evidence than a comparison case by case would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any, Literal
 
-from storage import SCHEMA, StorageError, read_json
+from storage import SCHEMA, Problem, StorageError, read_json
 from suite.measures import Measure
 
 Verdict = Literal["regression", "worse", "same", "better", "not comparable", "no longer measured"]
 FAILING: tuple[Verdict, ...] = ("regression", "no longer measured")
 EPSILON = 1e-6
+REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,35 @@ def read_baseline(path: Path) -> Baseline:
         isinstance(one, dict) and all(isinstance(one.get(part), dict) for part in parts)
         for one in sections.values()
     ):
-        raise StorageError(
-            f"{path}: is no baseline; give a report of eval_suite.py or a metrics.json."
-        )
+        raise StorageError(f"{path}: is no baseline; {REMEDY}.")
+    problems = [
+        Problem(str(path), None, f"sections.{name}.{field}", f"{message}; {REMEDY}")
+        for name, section in sections.items()
+        for field, message in _wrong(section)
+    ]
+    if problems:
+        raise StorageError.from_problems(problems)
     return Baseline(
         str(path), sections, raw.get("suite"), raw.get("eval_set_sha256"), raw.get("cases")
     )
+
+
+def _wrong(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What in a section could not be compared: field and what is wrong with it."""
+    for metric, mean in section["mean"].items():
+        if mean is not None and not _is_number(mean):
+            yield f"mean.{metric}", "is no number"
+    for metric, interval in section["ci95"].items():
+        pair = isinstance(interval, list) and len(interval) == 2 and all(map(_is_number, interval))
+        if interval is not None and not pair:
+            yield f"ci95.{metric}", "is no interval of two numbers"
+    for metric, definition in section["definitions"].items():
+        if not isinstance(definition, str):
+            yield f"definitions.{metric}", "is no text"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def compare(
