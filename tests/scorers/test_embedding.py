@@ -177,6 +177,18 @@ def test_an_abstention_claims_nothing() -> None:
     assert reasons(case(), other)["answer_hallucination@2"] == "abstained"
 
 
+def test_an_abstention_is_known_by_its_words_unless_the_bot_says_otherwise() -> None:
+    """The bot of a plain data set sends no ``abstained``; where one is sent, it decides."""
+    refusal = "I could not find any information about cats in the documents."
+    told = reasons(case(), result(refusal, "dogs"))
+    assert told["answer_hallucination"] == told["answer_hallucination@2"] == "abstained"
+    # The bot says that it answered: one sentence (cats), cosine 0 with dogs: 1 of 1 unsupported.
+    said = scores(case(), result(refusal, "dogs", abstained=False))
+    assert said["answer_hallucination"] == said["answer_hallucination@2"] == 1.0
+    # An answer that says nothing of the kind is scored as before.
+    assert scores(case(), result("Cats sleep.", "dogs"))["answer_hallucination"] == 1.0
+
+
 def test_no_reference() -> None:
     assert reasons(case(), result("cats", "cats")) == dict.fromkeys(
         ("answer_relevance", "answer_correctness"), "no reference_answer"

@@ -19,6 +19,7 @@ from ragmetrics import embedding
 from ragmetrics.catalogue import Metric
 from ragmetrics.families.embedding import ROWS
 from ragmetrics.sentences import MARK, units
+from scorers.abstention import decide
 from scorers.retrieval import in_rank_order
 from scoring import Evidence, Row
 from storage import RetrievedChunk, TestCase, TestResult
@@ -268,7 +269,7 @@ def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
 def _no_claims(result: TestResult, said: Sequence[str]) -> str:
     if not (result.answer or "").strip():
         return "empty answer"
-    if result.abstained:
+    if decide(result).abstained:
         return "abstained"
     return "" if said else "no sentences"
 
