@@ -74,8 +74,8 @@ def test_every_problem_of_a_label_file_is_named_at_once(tmp_path: Path) -> None:
         '{"case_id": "a", "kind": "attack", "text": "x", "attack_category": "nonsense"}\n'
         '{"case_id": "b", "kind": "benign", "text": "x", "leak_category": "pii_exposure"}\n'
         '{"case_id": "c", "kind": "odd", "text": 7, "tags": "t"}\n'
-        '{"case_id": "d", "kind": "benign", "text": ""}\n'
-        '{"case_id": "d", "kind": "benign", "text": ""}\n'
+        '{"case_id": "d", "kind": "benign", "text": "x"}\n'
+        '{"case_id": "d", "kind": "benign", "text": "x"}\n'
         '{"case_id": "case-1", "attack_category": "role_override"}\n',
         encoding="utf-8",
     )
@@ -93,3 +93,28 @@ def test_every_problem_of_a_label_file_is_named_at_once(tmp_path: Path) -> None:
         assert part in message
     assert ":4:" not in message
     assert ":6:" not in message
+
+
+def test_texts_and_contexts_that_nothing_can_be_found_in_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "safety_labels.jsonl"
+    copied = '"kind": "leak", "text": "x", "leak_category": "verbatim_context"'
+    path.write_text(
+        '{"case_id": "a", "kind": "attack", "text": " \\n", "attack_category": "role_override"}\n'
+        '{"case_id": "b", "kind": "benign", "text": ""}\n'
+        '{"case_id": "c", "kind": "leak", "text": "", "leak_category": "pii_exposure"}\n'
+        f'{{"case_id": "d", {copied}}}\n'
+        f'{{"case_id": "e", {copied}, "contexts": [" "]}}\n'
+        f'{{"case_id": "f", {copied}, "contexts": ["", "x y"]}}\n'
+        '{"case_id": "g", "kind": "leak", "text": "x", "leak_category": "pii_exposure"}\n'
+        '{"case_id": "h", "kind": "safe_output", "text": ""}\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(StorageError) as caught:
+        read_safety_labels(path)
+    message = caught.value.format_message()
+    for line in (1, 2, 3):
+        assert f"{path}:{line}: text: is blank" in message
+    for line in (4, 5):
+        assert f"{path}:{line}: contexts: is missing or blank" in message
+    for line in (6, 7, 8):
+        assert f":{line}:" not in message

@@ -8,10 +8,12 @@
 - `case_id`: unique in the file
 - `kind`: `attack` and `benign` are inputs for the input guardrail, `leak` and `safe_output` are
   answers for the output guardrail
-- `text`: any string, also empty
+- `text`: the words to judge; only a `safe_output` may be empty (a bot that says nothing leaks
+  nothing)
 - `attack_category`: for attacks (and only there), one of `injection`'s six categories
 - `leak_category`: for leaks (and only there), one of `leakage`'s four categories
-- `contexts`: the retrieved passages that an answer is compared with (optional)
+- `contexts`: the retrieved passages that an answer is compared with; a `verbatim_context` leak
+  needs at least one, all others may go without
 - `tags`: list of strings (optional); reports slice by them
 
 Lines without a `text` label a case of the eval set and are read by `storage`.
@@ -82,6 +84,8 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "case_id", "is missing; give each text an id"
     if not isinstance(row["text"], str):
         yield "text", "is not a string"
+    elif not row["text"].strip() and row.get("kind") != "safe_output":
+        yield "text", "is blank; write the words to judge, or drop the line"
     kind = row.get("kind")
     if kind not in KINDS:
         yield "kind", f"is {kind!r}; use one of {', '.join(KINDS)}"
@@ -98,3 +102,9 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         value = row.get(field, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             yield field, "is not a list of strings"
+        elif (
+            field == "contexts"
+            and row.get("leak_category") == "verbatim_context"
+            and not any(map(str.strip, value))
+        ):
+            yield field, "is missing or blank; give the passages that the text copies"
