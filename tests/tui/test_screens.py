@@ -279,3 +279,17 @@ async def test_two_quick_enters_close_one_window(bench: Any) -> None:
                 await pilot.press("escape")
                 await pilot.pause()
             await pilot.press("escape", "escape")
+
+
+async def test_an_editor_where_the_screen_cannot_be_given_up(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The driver of tests cannot suspend, as that of --serve cannot.
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "false")
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("E")
+        await pilot.pause()
+        assert "an editor cannot be opened here; press e for the form" in b.shown()
+    assert not b.events

@@ -7,12 +7,11 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from textual.app import App, SuspendNotSupported
 
 from labeller.ports import Refused
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 
 def edit_outside(app: App[Any], text: str) -> str:
@@ -30,6 +29,8 @@ def edit_outside(app: App[Any], text: str) -> str:
         if code != 0:
             raise Refused(f"the editor ended with {code}; nothing was changed")
         return path.read_bytes().decode("utf-8", errors="surrogatepass")
+    except SuspendNotSupported:  # behind --serve, or where the system knows no suspending
+        raise Refused("an editor cannot be opened here; press e for the form") from None
     except (OSError, ValueError) as error:
         raise Refused(f"the editor could not be used: {error}") from None
     finally:
