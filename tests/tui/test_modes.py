@@ -151,3 +151,25 @@ async def test_conflicts_can_wait(bench: Any) -> None:
         await pilot.press("escape", "1")
         assert b.app.screen is b.main
     assert b.store.conflicts == [conflict]
+
+
+async def test_adjudication_fetches_the_chunks_of_a_far_question(bench: Any) -> None:
+    support = {"rel_path": "guide/part03.md", "heading_path": "Part 3 > Section 3", "grade": 2}
+    theirs = {"q-09": {"id": "q-09", "answerable": True, "gold_supports": [support]}}
+    cases = {name: {"id": name, "question": "Who?"} for name in (f"q-0{n}" for n in range(1, 10))}
+    b = bench(cases=cases, others={"maria": theirs})
+    arrivals = b.source.arrivals
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        b.source.arrivals = list  # nothing comes yet
+        await pilot.press("D", "j")
+        await pilot.pause()
+        assert b.session.current == "q-09"
+        assert "fetching…" in b.shown()
+        b.source.arrivals = arrivals
+        b.app.post_message(b.app.Arrived())
+        await pilot.pause()
+        await pilot.pause()
+        assert "Note 3 for q-09." in b.shown()
+        lines = b.shown().splitlines()
+        (note,) = (n for n, line in enumerate(lines) if "Note 3 for q-09." in line)
+        assert lines[note - 2].strip() == "guide/part03.md > Part 3 > Section 3"

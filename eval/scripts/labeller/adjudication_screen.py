@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -24,9 +25,15 @@ class AdjudicationScreen(ModeScreen):
     """Shows both sides without names, one line a difference, with the text of its chunk."""
 
     def __init__(
-        self, session: Session, names: list[str], look: lines.Look, keymap: Keymap
+        self,
+        session: Session,
+        names: list[str],
+        look: lines.Look,
+        keymap: Keymap,
+        prefetch: Callable[[], None],
     ) -> None:
         super().__init__("adjudicate", look, keymap)
+        self._prefetch = prefetch
         self._session = session
         self._names = names
         self._items: list[tuple[str, Disagreement]] = []
@@ -79,13 +86,22 @@ class AdjudicationScreen(ModeScreen):
                 (("dim", display(columns)),),
             ]
         )
-        item = self._item()
-        text = "Nothing differs here. Enter goes to the next question that differs, Esc leaves."
-        if item is not None:
-            text = item.row.chunk.text if item.row else "The chunk is not among the rows here."
-            if item.kind == "state":
-                text = "Can the question be answered from the documents?"
-        self.text.show(display(text))
+        self.text.show(display(self._text_of(self._item())))
+
+    def _text_of(self, item: Disagreement | None) -> str:
+        """What the text pane says of an item: its full path, and its chunk as far as it is here."""
+        session = self._session
+        if item is None:
+            return "Nothing differs here. Enter goes to the next question that differs, Esc leaves."
+        if item.kind == "state":
+            return "Can the question be answered from the documents?"
+        if item.row:
+            text = item.row.chunk.text
+        elif session.has_chunks():
+            text = "The chunk is not among the rows here."
+        else:
+            text = session.chunks_problem() or "fetching…"
+        return f"{lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
 
     def _item(self) -> Disagreement | None:
         cursor = self.list.cursor
@@ -161,6 +177,7 @@ class AdjudicationScreen(ModeScreen):
                 continue
             session.goto(case_id)
             if any(not item.choice for _, item in self._find()):
+                self._prefetch()
                 return True
         if here:
             session.goto(here)

@@ -28,6 +28,7 @@ from labeller.actions import keymap_problems
 from labeller.display import display
 from labeller.keys import Keyed
 from labeller.lines import Look
+from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screens import MainScreen
 
@@ -176,7 +177,13 @@ class LabelApp(App[None], inherit_bindings=False):
                 new = len(self.session.rows()) - before
                 found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
                 self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")
-        if arrived and self.main.is_mounted:
+        if not arrived or not self.main.is_mounted:
+            return
+        modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]
+        for mode in modes:
+            if mode.is_mounted:
+                mode.redraw()
+        if not modes:  # they cover the main screen: no row of it is read meanwhile
             self.main.sync()
 
     def on_label_app_arrived(self, event: Arrived) -> None:
@@ -269,6 +276,7 @@ def run(
         raise ValueError("\n".join(problems))
     if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
         raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
-    app = LabelApp(session, store, source, look=Look(ascii=ascii), theme=theme, keymap=keymap)
+    look = Look(ascii=ascii, info=session.inspect or not session.blind)
+    app = LabelApp(session, store, source, look=look, theme=theme, keymap=keymap)
     app.run(mouse=mouse)
     return app.return_code or 0

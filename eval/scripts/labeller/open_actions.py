@@ -254,8 +254,9 @@ class OpenActions(MoveActions):
             self.say(message or "")
             self.sync()
 
+        fetch = self.label_app.prefetch
         self.app.push_screen(
-            AdjudicationScreen(self.session, names, self.look, self.keymap), closed
+            AdjudicationScreen(self.session, names, self.look, self.keymap, fetch), closed
         )
 
     def show_conflicts(self) -> None:
