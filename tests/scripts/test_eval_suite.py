@@ -268,6 +268,29 @@ def test_metrics_json_is_a_baseline_and_a_lost_number_fails(
     found = suite("--baseline", str(baseline), code=1)
     lost = {one["section"] for one in found["changes"] if one["verdict"] == "no longer measured"}
     assert lost == {"safety"}
+    said = {one["reason"] for one in found["changes"] if one["section"] == "safety"}
+    assert ["holds no labelled texts" in reason for reason in said] == [True]
+
+
+def test_a_section_that_vanished_is_a_regression(finished: Any, suite: Callable[..., Any]) -> None:
+    """A plugin's and a judge's numbers, of which this run has none; smoke leaves the judge out."""
+    write(finished)
+    section = {"mean": {"m": 0.5}, "ci95": {"m": None}, "definitions": {"m": "m@1"}}
+    baseline = finished.folder / "base.json"
+    baseline.write_text(
+        json.dumps({"schema": 1, "sections": {"custom": section, "judge": section}})
+    )
+    found = suite("--baseline", str(baseline), code=1)["changes"]
+    assert [(one["section"], one["verdict"]) for one in found] == [
+        ("custom", "no longer measured"),
+        ("judge", "no longer measured"),
+    ]
+    assert "the run has no such section" in found[0]["reason"]
+    shown = " ".join(finished.score(main, "--baseline", str(baseline)).stdout.split())
+    assert "judge m was 0.500, is no longer measured (the run has no such section" in shown
+    smoke = suite("--baseline", str(baseline), "--suite", "smoke", code=1)["changes"]
+    assert [one["section"] for one in smoke] == ["custom"]
+    assert suite("--baseline", str(baseline), "--perspective", "retrieval")["changes"] == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": 1, "sections": {"retrieval": {}}}'])

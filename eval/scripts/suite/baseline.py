@@ -10,7 +10,7 @@ for more evidence than a comparison case by case would.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -27,7 +27,7 @@ REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 @dataclass(frozen=True, slots=True)
 class Change:
     """One metric then and now. ``worse_by`` is above 0 when it got worse; ``noise`` is what chance
-    may do, None when an interval is missing."""
+    may do, None when an interval is missing; ``reason`` is why a whole section is gone."""
 
     section: str
     metric: str
@@ -36,6 +36,7 @@ class Change:
     worse_by: float | None
     noise: float | None
     verdict: Verdict
+    reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -99,8 +100,12 @@ def compare(
     found: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
     max_drop: float | None = None,
+    gone: Mapping[str, str] | None = None,
 ) -> list[Change]:
-    """The change of each metric that the baseline measured, in the given sections."""
+    """The change of each metric that the baseline measured, in the given sections.
+
+    ``gone``: why a section has no numbers now.
+    """
     changes = []
     for section in sections:
         before = baseline.sections.get(section)
@@ -109,7 +114,10 @@ def compare(
                 interval = before["ci95"].get(metric) if before else None
                 definition = before["definitions"].get(metric) if before else None
                 now = found.get((section, metric))
-                changes.append(_change(section, metric, mean, interval, definition, now, max_drop))
+                change = _change(section, metric, mean, interval, definition, now, max_drop)
+                if change.verdict == "no longer measured":
+                    change = replace(change, reason=(gone or {}).get(section, ""))
+                changes.append(change)
     return changes
 
 

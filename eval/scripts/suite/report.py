@@ -109,7 +109,8 @@ def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
 def change_text(change: Change) -> str:
     """A change in words."""
     if change.verdict == "no longer measured":
-        return f"was {number(change.before)}, is no longer measured"
+        why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
+        return f"was {number(change.before)}, is no longer measured{why}"
     if change.verdict == "not comparable":
         return "was measured by another definition"
     noise = "" if change.noise is None else f", chance explains {change.noise:.3f}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import storage
 from ragmetrics.metric import Metric
 from suite.asking import ask
-from suite.baseline import caveats, compare, read_baseline
+from suite.baseline import Baseline, caveats, compare, read_baseline
 from suite.diagnosis import diagnose
 from suite.measures import measures
 from suite.perspectives import (
@@ -38,6 +38,7 @@ SMOKE = (
     "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
     "model is loaded."
 )
+GONE = "the run has no such section; score it as the baseline's was"
 EARLIER = "scored earlier, by its own script"
 
 
@@ -131,9 +132,11 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
             asked |= set(gates) if plan.perspective is None else set()
             report.gates = _gates(outcomes, gates, custom, asked)
         if baseline is not None:
-            ran = [one.name for one in outcomes if one.status != "cannot run" or not plan.smoke]
+            compared = _compared(plan, outcomes, baseline)
+            gone = dict.fromkeys(compared, GONE)
+            gone |= {o.name: "" if o.status == "scored" else o.reason for o in outcomes}
             report.baseline = str(plan.baseline)
-            report.changes = compare(baseline, found, ran, plan.max_drop)
+            report.changes = compare(baseline, found, compared, plan.max_drop, gone)
             header = report.header
             report.caveats = caveats(
                 baseline, plan.suite, header.get("eval_set_sha256"), header.get("cases", 0)
@@ -166,6 +169,20 @@ def _score(
             console.print(f"Scoring {one.name}…")
         outcomes.append(run_perspective(one, settings))
     return outcomes
+
+
+def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> list[str]:
+    """What to compare: all that was asked for and, when that is all, what the baseline has more.
+
+    Not what the smoke suite leaves out: embeddings without vectors, and sections of other scripts.
+    """
+    names = dict.fromkeys(one.name for one in outcomes)
+    if plan.perspective is None:
+        names |= dict.fromkeys(baseline.sections)
+    if plan.smoke:
+        left_out = {o.name for o in outcomes if o.status == "cannot run"} & {"embedding"}
+        names = {one.name: None for one in PERSPECTIVES if one.name in names.keys() - left_out}
+    return list(names)
 
 
 def _kept(folder: Path) -> dict[str, Any]:
