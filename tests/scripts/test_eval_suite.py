@@ -351,6 +351,21 @@ def test_traces_hold_all_that_is_needed(finished: Any) -> None:
     assert found["broken"]["reasons"] == {"*": "call failed: timeout"}
 
 
+@pytest.mark.parametrize("place", ["traces", "traces/retrieval-run.jsonl/x"])
+def test_traces_that_cannot_be_written_lose_no_report(finished: Any, place: str) -> None:
+    """A file where the folder should be, and a folder where the file should be."""
+    write(finished)
+    path = finished.run / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("in the way")
+    done = finished.score(main, "--save-trace", "--perspective", "retrieval")
+    assert done.exit_code == 2, done.output
+    assert "traces" in done.stderr
+    assert "Traceback" not in done.output
+    assert json.loads((finished.run / "suite.json").read_text())["sections"]["retrieval"]
+    assert path.read_text() == "in the way"
+
+
 def test_traces_of_texts_without_a_case(finished: Any) -> None:
     labels = [*LABELS, LABELS[0] | {"case_id": "missed", "text": "Good morning!"}]
     finished.write([case("q")], [result("q")], safety_labels=labels)
@@ -394,6 +409,7 @@ def plugin(finished: Any, text: str) -> str:
     ("body", "reason"),
     [
         ("raise ValueError('bad\\nluck')", "the plugin raised ValueError: bad"),
+        ("raise SystemExit(0)", "the plugin raised SystemExit: 0"),
         ("return float('nan')", "the plugin returned float 'nan', no number"),
         ("return 'x'", "the plugin returned str 'x', no number"),
         ("return 1.5", "the plugin returned 1.5, outside its range 0.0 to 1.0"),
@@ -414,6 +430,8 @@ def test_a_plugin_that_fails_gives_no_score(finished: Any, body: str, reason: st
     ("text", "says"),
     [
         ("def f(:\n", "cannot be loaded (SyntaxError"),
+        ("raise SystemExit\n", "cannot be loaded (SystemExit"),
+        ("import sys\nsys.exit(0)\n", "cannot be loaded (SystemExit: 0"),
         ("import no_such_module\n", "cannot be loaded (ModuleNotFoundError"),
         ("x = 1\n", "has no METRICS"),
         ("METRICS = [1]\n", "must hold Metric rows"),

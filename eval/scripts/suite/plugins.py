@@ -45,7 +45,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise StorageError(f"{path}: cannot be loaded ({_said(error)}).") from error
     metrics = getattr(module, "METRICS", None)
     if not isinstance(metrics, list | tuple) or not metrics:
@@ -86,7 +86,7 @@ def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, s
     function: Callable[..., Any] = metric.function or _nothing
     try:
         value = function(case, result)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return FAILED, f"the plugin raised {_said(error)}"
     if value is None:
         return None, f"needs {metric.needs}"
@@ -102,6 +102,6 @@ def _nothing(case: TestCase, result: TestResult) -> None:
     return None
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     first = (str(error).strip() or "no message").splitlines()[0][:200]
     return f"{type(error).__name__}: {first}"

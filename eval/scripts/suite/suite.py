@@ -141,9 +141,10 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
             report.caveats = caveats(
                 baseline, plan.suite, header.get("eval_set_sha256"), header.get("cases", 0)
             )
-        written = _traces(plan, perspectives, report, settings, targets, real)
-    name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
-    return report, [*write_report(report, plan.output or real / name), *written]
+        name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
+        written = write_report(report, plan.output or real / name)
+        traces = _traces(plan, perspectives, report, settings, targets, real)
+    return report, [*written, *traces]
 
 
 def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Console) -> Settings:

@@ -30,22 +30,26 @@ def write_traces(
     """Write traces/<perspective>-<label>.jsonl in ``folder``; returns its path and its lines.
 
     A case fails when one of its scores misses the metric's target, when a binary metric of the
-    perspective's ``must`` has its bad end, or when the bot's call failed. Memory: the score lines
-    of the failed cases.
+    perspective's ``must`` has its bad end, or when the bot's call failed. Raises StorageError when
+    the folder cannot be written. Memory: the traces.
     """
     failed = dict(_failed_rows(perspective, section, targets, settings))
     path = folder / "traces" / f"{perspective.name}-{label}.jsonl"
-    path.parent.mkdir(exist_ok=True)
     config = settings.folder / "config.json"
     known = storage.read_config(settings.folder) if config.exists() else None
     run = {"run_id": folder.name, "config_hash": known.config_hash if known else None}
     cases = _cases(settings, {case_id for case_id, _ in failed})
     results = dict(_results(settings.folder, failed))
-    with open(path, "wb") as file:
-        for key, row in failed.items():
-            trace = {"schema": storage.SCHEMA, "perspective": perspective.name} | run | row
-            trace |= {"case": cases.get(key[0]), "result": results.get(key)}
-            file.write(orjson.dumps(trace) + b"\n")
+    lines = []
+    for key, row in failed.items():
+        trace = {"schema": storage.SCHEMA, "perspective": perspective.name} | run | row
+        trace |= {"case": cases.get(key[0]), "result": results.get(key)}
+        lines.append(orjson.dumps(trace) + b"\n")
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise storage.StorageError(f"{path.parent}: cannot be made ({error.strerror}).") from None
+    storage.replace_bytes(path, b"".join(lines))
     return path, len(failed)
 
 
