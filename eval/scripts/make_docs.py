@@ -1,9 +1,10 @@
 """Write the parts of the documents that repeat the code, or check that they are up to date.
 
-In: the catalogue of metrics, and the --help of every script in this folder. Out: the tables of
-metrics in EVAL.md and the table of scripts in README.md (between the lines
-`<!-- generated: metrics -->` or `<!-- generated: scripts -->` and `<!-- end -->`; all else there is
-left alone), a page a script in docs/, and docs/README.md, which lists them.
+In: the catalogue of metrics, the labeller's table of actions, and the --help of every script in
+this folder. Out: the tables of metrics in EVAL.md, of scripts in README.md and of keys in
+docs/labelling.md (between the line `<!-- generated: metrics -->`, `scripts` or `keys`, and
+`<!-- end -->`; all else there is left alone), a page a script in docs/, and docs/README.md, which
+lists them.
 
 \b
 Examples:
@@ -28,6 +29,7 @@ import click
 
 import options
 import storage
+from labeller.actions import ACTIONS, Action, keymap_id, shown_key
 from ragmetrics import catalogue
 from ragmetrics.catalogue import Metric
 
@@ -77,6 +79,24 @@ def metric_range(metric: Metric) -> str:
     if high is None:
         return f"{low:g} and up"
     return f"{low:g} {'or' if metric.binary else 'to'} {high:g}"
+
+
+def key_tables(actions: Iterable[Action]) -> str:
+    """A heading and a Markdown table for each part of the help page: id, keys, what it does."""
+    parts = []
+    for title, members in groupby(actions, key=lambda action: action.part):
+        cells = [("id", "keys", "what it does"), ("---",) * 3, *map(key_row, members)]
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
+        parts.append(f"### {title}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def key_row(action: Action) -> tuple[str, str, str]:
+    """One action: its name in a keymap file, its keys as a person reads them, and its help."""
+    keys = " ".join(f"`{shown_key(key)}`" for key in action.keys) or "none: by name, from `:`"
+    if action.then:
+        keys += f", then one of `{' '.join(action.then)}`"
+    return f"`{keymap_id(action)}`", keys, action.help.replace("<", "&lt;")
 
 
 def _cell(text: str) -> str:
@@ -131,7 +151,10 @@ def page(script: Path, helped: str) -> str:
 
 def index(pages: Sequence[Path]) -> str:
     """docs/README.md: a line for each script."""
-    intro = "Each is run as `python eval/scripts/NAME.py`."
+    intro = (
+        "Each is run as `python eval/scripts/NAME.py`. "
+        "[How to label](labelling.md) is the manual of label_eval.py."
+    )
     return f"{MARK}\n\n# The scripts\n\n{intro}\n\n{script_table(pages)}"
 
 
@@ -157,12 +180,13 @@ def _folded(text: str) -> str:
 def wanted_files(root: Path) -> dict[Path, str | None]:
     """Every generated file with the text it should have; None for one that should be gone.
 
-    Raises StorageError when EVAL.md or README.md is absent or lacks its markers.
+    Raises StorageError when EVAL.md, README.md or docs/labelling.md is absent or lacks its markers.
     """
     docs, found = root / "docs", scripts()
     wanted: dict[Path, str | None] = {
         root / "EVAL.md": with_block(root / "EVAL.md", "metrics", metric_tables(catalogue.METRICS)),
         root / "README.md": with_block(root / "README.md", "scripts", script_table(found, "docs/")),
+        docs / "labelling.md": with_block(docs / "labelling.md", "keys", key_tables(ACTIONS)),
         docs / "README.md": index(found),
     }
     wanted |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in found}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import make_docs
+from labeller.actions import ACTIONS, Action, keymap_id
 from ragmetrics.catalogue import METRICS, Metric
 from storage import StorageError
 
@@ -18,6 +19,7 @@ ROOT = Path(make_docs.__file__).resolve().parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"
 MARKED = "before\n<!-- generated: metrics -->\nold\n<!-- end -->\nafter\n"
 AGREEMENT = "<!-- generated: agreement -->\nkept\n<!-- end -->\n"
+KEYS = "# Manual\n\n<!-- generated: keys -->\n<!-- end -->\nby hand\n"
 LISTED = "# Tool\n\n<!-- generated: scripts -->\n<!-- end -->\n"
 
 
@@ -34,6 +36,8 @@ def unwritten(folder: Path) -> Path:
     """Fill the folder: EVAL.md has a block to fill, one of another writer, and other text."""
     (folder / "EVAL.md").write_text(AGREEMENT + MARKED, encoding="utf-8")
     (folder / "README.md").write_text(LISTED, encoding="utf-8")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "labelling.md").write_text(KEYS, encoding="utf-8")
     return folder
 
 
@@ -122,7 +126,7 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     assert document.endswith("<!-- end -->\nafter\n")
     names = {path.stem for path in make_docs.scripts()}
     assert {"run_eval", "score_retrieval", "make_docs"} <= names
-    assert {path.stem for path in (made / "docs").glob("*.md")} == names | {"README"}
+    assert {path.stem for path in (made / "docs").glob("*.md")} == names | {"README", "labelling"}
     page = (made / "docs" / "score_retrieval.md").read_text("utf-8")
     assert "\nUsage: score_retrieval.py [OPTIONS]\n" in page
     assert "--min-similarity" in page
@@ -131,6 +135,33 @@ def test_writes_tables_and_a_page_for_each_script(made: Path) -> None:
     first = (made / "README.md").read_text("utf-8")
     assert first.startswith("# Tool\n\n<!-- generated: scripts -->\n| script |")
     assert all(f"[{name}.py](docs/{name}.md)" in first for name in names)
+
+
+def test_actions_become_tables_of_keys() -> None:
+    actions = [
+        Action("mark", ("space", "ctrl+s"), "m", "Mark it | or <not>.", part="Mark"),
+        Action("group", ("m",), "g", "Into a group.", part="Mark", then="ab"),
+        Action("drop", (), "d", "Drop.", where="snippet", part="Snippets"),
+    ]
+    assert make_docs.key_tables(actions) == (
+        "### Mark\n\n"
+        "| id | keys | what it does |\n"
+        "| --- | --- | --- |\n"
+        "| `mark` | `Space` `Ctrl+s` | Mark it \\| or &lt;not>. |\n"
+        "| `group` | `m`, then one of `a b` | Into a group. |\n"
+        "\n### Snippets\n\n"
+        "| id | keys | what it does |\n"
+        "| --- | --- | --- |\n"
+        "| `snippet.drop` | none: by name, from `:` | Drop. |\n"
+    )
+
+
+def test_the_manual_of_labelling_names_every_action(made: Path) -> None:
+    manual = (made / "docs" / "labelling.md").read_text("utf-8")
+    assert manual.startswith("# Manual\n\n<!-- generated: keys -->\n### Mark\n")
+    assert manual.endswith("<!-- end -->\nby hand\n")
+    named = [line.split("`")[1] for line in manual.splitlines() if line.startswith("| `")]
+    assert named == [keymap_id(action) for action in ACTIONS]
 
 
 def test_other_blocks_are_left_alone(made: Path) -> None:
@@ -179,18 +210,18 @@ def test_writing_mends_what_is_stale_and_keeps_pages_of_others(fresh: Path) -> N
     assert {path: path.read_bytes() for path in fresh.rglob("*.md")} == before
 
 
-@pytest.mark.parametrize("name", ["EVAL.md", "README.md"])
+@pytest.mark.parametrize("name", ["EVAL.md", "README.md", "docs/labelling.md"])
 @pytest.mark.parametrize("text", [None, "no markers\n", "<!-- generated: metrics -->\nno end\n"])
 def test_a_document_without_place_for_a_table(root: Path, name: str, text: str | None) -> None:
     (root / name).unlink()
     if text is not None:
         (root / name).write_text(text, encoding="utf-8")
-    before = {path: path.read_bytes() for path in root.rglob("*")}
+    before = {path: path.read_bytes() for path in root.rglob("*.md")}
     done = run("--root", root)
     assert done.returncode == 2
     assert name in done.stderr
     assert "Traceback" not in done.stderr
-    assert {path: path.read_bytes() for path in root.rglob("*")} == before
+    assert {path: path.read_bytes() for path in root.rglob("*.md")} == before
 
 
 def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
