@@ -40,7 +40,7 @@ def test_ngram_overlap() -> None:
     # Fewer than three words: sets of words, {plan, b} in 7 words.
     assert ngram_overlap(["plan", "b"], first) == 1.0
     assert ngram_overlap([], first) == 0.0
-    assert ngram_overlap([], []) == 1.0
+    assert ngram_overlap([], []) == 0.0
 
 
 def test_redundancy_of_three_chunks() -> None:
@@ -69,7 +69,7 @@ def test_tfidf_by_hand() -> None:
 
 
 def test_exact_duplicates_are_exactly_one() -> None:
-    found = score_case(chunks("!!!", "!!!"), frequencies=frequencies("!!!"))
+    found = score_case(chunks("Go!", "Go!"), frequencies=frequencies("Go!"))  # one word each
     assert found.values["redundancy_tfidf"] == found.values["redundancy_ngram"] == 1.0
     twice = score_case(chunks(TEXTS[0], TEXTS[0]), frequencies=frequencies(TEXTS[0]))
     assert twice.values["redundancy_tfidf"] == twice.values["redundancy_ngram"] == 1.0
@@ -109,6 +109,28 @@ def test_the_overlap_that_a_chunker_adds_is_told_apart() -> None:
     assert ngram_overlap(long_first, long_second) == 3 / 4
     assert context.without_shared_ends([long_first, long_second]) == 0.0
     assert context.without_shared_ends([first, first]) == 1.0
+
+
+@pytest.mark.parametrize("counted", [None, frequencies("...", "!!!")])
+def test_chunks_without_a_word_have_no_redundancy(counted: Frequencies | None) -> None:
+    for texts in (["...", "!!!"], ["...", "..."], ["", "!!!"], ["!!!"]):
+        found = score_case(chunks(*texts), frequencies=counted, query_type="faq")
+        for name in (*context.METRICS[:4], "unique_token_ratio", "diversity_ok"):
+            assert found.values[name] is None, texts
+            assert found.reasons[name] == "no words", texts
+        assert found.evidence == {}
+
+
+def test_chunks_without_a_word_count_in_no_pair_and_no_share() -> None:
+    # Left over are TEXTS 1 and 2, places 1 and 3: one pair of 4/5, so 1 of 2 repeats the other.
+    texts = ["...", TEXTS[0], "...", TEXTS[1], "!!!"]
+    found = score_case(chunks(*texts), frequencies=frequencies(*texts))
+    assert found.values["redundancy_ngram"] == 4 / 5
+    assert found.values["redundant_chunks_ngram"] == 1 / 2
+    assert found.evidence["most_alike"] == {"chunks": ["c1", "c3"], "overlap": 0.8}
+    same = score_case(chunks("...", TEXTS[0], TEXTS[0]), frequencies=frequencies(*TEXTS))
+    assert same.values["redundancy_tfidf"] == 1.0
+    assert same.values["redundant_chunks_tfidf"] == 1 / 2
 
 
 def test_facts() -> None:

@@ -17,6 +17,7 @@ from ragmetrics.tfidf import Frequencies, tokens
 
 N = 3
 REDUNDANT = 0.8
+NO_WORDS = "no words"
 
 METRICS = (
     "redundancy_ngram",
@@ -54,15 +55,13 @@ def _grams(chunk: Sequence[str], n: int) -> set[tuple[str, ...]]:
 
 def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float:
     smaller = min(len(first), len(second))
-    if not smaller:
-        return float(not first and not second)
-    return len(first & second) / smaller
+    return len(first & second) / smaller if smaller else 0.0
 
 
 def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float:
     """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1].
 
-    On single words when either has fewer than n; without a word, alike only when both are.
+    On single words when either has fewer than n; 0 when either has none.
     """
     if min(len(one), len(other)) < n:
         n = 1
@@ -175,29 +174,33 @@ def score_case(
 ) -> CaseScores:
     """All context-quality metrics of one case's chunks, in rank order.
 
-    One chunk: redundancy 0. No chunk, texts cut or not sent: not applicable. ``diversity_ok`` is 1
-    when the TF-IDF redundancy lies within the band of the case's ``query_type``.
+    Redundancy is that of the chunks with a word: 0 for one, not applicable without one. No chunk,
+    texts cut or not sent: nothing is applicable. ``diversity_ok`` is 1 when the TF-IDF redundancy
+    lies within the band of the case's ``query_type``.
     """
     reason = unusable(chunks) if chunks else NO_CONTEXTS
     if reason is not None:
         return not_applicable(METRICS, reason)
     texts = [chunk.text or "" for chunk in chunks]
-    read = [tokens(text) for text in texts]
+    every = [tokens(text) for text in texts]
+    worded = [place for place, found in enumerate(every) if found]
+    read = [every[place] for place in worded]
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     reasons: dict[str, str] = {}
     grams = ngram_matrix(read)
-    values["redundancy_ngram"] = _mean(grams)
-    values["redundant_chunks_ngram"] = _share_redundant(grams, len(chunks))
-    if frequencies is None:
-        reasons |= dict.fromkeys(METRICS[1:4:2], "no document frequencies of the run")
+    if worded:
+        values["redundancy_ngram"] = _mean(grams)
+        values["redundant_chunks_ngram"] = _share_redundant(grams, len(worded))
     else:
-        table = frequencies.similarity(texts)
+        reasons |= dict.fromkeys((*METRICS[:4], "unique_token_ratio"), NO_WORDS)
+    if frequencies is None and worded:
+        reasons |= dict.fromkeys(METRICS[1:4:2], "no document frequencies of the run")
+    elif frequencies is not None and worded:
+        table = frequencies.similarity([texts[place] for place in worded])
         cosines = {pair: float(table[pair]) for pair in grams}
         values["redundancy_tfidf"] = _mean(cosines)
-        values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(chunks))
+        values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(worded))
     values["unique_token_ratio"] = unique_token_ratio(read)
-    if values["unique_token_ratio"] is None:
-        reasons["unique_token_ratio"] = "no words"
     facts = find_facts(texts, gold_facts)
     values["fact_coverage"], values["fact_dispersion"] = facts.coverage, facts.dispersion
     if facts.coverage is None:
@@ -211,32 +214,31 @@ def score_case(
             f"no band for query_type {query_type}" if query_type else "no query_type"
         )
     elif redundancy is None:
-        reasons["diversity_ok"] = "no document frequencies of the run"
+        reasons["diversity_ok"] = reasons["redundancy_tfidf"]
     else:
         values["diversity_ok"] = float(band[0] <= redundancy <= band[1])
-    return CaseScores(values, reasons, _evidence(chunks, grams, read, facts, gold_facts))
-
-
-def _evidence(
-    chunks: Sequence[Passage],
-    grams: Mapping[tuple[int, int], float],
-    read: Sequence[Sequence[str]],
-    facts: FactScores,
-    gold_facts: Sequence[Fact],
-) -> dict[str, Any]:
-    evidence: dict[str, Any] = {}
-    if grams:
-        (i, j), overlap = max(grams.items(), key=lambda item: item[1])
-        evidence["most_alike"] = {
-            "chunks": [chunks[i].chunk_id, chunks[j].chunk_id],
-            "overlap": round(overlap, 6),
-        }
-        evidence["redundancy_ngram_without_shared_ends"] = round(
-            without_shared_ends(read, grams), 6
-        )
+    evidence = _alike([chunks[place] for place in worded], grams, read)
     if gold_facts:
         evidence["facts"] = [
             {"fact": fact.fact, "chunks": [chunks[place].chunk_id for place in places]}
             for fact, places in zip(gold_facts, facts.found, strict=True)
         ]
-    return evidence
+    return CaseScores(values, reasons, evidence)
+
+
+def _alike(
+    chunks: Sequence[Passage],
+    grams: Mapping[tuple[int, int], float],
+    read: Sequence[Sequence[str]],
+) -> dict[str, Any]:
+    """The two chunks most alike by ``grams``, as evidence; nothing for one chunk."""
+    if not grams:
+        return {}
+    (i, j), overlap = max(grams.items(), key=lambda item: item[1])
+    return {
+        "most_alike": {
+            "chunks": [chunks[i].chunk_id, chunks[j].chunk_id],
+            "overlap": round(overlap, 6),
+        },
+        "redundancy_ngram_without_shared_ends": round(without_shared_ends(read, grams), 6),
+    }

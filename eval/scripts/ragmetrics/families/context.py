@@ -16,24 +16,25 @@ TFIDF = "scikit-learn TF-IDF"
 ROWS: tuple[Metric, ...] = (
     _row(
         "redundancy_ngram",
-        "mean over chunk pairs of shared word 3-grams / 3-grams of the smaller chunk",
+        "mean over pairs of chunks with words: shared word 3-grams / 3-grams of the smaller",
         "overlap coefficient (Szymkiewicz-Simpson)",
         higher_is_better=False,
     ),
     _row(
         "redundancy_tfidf",
-        "mean over chunk pairs of the TF-IDF cosine, weighted by the run's distinct chunks",
+        "mean over pairs of chunks with words: TF-IDF cosine, weighted by the run's "
+        "distinct chunks",
         TFIDF,
         higher_is_better=False,
     ),
     _row(
         "redundant_chunks_ngram",
-        "chunks whose 3-gram overlap with a higher-ranked one is at least 0.8 / chunks",
+        "chunks whose 3-gram overlap with a higher-ranked one is at least 0.8 / chunks with words",
         higher_is_better=False,
     ),
     _row(
         "redundant_chunks_tfidf",
-        "chunks whose TF-IDF cosine with a higher-ranked one is at least 0.8 / chunks",
+        "chunks whose TF-IDF cosine with a higher-ranked one is at least 0.8 / chunks with words",
         TFIDF,
         higher_is_better=False,
     ),
