@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from ragmetrics.families.pipeline import ROWS
-from ragmetrics.pipeline import METRICS
+from ragmetrics.pipeline import METRICS, OUTCOMES
+from records.cases import Outcome
 from scorers.pipeline import PipelineScorer
 from scorers.rows import citation_count
-from storage import Reference, RetrievedChunk, StorageError, TestCase, TestResult
+from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 NAMES = [metric.name for metric in ROWS]
 
@@ -78,10 +79,8 @@ def test_a_case_with_every_label() -> None:
     }
 
 
-def test_an_outcome_that_none_can_be_is_refused() -> None:
-    case = TestCase("q", "?", expected_outcome="succes")
-    with pytest.raises(StorageError, match="case q: expected_outcome: 'succes' is unknown; use"):
-        score(case, result())
+def test_labels_may_name_each_outcome_and_no_other() -> None:
+    assert get_args(Outcome) == OUTCOMES
 
 
 def test_totals_of_a_run() -> None:
@@ -91,6 +90,14 @@ def test_totals_of_a_run() -> None:
     for time in (10.0, 20.0):
         _, evidence = scorer.score(case, result(latency_ms={"total": time}, cost_usd=0.5))
         lines.append({"status": "scored", "evidence": evidence})
+    # a budget without a time, a time without a budget, and neither
+    for other, times in (
+        (case, {}),
+        (TestCase("q", "?"), {"total": 15.0}),
+        (TestCase("q", "?"), {}),
+    ):
+        _, evidence = scorer.score(other, result(latency_ms=times))
+        lines.append({"status": "scored", "evidence": evidence})
     lines.append({"status": "failed", "reasons": {"*": "call failed: timeout"}})
     section: dict[str, Any] = {
         name: {} for name in ("definitions", "not_applicable", "failed", "ci95")
@@ -99,15 +106,19 @@ def test_totals_of_a_run() -> None:
     found = scorer.aggregate(section, iter(lines), 0)
     # nearest rank of 10 and 20: p50 is 10 (kept), max is 20 (over 15)
     assert found["mean"]["latency_percentiles_ok"] == 0.5
+    # six cases, of which two have both a budget and a time, and one failed
+    assert found["n"]["latency_percentiles_ok"] == 2
+    assert found["not_applicable"]["latency_percentiles_ok"] == 3
+    assert found["failed"]["latency_percentiles_ok"] == 1
     assert [row["kept"] for row in found["run_budgets"]] == [False, True]
     assert found["latency_ms"]["total"] == {
-        "n": 2,
-        "p50": 10.0,
+        "n": 3,
+        "p50": 15.0,
         "p95": 20.0,
         "p99": 20.0,
         "max": 20.0,
     }
     assert found["errors"] == {"timeout": 1}
     assert found["cost_usd"] == 1.0
-    assert found["outcomes"] == {"success": {"success": 2}}
+    assert found["outcomes"] == {"success": {"success": 3}, "not labelled": {"success": 2}}
     assert found["pass_rate"] == 1.0
