@@ -316,6 +316,7 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
         (("--plain", "--annotator", "gold"), "leave the option out"),
         (("--serve", "--plain"), "leave --plain out"),
         (("--plain", "--from-run", "none"), "no such folder"),
+        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose one of --from-run and"),
         (("--plain", "--api-url", "http://127.0.0.1:9", "--profile", "none"), "profile"),
         (("--plain", "--order", "failing"), "no complete run"),
         (("--plain", "--order", "nonsense"), "nonsense"),
@@ -484,6 +485,38 @@ def test_the_keymap_is_checked(tmp_path: Path) -> None:
         plan(keymap=path).keys()
     with pytest.raises(storage.StorageError, match="no such file"):
         plan(keymap=tmp_path / "none.toml").keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--keymap", "keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
+        (("--theme", "plaid"), "Error: theme 'plaid' is unknown"),
+    ],
+)
+def test_keymap_and_theme_faults_are_said_once(
+    tool: Tool, words: tuple[str, ...], said: str
+) -> None:
+    (tool.folder / "keys.toml").write_text('nope = "x"\n')
+    driver = {"TEXTUAL_DRIVER": "textual.drivers.headless_driver:HeadlessDriver"}
+    done = subprocess.run(
+        tool.words(*words),
+        capture_output=True,
+        text=True,
+        env=tool.env | driver,
+        cwd=tool.folder,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+
+
+def test_a_run_wins_over_an_api_of_the_settings(tool: Tool) -> None:
+    tool.make_run()
+    (tool.folder / "none.toml").write_text('api_url = "http://127.0.0.1:9"\n')
+    done = tool.run("--plain", "--from-run", "r1", typed="q\n")
+    assert done.returncode == 0, done.stderr
+    assert "Text 0." in done.stdout
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

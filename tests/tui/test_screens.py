@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from labeller.actions import ACTIONS, keymap_problems
-from labeller.app import run
+from labeller.actions import ACTIONS, keymap_id, keymap_problems
+from labeller.app import LabelApp, run
 from labeller.lines import Look
 from labeller.model import Arrival
 
@@ -198,9 +198,9 @@ async def test_keymap(bench: Any) -> None:
 
 
 def test_keymap_faults_are_told(bench: Any) -> None:
-    assert keymap_problems({"nope": "x"}) == [
-        "keymap: `nope` is no action; the help page and the manual list the names"
-    ]
+    (said,) = keymap_problems({"nope": "x"})
+    assert said.startswith("keymap: `nope` is no action; the actions are: ")
+    assert {keymap_id(action) for action in ACTIONS} == set(said.partition("are: ")[2].split(", "))
     assert "`flag`" in keymap_problems({"flag": "x"})[0]
     b = bench()
     with pytest.raises(ValueError, match="no action"):
@@ -293,3 +293,16 @@ async def test_an_editor_where_the_screen_cannot_be_given_up(
         await pilot.pause()
         assert "an editor cannot be opened here; press e for the form" in b.shown()
     assert not b.events
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"), [({}, False), ({"blind": False}, True), ({"inspect": True}, True)]
+)
+def test_scores_are_shown_from_the_start_when_not_blind(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], shown: bool
+) -> None:
+    seen: list[bool] = []
+    monkeypatch.setattr(LabelApp, "run", lambda app, mouse: seen.append(app.main.look.info))
+    b = bench(**options)
+    run(b.session, b.store, b.source)
+    assert seen == [shown]

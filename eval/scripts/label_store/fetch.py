@@ -135,4 +135,4 @@ class Fetcher:
 
 def without_api(case_id: str, query: str, k: int | None) -> list[Chunk]:
     """An `Ask` for sessions that have nothing to ask."""
-    raise FetchError("no API and no run: name one with --api or --from-run; editing works.")
+    raise FetchError("no API and no run: name one with --api-url or --from-run; editing works.")

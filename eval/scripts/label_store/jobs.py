@@ -159,7 +159,7 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
             keymap=plan.keys(),
         )
     except ValueError as error:
-        raise storage.StorageError(f"keymap: {error}") from None
+        raise storage.StorageError(str(error)) from None
 
 
 def _session(plan: Plan, store: LabelStore) -> Session:

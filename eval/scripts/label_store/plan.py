@@ -9,6 +9,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+from click.core import ParameterSource
+
 from labeller.entry import GOLD
 from storage import CACHE_DIR, ROOT, StorageError
 
@@ -73,6 +76,10 @@ class Plan:
             raise StorageError(f"--annotator {RECHECK}: that is what --recheck PERCENT writes.")
         if self.annotator is not None and self.recheck is not None:
             raise StorageError("--recheck is for the set's own labels; leave --annotator out.")
+        if self.from_run is not None and self.api_url is not None and _typed("api_url"):
+            raise StorageError(
+                "choose one of --from-run and --api-url: the passages come from one."
+            )
         if self.serve and self.plain:
             raise StorageError("--serve shows the full screen; leave --plain out.")
         if not any(jobs) and not self.lines:
@@ -109,6 +116,14 @@ class Plan:
         if bad:
             raise StorageError(f'{path}: {bad[0]}: write the key as text, such as "x" or "f2".')
         return dict(raw)
+
+
+def _typed(option: str) -> bool:
+    """Was the option given on the command line, and not by the environment or the config file?"""
+    context = click.get_current_context(silent=True)
+    return (
+        context is not None and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+    )
 
 
 def _check_terminal() -> None:

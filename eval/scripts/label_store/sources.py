@@ -69,7 +69,7 @@ class RunChunks:
         except (OSError, msgspec.MsgspecError) as error:
             raise FetchError(f"{self._path.name}: {error}") from None
         if query != result.question and result.question:
-            raise FetchError("a run cannot be asked anything else; name an API with --api.")
+            raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
         return chunks_of(result)
 
     def _index(self) -> dict[str, int]:

@@ -262,8 +262,9 @@ def shown_key(key: str) -> str:
 def keymap_problems(keymap: Keymap) -> list[str]:
     """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
     known = {keymap_id(action): action for action in ACTIONS}
+    names = ", ".join(known)
     problems = [
-        f"keymap: `{name}` is no action; the help page and the manual list the names"
+        f"keymap: `{name}` is no action; the actions are: {names}"
         for name in keymap
         if name not in known
     ]
