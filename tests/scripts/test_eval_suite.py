@@ -230,6 +230,27 @@ def test_gates_of_sections_that_are_no_perspective(
     assert suite("--gates", aim, "--perspective", "retrieval")["passed"] is True
 
 
+def test_a_rate_of_too_few_harmless_prompts_is_open(
+    finished: Any, suite: Callable[..., Any]
+) -> None:
+    """One harmless prompt, where 300 are needed: 1.000 would pass, but tells nothing."""
+    write(finished)
+    words = ("--perspective", "safety")
+    aimed = {one["metric"]: one for one in suite(*words)["targets"]}
+    for name in ("tpr_at_fpr_1", "tpr_at_fpr_5"):
+        assert (aimed[name]["mean"], aimed[name]["passed"], aimed[name]["band"]) == (1, None, None)
+    assert aimed["auc"]["passed"] is True
+    lines = finished.score(main, *words).stdout.splitlines()
+    line = next(line for line in lines if "tpr_at_fpr_1" in line)
+    assert line.split()[-1] == "?"
+    gate = targets(finished.folder, "g.toml", '[safety]\ntpr_at_fpr_1 = "> 0.7"\n')
+    done = finished.score(main, *words, "--gates", gate)
+    assert done.exit_code == 1
+    assert "tpr_at_fpr_1: 1.000, of too few texts to tell, must be > 0.7" in " ".join(
+        done.stdout.split()
+    )
+
+
 def test_a_regression_against_a_baseline_fails(finished: Any, suite: Callable[..., Any]) -> None:
     """From 30 of 30 to 10 of 30: far beyond both intervals. The other way round is better."""
     write(finished, good=30, bad=0)

@@ -18,7 +18,8 @@ WORST_BAND = "poor"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number. ``passed`` is None without a target or without a mean: no mean never passes."""
+    """One number. ``passed`` is None without a target, without a mean (no mean never passes), and
+    for a mean of too few texts to tell, which has no band either."""
 
     section: str
     metric: str
@@ -74,6 +75,8 @@ def _measure(
     row = rows.get(definition)
     mean = section["mean"][metric]
     interval = section["ci95"].get(metric)
+    point = section.get("operating_points", {}).get(metric)
+    tells = point is None or point["estimable"]
     return Measure(
         name,
         metric,
@@ -85,8 +88,8 @@ def _measure(
         definition,
         row is None or row.higher_is_better,
         str(target) if target else None,
-        target.passed(mean) if target else None,
-        band(mean, row) if row else None,
+        target.passed(mean) if target and tells else None,
+        band(mean, row) if row and tells else None,
     )
 
 

@@ -83,7 +83,7 @@ def number(value: float | None) -> str:
 def cells(one: Measure) -> tuple[str, ...]:
     """A measure as the cells of a table under ``HEAD``."""
     interval = "–" if one.ci95 is None else f"{number(one.ci95[0])} – {number(one.ci95[1])}"
-    mark = MARKS[one.passed] if one.mean is not None else "?" if one.target else ""
+    mark = "?" if one.target and one.passed is None else MARKS[one.passed]
     return (
         one.metric,
         number(one.mean),
@@ -122,7 +122,7 @@ def change_text(change: Change) -> str:
 def verdict_text(report: Report) -> str:
     """The last line: how many targets are kept, and whether the suite fails."""
     aimed = [one for one in report.found.values() if one.target is not None]
-    measured = [one for one in aimed if one.mean is not None]
+    measured = [one for one in aimed if one.passed is not None]
     kept = sum(one.passed is True for one in measured)
     text = f"{kept} of {len(measured)} measured targets are kept"
     if len(aimed) > len(measured):

@@ -39,7 +39,8 @@ def print_report(console: Console, report: Report, every: bool) -> None:
     _print_changes(console, report, every)
     for gate in report.gates:
         value = "not measured" if gate.mean is None else f"{gate.mean:.3f}"
-        said = f"gate missed: {gate.section} {gate.metric}: {value}, must be {gate.target}"
+        few = ", of too few texts to tell" if gate.mean is not None and gate.passed is None else ""
+        said = f"gate missed: {gate.section} {gate.metric}: {value}{few}, must be {gate.target}"
         console.print(Text(said, style="red"))
     console.print(f"\n{verdict_text(report)}")
 
