@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+NARROWEST = 12
+"""Characters of a metric's name that stay on one line, however narrow the terminal is."""
 CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 CONTROL |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
 CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8298)), "")
@@ -35,8 +37,10 @@ def _table(*columns: str, text: int = 1) -> Table:
 
 
 def number(value: float | None) -> str:
-    """Three decimals; an en dash for what is undefined."""
-    return "–" if value is None else f"{value:.3f}"
+    """Three decimals, fewer from 10 up; an en dash for what is undefined."""
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
 
 
 def print_section(
@@ -44,11 +48,14 @@ def print_section(
 ) -> None:
     """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark."""
     table = _table("metric", "mean", "95 % interval", "n", "n/a", "failed", "target", "")
+    # On a narrow terminal only the names are folded: a number or mark that is cut is a wrong one.
+    names = table.columns[0]
+    names.no_wrap, names.overflow, names.min_width = False, "fold", NARROWEST
     small = False
     for name, mean in section["mean"].items():
         interval, n = section["ci95"][name], section["n"][name]
         small |= 0 < n < UNRELIABLE_BELOW
-        shown = "–" if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
+        shown = "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
         target = targets.get(name)
         passed = None if target is None else target.passed(mean)
         mark = {None: "", True: "✓", False: "✗"}[passed]
