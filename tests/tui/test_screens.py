@@ -9,7 +9,8 @@ import pytest
 
 from labeller.actions import ACTIONS, keymap_id, keymap_problems
 from labeller.app import LabelApp, run
-from labeller.lines import Look
+from labeller.display import display
+from labeller.lines import Look, cut
 from labeller.model import Arrival
 
 SIZES = [(80, 24), (160, 48), (200, 60), (40, 10), (50, 14)]
@@ -306,3 +307,28 @@ def test_scores_are_shown_from_the_start_when_not_blind(
     b = bench(**options)
     run(b.session, b.store, b.source)
     assert seen == [shown]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [(9, "abc  defg"), (8, "abc  de…"), (5, "abc …"), (4, "abc…"), (3, "ab…"), (1, "…"), (0, "")],
+)
+def test_a_line_that_is_cut_says_so(width: int, line: str) -> None:
+    spans = [("row", display(text)) for text in ("abc", "  ", "defg")]
+    assert "".join(text for _, text in cut(spans, width)) == line
+
+
+async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
+    b = bench(read_only="maria is at work on it")
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "READ-ONLY" in b.shown().splitlines()[0]
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "READ-ONLY" not in b.shown()
+        await pilot.press("f")
+        b.store.problem = "NOT SAVED: " + "a long way down/" * 9
+        b.main.redraw()
+        await pilot.pause()
+        assert b.shown().splitlines()[0].rstrip().endswith("…")

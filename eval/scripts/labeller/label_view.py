@@ -218,7 +218,7 @@ class LabelView(Screen[None], inherit_bindings=False):
         top = [lines.header(session, self._progress, width, saved, waiting=waiting)]
         if session.current:
             top += lines.question_lines(session, width, max(1, height - 3))
-            top.append(lines.state_line(session))
+            top.append(lines.state_line(session, width))
             focused = self.pane == "chunks"
             top.append(
                 lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from labeller.display import DisplayText, display, one_line
@@ -71,6 +71,18 @@ def rule(look: Look, width: int, left: str, right: str = "", *, focused: bool = 
     return (("rule", DisplayText(head + dash * gap + tail)),)
 
 
+def cut(spans: Sequence[Span], width: int) -> Line:
+    """The line on `width` cells at most; `…` ends it where something is left out."""
+    left = width
+    if sum(cells(text) for _, text in spans) > width:
+        for place, (style, text) in enumerate(spans):
+            if cells(text) >= left:
+                rest = DisplayText("".join(text for _, text in spans[place:]))
+                return (*spans[:place], (style, fit(rest, left)))
+            left -= cells(text)
+    return tuple(spans)
+
+
 def duration(seconds: float) -> str:
     """`90` as `1m30s`, `7200` as `2h00m`."""
     whole = round(seconds)
@@ -98,6 +110,8 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     spans.append(("row", display(counts)))
     spans.append(("dim", bar))
     mode = "INSPECT" if session.inspect else "BLIND" if session.blind else "open view"
+    if session.read_only and not session.inspect:
+        spans.append(("warn", display(" READ-ONLY")))
     spans.append(("key", display(f" {mode}")))
     spans.append(("row", display(f" | {one_line(session.annotator, 16)} | ")))
     spans.append(saved)
@@ -108,7 +122,7 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
         spans.append(("dim", display(f" | {pace} each, {left} left")))
     if sum(cells(text) for _, text in spans) > width:
         spans.remove(("dim", bar))
-    return tuple(spans)
+    return cut(spans, width)
 
 
 def saved_span(problem: str, saved_at: float | None, dirty: bool) -> Span:
@@ -131,7 +145,7 @@ def question_lines(session: Session, width: int, height: int) -> list[Line]:
     return [(("term", DisplayText(f" {line}")),) for line in lines] + [()] * (height - len(lines))
 
 
-def state_line(session: Session) -> Line:
+def state_line(session: Session, width: int) -> Line:
     """The decision so far and what would be written for it, in words."""
     case, brief = session.case, session.brief(session.current)
     answerable = case.get("answerable")
@@ -151,7 +165,8 @@ def state_line(session: Session) -> Line:
         parts.append("note")
     style = "good" if brief.status in ("labelled", "unanswerable") else "key"
     flag: list[Span] = [("warn", display(" FLAG"))] if brief.flagged else []
-    return ((style, display(f" {word}")), *flag, ("row", one_line("  " + "   ".join(parts))))
+    row: Span = ("row", one_line("  " + "   ".join(parts)))
+    return cut([(style, display(f" {word}")), *flag, row], width)
 
 
 def path_of(rel_path: str, heading_path: str) -> DisplayText:
