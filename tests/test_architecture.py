@@ -79,8 +79,8 @@ RULES = {
     "labeller": rule("", "rich textual"),
     "label_store": rule(
         "storage options records ragmetrics clients runner labeller",
-        "click msgspec orjson",
-        "rich textual_serve",
+        "click msgspec orjson aiohttp textual_serve",  # the last two in serving.py, loaded late
+        "rich",
     ),
     "humanlabels": rule("records ragmetrics", "orjson", "numpy"),
     "opensets": rule("storage humanlabels guardrails ragmetrics", "orjson", "detect_secrets"),

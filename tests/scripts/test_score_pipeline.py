@@ -102,7 +102,7 @@ def test_a_wrong_outcome_in_a_label_is_told_and_nothing_is_written(finished: Any
     finished.write(CASES, RESULTS, pipeline_labels=labels)
     done = finished.score(main)
     assert done.exit_code == 2
-    assert "case good: expected_outcome: 'succes' is unknown; use one of: success" in done.stderr
+    assert "pipeline_labels.jsonl:1: expected_outcome: 'succes' is unknown; use one of: success" in done.stderr
     assert not (finished.run / "metrics.json").exists()
     assert not (finished.run / "scores" / "pipeline.jsonl").exists()
 
