@@ -102,7 +102,8 @@ def test_a_wrong_outcome_in_a_label_is_told_and_nothing_is_written(finished: Any
     finished.write(CASES, RESULTS, pipeline_labels=labels)
     done = finished.score(main)
     assert done.exit_code == 2
-    assert "pipeline_labels.jsonl:1: expected_outcome: 'succes' is unknown; use one of: success" in done.stderr
+    place = "pipeline_labels.jsonl:1: expected_outcome: "
+    assert f"{place}'succes' is unknown; use one of: success" in done.stderr
     assert not (finished.run / "metrics.json").exists()
     assert not (finished.run / "scores" / "pipeline.jsonl").exists()
 

@@ -12,6 +12,7 @@ from suite.baseline import FAILING, Change
 from suite.diagnosis import Finding
 from suite.measures import Measure, missed
 from suite.perspectives import PERSPECTIVES, Outcome, shown
+from tables import number
 
 MARKS = {True: "✓", False: "✗", None: ""}
 ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " "))
@@ -71,13 +72,6 @@ class Report:
             "gates_missed": [one.to_dict() for one in self.gates],
             "passed": self.passed,
         }
-
-
-def number(value: float | None) -> str:
-    """Three decimals, fewer from 10 up; an en dash for what is undefined."""
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
 
 
 def cells(one: Measure) -> tuple[str, ...]:
