@@ -84,6 +84,40 @@ RULES = {
     ),
     "humanlabels": rule("records ragmetrics", "orjson", "numpy"),
     "opensets": rule("storage humanlabels guardrails ragmetrics", "orjson", "detect_secrets"),
+    "judging": rule(
+        "storage options ragmetrics clients scoring scorebook scorers guardrails tables targets",
+        "click msgspec orjson",
+        "numpy rapidfuzz rich",
+    ),
+    "calibration": rule(
+        "storage options ragmetrics judging humanlabels tables", "click msgspec orjson", "rich"
+    ),
+    "verdictlabels": rule("labeller", "rich textual"),
+    "comparing": rule(
+        "storage options ragmetrics tables targets", "click msgspec orjson", "numpy rich"
+    ),
+    "gating": rule(
+        "storage options ragmetrics comparing tables targets suite", "click msgspec orjson", "rich"
+    ),
+    "tracking": rule(
+        "storage options ragmetrics tables targets gating", "click msgspec orjson", "rich plotext"
+    ),
+    "reporting": rule(
+        "storage options ragmetrics tables targets worst suite comparing judging calibration",
+        "click msgspec orjson",
+        "numpy rich jinja2",
+    ),
+    "browser": rule("labeller ragmetrics", "rich textual"),
+    "browse_store": rule(
+        "storage options ragmetrics comparing runner judging browser tables targets",
+        "click msgspec orjson",
+        "rich",
+    ),
+    "converting": rule("storage options ragmetrics records", "click msgspec orjson"),
+    "drafting": rule(
+        "storage options ragmetrics clients judging demo label_store records",
+        "click msgspec orjson",
+    ),
 }
 """A row for each folder and shared module. A new one needs a row: who may it know?"""
 

@@ -1,0 +1,136 @@
+"""What is asked of a judge and what it says: the records that judges of every kind share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Strength = Literal["digest", "build", "revision", "name only", "code"]
+"""What stands behind an identity: the hash of the weights, the server's build, a revision that the
+user declared, nothing but the model's name, or (the local judge) the version of our own rules."""
+
+Check = Callable[[Mapping[str, Any]], Sequence[str]]
+"""From a parsed reply to sentences that say what is wrong with it; none when it can be used."""
+
+FAILURES = {
+    "transport": "the server was not reached, or answered with an error, on every try",
+    "rejected": "the server refused the request (HTTP 4xx)",
+    "refused": "the model declined to judge",
+    "truncated": "the reply stopped before its end (finish_reason is not stop)",
+    "malformed": "the reply was no single JSON object, after all re-asks",
+    "schema": "the reply did not fit the schema, after all re-asks",
+    "incomplete": "the reply lacked or contradicted what was asked for, after all re-asks",
+    "prompt_truncated": "the server cut the prompt: it counted far fewer tokens than were sent",
+    "budget": "not asked: the cost limit was reached",
+    "not_cached": "not asked: --offline, and the verdict is not in the cache",
+}
+"""Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeIdentity:
+    """Who judges, without where: what config.json and the cache key hold.
+
+    ``provider``: local, ollama, llama.cpp, vllm, lmstudio, openai or unknown. ``digest``,
+    ``build``, ``revision``: what the server or the user tells, None when unknown.
+    """
+
+    provider: str
+    model: str
+    digest: str | None = None
+    build: str | None = None
+    revision: str | None = None
+    strength: Strength = "name only"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in config.json, in verdicts and in the cache key."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        """Short, for tables and verdicts: ``provider/model@digest``."""
+        mark = self.digest or self.build or self.revision
+        return f"{self.provider}/{self.model}" + (f"@{mark[:19]}" if mark else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptId:
+    """Which prompt: its name, its version, and the sha256 of its file."""
+
+    name: str
+    version: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """One question to the judge.
+
+    ``messages``: what is sent. ``key_messages``: the same with placeholders for whatever is random
+    in it (delimiters), for the cache key. ``schema``: JSON schema of the reply. ``check``: what the
+    schema cannot say (every id once, …). ``inputs``: the same as plain data, for a judge that reads
+    no prompt. ``repeat``: 0 for the first opinion; another repeat is another opinion.
+    """
+
+    metric: str
+    prompt: PromptId
+    messages: tuple[Mapping[str, str], ...]
+    key_messages: tuple[Mapping[str, str], ...]
+    schema: Mapping[str, Any]
+    check: Check
+    inputs: Mapping[str, Any]
+    repeat: int = 0
+    max_tokens: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a call and all its re-asks; None where the server does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a task. ``data`` is the checked reply, None when it failed.
+
+    ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
+    was asked for (json_schema, tool, json_object, plain, local). ``cached``: nothing was paid.
+    ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
+    ``cost_usd``: None without a price table.
+    """
+
+    key: str
+    data: Mapping[str, Any] | None
+    failure: str | None = None
+    message: str = ""
+    raw: str = ""
+    mode: str = ""
+    cached: bool = False
+    repaired: bool = False
+    attempts: int = 0
+    asks: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.data is not None
+
+
+class Judge(Protocol):
+    """Anything that answers tasks: a server, the cache in front of it, or the local judge."""
+
+    @property
+    def identity(self) -> JudgeIdentity: ...
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """Never raises for what a server or model does: failures are verdicts. Thread-safe."""
