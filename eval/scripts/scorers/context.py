@@ -56,7 +56,7 @@ class ContextScorer:
 def read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     """Document frequencies of a run's distinct chunk texts, in one streaming pass.
 
-    Memory grows by a 16-byte hash for each distinct chunk. Cut texts are left out: they are not
+    Memory grows by 8 bytes for each distinct chunk. Cut texts are left out: they are not
     scored either.
     """
     frequencies = Frequencies()
