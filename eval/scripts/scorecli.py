@@ -95,7 +95,7 @@ def score_and_show(
             from worst import worst_cases
 
             bad = worst_cases(folder, scorer.section, key, worst, eval_set, labels_dir)
-            print_worst(console, bad, key, show_worst)
+            print_worst(console, bad, key, show_worst, scored=section["n"][key.name])
     if not quiet:
         warn(folder, eval_set, section, needs_texts)
     return section
@@ -139,12 +139,16 @@ def print_worst(
     bad: Sequence[Worst],
     key: Metric,
     show_one: Callable[[Console, Worst], None],
+    *,
+    scored: int,
 ) -> None:
     """Each bad case with its question and score, then what explains it."""
     from tables import plain
 
     if not bad:
-        console.print(f"No case has a score of {key.name}; see the column n/a.")
+        none = f"No case has a score of {key.name}; see the column n/a."
+        perfect = f"No case is bad: all {scored} have the best score that {key.name} can have."
+        console.print(perfect if scored else none)
         return
     console.print(f"The {len(bad)} worst cases by {key.name}:")
     for item in bad:

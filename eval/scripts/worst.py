@@ -28,15 +28,17 @@ def worst_cases(
 ) -> list[Worst]:
     """The ``count`` cases with the worst score of one metric, worst first, in set order on ties.
 
-    Reads scores/<section>.jsonl; unscored cases are left out. Memory: ``count`` cases.
+    Reads scores/<section>.jsonl; unscored cases and those with the best score that the metric can
+    have are left out. Memory: ``count`` cases.
     """
+    best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
     rows: list[tuple[float, int, dict[str, Any]]] = []
     with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
         for place, line in enumerate(file):
             row = orjson.loads(line)
             score = row["scores"].get(metric.name)
-            if score is not None:
+            if score is not None and score != best:
                 entry = (-sign * score, -place, row)
                 if len(rows) < count:
                     heapq.heappush(rows, entry)
