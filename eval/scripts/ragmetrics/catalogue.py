@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ragmetrics.families import abstention, context, embedding, groundedness, pipeline, safety
+from ragmetrics.families import (
+    abstention,
+    context,
+    embedding,
+    groundedness,
+    judged,
+    pipeline,
+    safety,
+)
 from ragmetrics.families.retrieval import ROWS as RETRIEVAL
 from ragmetrics.metric import Metric, at_cutoffs
 
@@ -22,6 +30,7 @@ METRICS: tuple[Metric, ...] = (
     *context.ROWS,
     *groundedness.ROWS,
     *embedding.ROWS,
+    *judged.ROWS,
     *abstention.ROWS,
     *abstention.RUN_ROWS,
     *safety.ROWS,

@@ -1,0 +1,77 @@
+"""The judge's prompts: files in ``prompts/``, each with a name, a version and two templates.
+
+A prompt is known by the sha256 of its file and of ``rules.toml``, which every system text begins
+with. ``lock.json`` lists the sha256 of each version that was ever used: verdicts of different texts
+are never taken for the same, so a text that changes needs a new version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from clients.judge_types import PromptId
+
+FOLDER = Path(__file__).with_name("prompts")
+LOCK = FOLDER / "lock.json"
+RULES = FOLDER / "rules.toml"
+_SLOT = re.compile(r"\{([a-z_]+)\}")
+_BLANKS = re.compile(r"\n{3,}")
+
+
+class PromptError(ValueError):
+    """A prompt file cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``system`` is sent as it is; ``user`` has slots such as ``{question}``."""
+
+    id: PromptId
+    system: str
+    user: str
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """The names that ``messages`` must be given."""
+        return frozenset(_SLOT.findall(self.user))
+
+    def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+        """System and user message; a value that looks like a slot is never filled itself.
+
+        Raises PromptError when a slot has no value.
+        """
+        if missing := sorted(self.slots - values.keys()):
+            raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
+        text = _SLOT.sub(lambda slot: values[slot[1]], self.user)
+        return (
+            {"role": "system", "content": self.system},
+            {"role": "user", "content": _BLANKS.sub("\n\n", text).strip()},
+        )
+
+
+def names() -> list[str]:
+    """The prompts that there are, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != RULES)
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt of that name. Raises PromptError when its file is absent or faulty."""
+    path = FOLDER / f"{name}.toml"
+    try:
+        rules, own = RULES.read_bytes(), path.read_bytes()
+        common, text = tomllib.loads(rules.decode()), tomllib.loads(own.decode())
+        system = common["system"].strip() + "\n\n" + text["system"].strip()
+        version, user = text["version"], text["user"].strip()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise PromptError(f"{path}: no usable prompt ({error})") from None
+    if text.get("name") != name or not isinstance(version, int):
+        raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
+    sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
+    return Prompt(PromptId(name, version, sha256), system, user)

@@ -1,0 +1,58 @@
+"""Foreign texts in prompts: fenced by a boundary nobody can guess, stripped of what models obey.
+
+The boundary of a block is an HMAC of its text with a salt that never leaves this machine. It stays
+the same for the same text, so replies can be cached, and whoever wrote the text cannot know it. A
+cache key must not depend on the salt: ``fenced(None, …)`` writes a placeholder instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+
+PLACEHOLDER = "boundary"
+CODE_LENGTH = 16
+
+_FENCES = re.compile(r"<{3,}|>{3,}")
+_TOKENS = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|> …
+    r"|</?s>|<(?:bos|eos|pad|unk)>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
+    r"|</?(?:start|end)_of_(?:turn|role)>|<start_of_image>"
+    r"|<[｜][^<>\n]{1,40}[｜]>"
+    r"|</?think(?:ing)?>",
+    re.IGNORECASE,
+)
+_CONTROL = dict.fromkeys(
+    (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000)), "�"
+)
+
+
+def neutral(text: str) -> str:
+    """The text without look-alikes of our boundaries, of chat-template tokens and control bytes.
+
+    Runs of three or more angle brackets become guillemets, a token ``[token]``, a control character
+    or lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
+    """
+    text = _TOKENS.sub("[token]", text.translate(_CONTROL))
+    return _FENCES.sub(lambda found: ("‹" if found[0][0] == "<" else "›") * len(found[0]), text)
+
+
+def boundary(salt: bytes | None, text: str) -> str:
+    """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
+    if salt is None:
+        return PLACEHOLDER
+    return hmac.new(salt, text.encode(), hashlib.sha256).hexdigest()[:CODE_LENGTH]
+
+
+def fenced(salt: bytes | None, name: str, text: str) -> str:
+    """One block: ``name`` is ours and says what the text is."""
+    text = neutral(text)
+    code = boundary(salt, text)
+    return f"<<<BEGIN {name} {code}>>>\n{text}\n<<<END {code}>>>"
+
+
+def one_line(text: str) -> str:
+    """A text on a single line, so that it cannot pass itself off as several numbered ones."""
+    return " ".join(text.split())

@@ -1,0 +1,67 @@
+"""Does a quote stand in a text? What a judge says it read is checked, never believed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ragmetrics.text import content_words, fold, words
+
+QUOTE_RULES = 1
+OVERLAP = 0.9
+"""Share of the quote's words that one window of the text must hold."""
+_GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
+
+
+def quoted(quote: str, text: str) -> bool:
+    """True when ``text`` holds the quote: normalised substring, or 90 % of its words in one window.
+
+    Both are folded (case, quotation marks, blanks). The window has as many words as the quote. A
+    quote with gaps ("… a … b") is found when each of its pieces is. False for a quote without a
+    content word: it could stand anywhere.
+    """
+    pieces = [piece for piece in _GAP.split(quote) if words(fold(piece))]
+    if not any(content_words(fold(piece)) for piece in pieces):
+        return False
+    flat = " ".join(fold(text).split())
+    found = words(flat)
+    return all(_piece(piece, flat, found) for piece in pieces)
+
+
+def _piece(piece: str, flat: str, found: list[str]) -> bool:
+    plain = " ".join(fold(piece).split())
+    bare = plain.strip("\"'.,;: ")
+    return _whole_words(bare, flat) or _near(words(plain), found)
+
+
+def _whole_words(bare: str, flat: str) -> bool:
+    """Substring that neither begins nor ends within a word: "15 days" does not hold "5 days"."""
+    start = flat.find(bare)
+    while bare and start >= 0:
+        end = start + len(bare)
+        before = start > 0 and flat[start - 1].isalnum() and bare[0].isalnum()
+        after = end < len(flat) and flat[end].isalnum() and bare[-1].isalnum()
+        if not (before or after):
+            return True
+        start = flat.find(bare, start + 1)
+    return False
+
+
+def _near(wanted: list[str], found: list[str]) -> bool:
+    """One window of the words holds at least 90 % of the wanted ones, repeats counted.
+
+    The window slides by one word; only the two counts that change are looked at.
+    """
+    size = len(wanted)
+    missing = Counter(wanted)
+    lacking = size
+    for place, word in enumerate(found):
+        lacking -= missing[word] > 0
+        missing[word] -= 1
+        if place >= size:
+            old = found[place - size]
+            missing[old] += 1
+            lacking += missing[old] > 0
+        if size - lacking >= OVERLAP * size:
+            return True
+    return False
