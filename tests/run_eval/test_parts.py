@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import storage
+from clients.pool import ask_all
 from clients.retry import Interrupted
-from runner.pool import ask_all
 from runner.selection import Job, expand, select
 from runner.tally import Tally, printable, rows
 

@@ -21,10 +21,20 @@ RETRIED_STATUS = frozenset({429, 500, 502, 503, 504})
 
 
 class CallError(Exception):
-    """One failed try. ``retry_after``: seconds that the server asked to wait, if it did."""
+    """One failed try. ``retry_after``: seconds that the server asked to wait, if it did.
+
+    ``status`` and ``body``: of an answer that is no success, else None and nothing.
+    """
 
     def __init__(
-        self, kind: str, message: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        kind: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+        body: bytes = b"",
     ) -> None:
         super().__init__(message)
         if kind not in KINDS:
@@ -33,6 +43,8 @@ class CallError(Exception):
         self.message = message
         self.retryable = retryable
         self.retry_after = retry_after
+        self.status = status
+        self.body = body
 
 
 class NotConnected(CallError):

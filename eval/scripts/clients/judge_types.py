@@ -32,8 +32,8 @@ FAILURES = {
 class JudgeIdentity:
     """Who judges, without where: what config.json and the cache key hold.
 
-    ``provider``: local, ollama, llama.cpp, vllm, lmstudio, openai or unknown. ``digest``,
-    ``build``, ``revision``: what the server or the user tells, None when unknown.
+    ``provider``: local, ollama, llama.cpp, llama-cpp-python, vllm, lmstudio, openai or unknown.
+    ``digest``, ``build``, ``revision``: what the server or the user tells, None when unknown.
     """
 
     provider: str
@@ -72,7 +72,8 @@ class JudgeTask:
     ``messages``: what is sent. ``key_messages``: the same with placeholders for whatever is random
     in it (delimiters), for the cache key. ``schema``: JSON schema of the reply. ``check``: what the
     schema cannot say (every id once, …). ``inputs``: the same as plain data, for a judge that reads
-    no prompt. ``repeat``: 0 for the first opinion; another repeat is another opinion.
+    no prompt. ``repeat``: 0 for the first opinion; another repeat is another opinion. ``advice``:
+    a check whose complaints are worth one re-ask, and no failure: the reply is then taken as it is.
     """
 
     metric: str
@@ -84,6 +85,7 @@ class JudgeTask:
     inputs: Mapping[str, Any]
     repeat: int = 0
     max_tokens: int = 2048
+    advice: Check | None = None
 
 
 @dataclass(frozen=True, slots=True)

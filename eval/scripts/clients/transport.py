@@ -49,12 +49,14 @@ class HttpTransport:
         connections: int = 1,
         max_bytes: int = 64 * 2**20,
         timeout: float = 60.0,
+        retried: frozenset[int] = RETRIED_STATUS,
     ) -> None:
         """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
-        when waits have used up some of a call's time."""
+        when waits have used up some of a call's time. ``retried``: statuses worth another try."""
         import requests
 
         self.max_bytes = max_bytes
+        self._retried = retried
         self._timeout = timeout
         self._clock = Deadline()
         self._adapter = deadline_adapter(connections, self._clock)
@@ -139,7 +141,8 @@ class HttpTransport:
         body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK)
         if 200 <= status < 300:
             return Reply(status, response.headers, body, 0.0)
-        raise _status_error(status, body, response.headers.get("Retry-After"))
+        wait = response.headers.get("Retry-After")
+        raise _status_error(status, body, wait, status in self._retried)
 
     def _body(self, response: requests.Response, limit: int) -> bytes:
         """The whole body; at most a first piece of an error page, which only fills a message."""
@@ -179,10 +182,9 @@ def _redirect_target(response: requests.Response, method: str, url: str) -> str:
     return target
 
 
-def _status_error(status: int, body: bytes, retry_after: str | None) -> CallError:
+def _status_error(status: int, body: bytes, retry_after: str | None, retryable: bool) -> CallError:
     said = " ".join(body[:300].decode("utf-8", "replace").split())[:200]
     message = f"HTTP {status}: {said}" if said else f"HTTP {status}"
-    retryable = status in RETRIED_STATUS
     if status == 429:
         kind = "rate_limited"
     elif status >= 500:
@@ -190,7 +192,7 @@ def _status_error(status: int, body: bytes, retry_after: str | None) -> CallErro
     else:
         kind = "client_error"
     wait = retry_after_seconds(retry_after) if retryable else None
-    return CallError(kind, message, retryable=retryable, retry_after=wait)
+    return CallError(kind, message, retryable=retryable, retry_after=wait, status=status, body=body)
 
 
 def _too_large(limit: int, detail: str) -> CallError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clients.chat_api import ChatApi, Question
-from runner.pool import ask_all
+from clients.pool import ask_all
 from storage import JsonlWriter, TestResult, cut_torn_tail, iter_results
 
 FILE = "safety_results.jsonl"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.chat_api import Asked, ChatApi, Question
+from clients.pool import ask_all
 from clients.profiles import load_profile
 from runner.connect import check_uses, connected, resolved_headers
 from runner.errors import Unreachable
 from runner.imported import read_answers
 from runner.plan import PROFILES, Plan, add_facts, differences, now, refuse
-from runner.pool import ask_all
 from runner.progress import progress
 from runner.prompts import Prompt, ask_prompts
 from runner.selection import Job, expand, select
