@@ -32,6 +32,7 @@ MISSING_FILE = {
     "score_pipeline": ["--run", ABSENT],
     "score_retrieval": ["--run", ABSENT],
     "score_safety": ["--run", ABSENT],
+    "track_metrics": ["--source", "runs", "--results-dir", ABSENT],
     "train_guardrails": ["--data", ABSENT],
     "validate_guardrails": ["--data", ABSENT],
     "validate_metrics": ["--data", ABSENT],

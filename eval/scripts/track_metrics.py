@@ -1,0 +1,156 @@
+"""Show how the metrics went from commit to commit, and name the commit where one fell.
+
+In: the metrics.json files that git's history holds (nothing is checked out), and the runs of
+eval/results that are not committed, in the order they were started. PLACES are metrics.json files,
+run folders, or folders of runs. Out: a table with sparklines, plots, what changed in between, and
+an alert for each metric that is 10 % worse than its baseline, outside its control band, or gone.
+
+\b
+Examples:
+  python eval/scripts/track_metrics.py
+  python eval/scripts/track_metrics.py --metric 'retrieval.*' --plot
+  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop 5 --fail
+  python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
+
+Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
+definition changed begins a new line. The control band is drawn from 8 earlier points on.
+Exit codes: 0 done, 1 an alert with --fail, 2 bad input.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+from storage import StorageError
+from tables import plain
+
+if TYPE_CHECKING:
+    from tracking.alerts import Band, Rule
+    from tracking.history import History
+    from tracking.series import Change, Line
+
+
+@options.command(help=__doc__)
+@click.argument("places", nargs=-1, type=click.Path(path_type=Path), metavar="[PLACES]...")
+@options.results_dir_option
+@click.option(
+    "--metric",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: those with a target]",
+)
+@click.option(
+    "--source",
+    type=click.Choice(["both", "git", "runs"]),
+    default="both",
+    show_default=True,
+    help="Commits, then runs not committed; or one of the two.",
+)
+@click.option("--first-parent", is_flag=True, help="Follow the main line; a merge is one commit.")
+@click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
+@click.option("--last", type=click.IntRange(1), help="Only the newest so many points.")
+@click.option(
+    "--baseline",
+    default="best",
+    show_default=True,
+    metavar="best|previous|median|COMMIT|RUN",
+    help="What each point is held against: of the points before it, or one point.",
+)
+@click.option(
+    "--max-drop",
+    type=options.FiniteRange(0),
+    default=10.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Worse than the baseline by more than this is an alert.",
+)
+@click.option(
+    "--band",
+    type=click.Choice(["shewhart", "mad", "none"]),
+    default="shewhart",
+    show_default=True,
+    help="Control band: mean and moving range, or median and MAD; both 3 sigma wide.",
+)
+@click.option("--plot", "plots", is_flag=True, help="Draw a plot of each metric.")
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write a row a metric and point to this file; '-' is stdout.",
+)
+@click.option("--fail", is_flag=True, help="Exit 1 when there is an alert.")
+@options.json_option
+@options.verbosity_options
+def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
+    from tracking.history import read_history
+    from tracking.series import changes, chosen_keys, make_lines
+
+    if given["as_json"] and _is_dash(given["csv_file"]):
+        raise StorageError("--csv - and --json both want stdout; give --csv a file.")
+    history = read_history(
+        places or (results_dir,), given["source"], first_parent=given["first_parent"]
+    )
+    if given["since"] is not None:
+        history.points = history.points[history.place_of(given["since"]) :]
+    if given["last"] is not None:
+        history.points = history.points[-given["last"] :]
+    keys = chosen_keys(history.points, given["globs"], _headline())
+    if not keys:
+        asked = " ".join(given["globs"]) or "*"
+        raise StorageError(f"--metric {asked}: no metric of the history fits.")
+    rule = _rule(history, given["baseline"], given["max_drop"] / 100, given["band"])
+    lines = make_lines(history.points, keys, rule)
+    _put_out(history, lines, changes(history.points, lines), rule, given)
+    alarmed = any(line.alerts for line in lines)
+    return options.Exit.GATE_FAILED if given["fail"] and alarmed else options.Exit.DONE
+
+
+def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:
+    from tracking.alerts import KINDS, Rule
+
+    return Rule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
+
+
+def _headline() -> list[tuple[str, str]]:
+    """The metrics of eval/targets.toml."""
+    from targets import read_targets
+
+    return [(section, name) for section, table in read_targets().items() for name in table]
+
+
+def _put_out(
+    history: History, lines: list[Line], changed: list[Change], rule: Rule, given: dict[str, Any]
+) -> None:
+    """CSV to its file, and either JSON, CSV or the tables on stdout."""
+    from tracking.export import as_csv, as_dict
+    from tracking.screen import print_history
+
+    for note in history.notes if not given["quiet"] else ():
+        click.echo(f"Note: {plain(note, 400)}", err=True)
+    file = given["csv_file"]
+    if file is not None and not _is_dash(file):
+        storage.replace_bytes(file, as_csv(history, lines).encode("utf-8"))
+    if _is_dash(file):
+        click.echo(as_csv(history, lines), nl=False)
+    elif given["as_json"]:
+        found = storage.rounded(as_dict(history, lines, changed))
+        click.echo(storage.json_bytes(found), nl=False)
+    else:
+        console = options.stdout_console()
+        print_history(
+            console, history, lines, changed, plots=given["plots"], max_drop=rule.max_drop
+        )
+
+
+def _is_dash(file: Path | None) -> bool:
+    return str(file) == "-"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Lines of the history: one metric over the points, broken where its definition changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from ragmetrics.catalogue import METRICS
+from tracking.alerts import Judged, Rule, judge, largest_step, since
+from tracking.points import Key, Point, Value
+
+DIRECTIONS = {metric.definition: metric.higher_is_better for metric in METRICS}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is wrong with a line now. ``kind``: drop, band or gone.
+
+    ``at``: the point where it went wrong and stayed so (for gone: the last one that had the
+    number). ``step``: the point with the largest single step down, where that is another one.
+    """
+
+    kind: str
+    at: int
+    step: int | None = None
+
+
+@dataclass
+class Line:
+    """One metric. ``places``: the points that have it; ``judged``: one for each of them.
+
+    ``breaks``: places where the definition changed; only the part after the last is judged.
+    """
+
+    section: str
+    metric: str
+    higher_is_better: bool
+    places: list[int]
+    values: list[Value]
+    breaks: list[int] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.metric}"
+
+    def segment(self) -> int:
+        """Index, in ``places``, of the first value of today's definition."""
+        return self.places.index(self.breaks[-1]) if self.breaks else 0
+
+
+def chosen_keys(
+    points: Sequence[Point], globs: Sequence[str], headline: Iterable[Key]
+) -> list[Key]:
+    """The metrics to show, in the order of sections: those that a glob fits, else the headline.
+
+    A glob fits ``section.metric`` or the metric's name alone. Without globs, and without any
+    headline metric in the history, all.
+    """
+    keys = sorted({key for point in points for key in point.values})
+    if globs:
+        return [key for key in keys if any(_fits(key, glob) for glob in globs)]
+    wanted = set(headline)
+    return [key for key in keys if key in wanted] or keys
+
+
+def _fits(key: Key, glob: str) -> bool:
+    section, metric = key
+    return fnmatchcase(f"{section}.{metric}", glob) or fnmatchcase(metric, glob)
+
+
+def make_lines(points: Sequence[Point], keys: Iterable[Key], rule: Rule) -> list[Line]:
+    """The lines of some metrics, judged. ``rule.baseline`` as a number is the place of a point."""
+    return [_judged(_line(points, key), rule, len(points) - 1) for key in keys]
+
+
+def _line(points: Sequence[Point], key: Key) -> Line:
+    found = [
+        (place, point.values[key]) for place, point in enumerate(points) if key in point.values
+    ]
+    breaks = [
+        place
+        for (_, before), (place, value) in pairwise(found)
+        if value.definition != before.definition
+    ]
+    direction = DIRECTIONS.get(found[-1][1].definition, True)
+    places, values = [place for place, _ in found], [value for _, value in found]
+    return Line(*key, direction, places, values, breaks)
+
+
+def _judged(line: Line, rule: Rule, newest: int) -> Line:
+    start = line.segment()
+    means = [value.mean for value in line.values[start:]]
+    if isinstance(rule.baseline, int):
+        segment = line.places[start:]
+        at = segment.index(rule.baseline) if rule.baseline in segment else -1
+        rule = replace(rule, baseline=at)
+    line.judged = [Judged(value.mean) for value in line.values[:start]]
+    today = judge(means, line.higher_is_better, rule)
+    line.judged += [
+        one if one.baseline_at is None else replace(one, baseline_at=one.baseline_at + start)
+        for one in today
+    ]
+    if line.places[-1] != newest:
+        line.alerts.append(Alert("gone", line.places[-1]))
+    for kind, flags in (
+        ("drop", [one.fell for one in today]),
+        ("band", [one.left_band for one in today]),
+    ):
+        if (first := since(flags)) is not None:
+            from_place = today[-1].baseline_at if kind == "drop" else None
+            begin = min(from_place if from_place is not None else first - 1, first - 1)
+            step = largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
+            at, other = line.places[start + first], line.places[start + step]
+            line.alerts.append(Alert(kind, at, other if other != at else None))
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """At ``place`` something changed that makes numbers before and after unlike. ``what`` says."""
+
+    place: int
+    what: str
+
+
+def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
+    """New definitions, another eval set, another number of cases, other options of a section."""
+    found = []
+    shown = {line.section for line in lines}
+    last: dict[str, str] = {}
+    for place, point in enumerate(points):
+        before = points[place - 1] if place else None
+        if before and point.eval_set and before.eval_set and point.eval_set != before.eval_set:
+            found.append(Change(place, f"the eval set changed ({_cases(before, point)})"))
+        elif before and point.cases != before.cases:
+            found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
+        for section, hashed in point.settings.items():
+            if section in shown and last.setdefault(section, hashed) != hashed:
+                found.append(Change(place, f"the options of {section} changed"))
+            last[section] = hashed
+    for line in lines:
+        for place in line.breaks:
+            at = line.places.index(place)
+            then, now = line.values[at - 1].definition, line.values[at].definition
+            found.append(
+                Change(place, f"{line.name} has another definition ({then} → {now}): a new line")
+            )
+    return sorted(found, key=lambda one: one.place)
+
+
+def _cases(before: Point, now: Point) -> str:
+    if before.cases == now.cases:
+        return f"{now.cases} cases as before"
+    return f"{before.cases} → {now.cases} cases"
