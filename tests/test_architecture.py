@@ -70,7 +70,8 @@ RULES = {
     "clients": rule(
         "records",
         "msgspec orjson",
-        "requests urllib3 jmespath numpy sentence_transformers tokenizers torch transformers",
+        "requests urllib3 jmespath jsonschema numpy sentence_transformers tokenizers torch "
+        "transformers",
     ),
     "runner": rule("storage records clients", "click orjson", "rich"),
     "demo": rule(
@@ -90,8 +91,10 @@ RULES = {
         "numpy rapidfuzz rich",
     ),
     "calibration": rule(
-        "storage options ragmetrics judging humanlabels tables", "click msgspec orjson", "rich"
-    ),
+        "storage options ragmetrics judging humanlabels tables label_store verdictlabels clients",
+        "click msgspec orjson",
+        "rich",
+    ),  # label_store: journal and lock of the label files; verdictlabels: the screen it opens
     "verdictlabels": rule("labeller", "rich textual"),
     "comparing": rule(
         "storage options ragmetrics tables targets", "click msgspec orjson", "numpy rich"

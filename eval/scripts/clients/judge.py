@@ -1,0 +1,316 @@
+"""A judge behind an OpenAI-compatible server: Ollama, llama.cpp, vLLM, LM Studio, OpenAI, others.
+
+    judge = HttpJudge("http://localhost:11434/v1", "llama3.1:8b")
+    judge.identify()      # which model exactly; refuses one that may change
+    judge.probe()         # how this server gives JSON
+    verdict = judge.ask(task)
+
+A failure of the server or the model is a verdict without data, of a kind in ``FAILURES``. It never
+is a score, and nothing is guessed from a reply that is cut or broken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clients.errors import CallError
+from clients.headers import Headers
+from clients.judge_bodies import (
+    Found,
+    Said,
+    Sampling,
+    read_answer,
+    refused_parameter,
+    request_body,
+    sent_parameters,
+)
+from clients.judge_channel import Channel
+from clients.judge_cost import Budget, add_usage
+from clients.judge_probe import probe
+from clients.judge_replies import BadReply, SchemaChecker, ask_again, parse_object
+from clients.judge_servers import Pin, Server, identify
+from clients.judge_types import JudgeIdentity, JudgeTask, Usage, Verdict
+from clients.retry import CallFailed, RetryPolicy
+from clients.transport import Reply
+from clients.verdict_cache import key_parameters, verdict_key
+
+MOST_ASKS = 3
+"""The first time, and at most two re-asks."""
+LEAST_CHARACTERS_A_TOKEN = 8
+"""No tokeniser makes less of a text; a lower count means that the server cut the prompt."""
+FINISHED = {"tool": frozenset({"stop", "tool_calls", "function_call"})}
+"""Reasons to end that are no cut, by mode; ``stop`` alone for the others."""
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What one task has taken so far."""
+
+    attempts: int = 0
+    asks: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    seconds: float = 0.0
+
+
+class HttpJudge:
+    """One model on one server. ``ask`` may be called from as many threads as ``connections`` says.
+
+    ``mode``: the way to ask for JSON if it shall not be found out. ``stop``: ends all calls.
+    ``headers``: keys, whose values are kept out of everything that is returned or raised.
+    Call ``identify`` and ``probe`` (or ``assume``) before the first ``ask``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str | None = None,
+        *,
+        headers: Headers | None = None,
+        policy: RetryPolicy | None = None,
+        sampling: Sampling | None = None,
+        mode: str | None = None,
+        pin: Pin | None = None,
+        budget: Budget | None = None,
+        connections: int = 8,
+        stop: threading.Event | None = None,
+        user_agent: str = "rag-eval-toolkit",
+    ) -> None:
+        self._sampling = sampling or Sampling()
+        self._wanted_mode = mode
+        self._asked_model = model
+        self._pin = pin or Pin()
+        self.budget = budget or Budget()
+        self.stop = stop or threading.Event()
+        self._server: Server | None = None
+        self._identity: JudgeIdentity | None = None
+        self._model = model or ""
+        self._found: Found | None = None
+        self._lock = threading.Lock()
+        self._answered_as: set[str] = set()
+        self._fingerprints: set[str] = set()
+        self._schemas = SchemaChecker()
+        self._channel = Channel(
+            url,
+            headers or Headers(),
+            policy or RetryPolicy(),
+            self.stop,
+            connections,
+            user_agent,
+        )
+
+    def identify(self) -> JudgeIdentity:
+        """Ask the server which model it has. Costs nothing.
+
+        Raises JudgeError for a model that is absent or not pinned, JudgeUnreachable when the server
+        does not answer.
+        """
+        self._server = self._look()
+        self._identity = self._server.identity
+        self._model = self._server.model
+        return self._identity
+
+    def probe(self, hint: Found | None = None) -> Found:
+        """Find the way to get JSON with one small paid request, more if the best way fails.
+
+        ``hint`` is tried first. Raises JudgeError when no way works.
+        """
+        self._found, said = probe(self._try_mode, self._wanted_mode, hint)
+        floats = self._server is not None and self._server.floating is not None
+        if floats and said.model and said.model != self.identity.model:
+            # an alias that was allowed: what it stands for today belongs to the identity
+            self._identity = replace(self.identity, revision=self.identity.revision or said.model)
+        return self._found
+
+    def assume(self, found: Found) -> None:
+        """Take the server's ways as known, without a request."""
+        self._found = found
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        if self._identity is None:
+            raise RuntimeError("identify() has not been called")
+        return self._identity
+
+    @property
+    def found(self) -> Found:
+        if self._found is None:
+            raise RuntimeError("probe() has not been called")
+        return self._found
+
+    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+        """What a request for this task carries beside messages and schema, and the mode."""
+        return key_parameters(self._sampling, self.found, task)
+
+    def changed(self) -> str | None:
+        """What is different from the start, in a sentence; None if it is the same judge.
+
+        Raises JudgeUnreachable when the server does not answer any more.
+        """
+        now, start = self._look().identity, self._server.identity if self._server else None
+        if start is not None and now != start:
+            return f"the judge changed during the run: it was {start}, it is {now}"
+        if len(self._answered_as) > 1:
+            names = ", ".join(sorted(self._answered_as))
+            return f"the judge's server answered with different models: {names}"
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """The judge's part of config.json, without the prompts: no address, no key."""
+        found = self.found
+        sampling = self._sampling
+        wanted = {"temperature": sampling.temperature, "seed": sampling.seed, **sampling.extra}
+        return {
+            "identity": self.identity.to_dict(),
+            "parameters": {key: wanted[key] for key in wanted if key not in found.dropped},
+            "mode": found.mode,
+            "dropped_params": list(found.dropped),
+            "facts": dict(self._server.facts) if self._server else {},
+            "answered_as": sorted(self._answered_as),
+            "fingerprints": sorted(self._fingerprints),
+        }
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._channel.close()
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """One verdict. Raises Interrupted when ``stop`` is set, and nothing for what others do."""
+        spent = _Spent()
+        if self.budget.reached:
+            return self._failed(task, spent, "budget", "the cost limit was reached", "")
+        messages: Sequence[Mapping[str, str]] = task.messages
+        usable: Verdict | None = None
+        raw = ""
+        for asks_left in reversed(range(MOST_ASKS)):
+            try:
+                said = self._exchange(messages, task, spent)
+                raw = said.text or said.refusal or ""
+                data, repaired = self._read(said, task)
+            except CallFailed as failed:
+                final = failed.error.kind == "client_error" and not failed.error.retryable
+                kind = "rejected" if final else "transport"
+                return usable or self._failed(task, spent, kind, failed.error.message, raw)
+            except CallError as error:
+                return usable or self._failed(task, spent, "transport", error.message, raw)
+            except BadReply as bad:
+                if bad.kind in ("refused", "truncated", "prompt_truncated"):
+                    return usable or self._failed(task, spent, bad.kind, bad.message, raw)
+                problem = bad
+            else:
+                verdict = self._verdict(task, spent, data, raw, repaired)
+                complaints = list(task.advice(data)) if task.advice and not usable else []
+                if not complaints or not asks_left:
+                    return verdict
+                usable = verdict
+                problem = BadReply("incomplete", "\n".join(complaints))
+            if self.budget.reached or not asks_left:
+                break
+            messages = ask_again(task.messages, raw, problem.message.splitlines())
+        return usable or self._failed(task, spent, problem.kind, problem.message, raw)
+
+    def _read(self, said: Said, task: JudgeTask) -> tuple[dict[str, Any], bool]:
+        """The checked object of an answer. Raises BadReply."""
+        mode = self.found.mode
+        if said.refusal is not None:
+            raise BadReply("refused", said.refusal[:500])
+        if said.finish_reason not in FINISHED.get(mode, {"stop"}):
+            reason = said.finish_reason or "not told"
+            raise BadReply("truncated", f"the reply is not complete (finish_reason: {reason})")
+        if said.calls > 1:
+            raise BadReply(
+                "malformed", "the reply holds more than one function call; one is wanted"
+            )
+        data, repaired = parse_object(said.text, extract=mode == "plain")
+        if problems := self._schemas.problems(data, task.schema):
+            raise BadReply("schema", "\n".join(problems))
+        if problems := list(task.check(data)):
+            raise BadReply("incomplete", "\n".join(problems))
+        return data, repaired
+
+    def _exchange(
+        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: _Spent
+    ) -> Said:
+        """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
+        while True:
+            found = self.found
+            sent = sent_parameters(self._sampling, found, task.max_tokens, task.repeat)
+            body = request_body(self._model, messages, task.schema, found.mode, sent)
+            try:
+                reply, attempts = self._channel.complete(body)
+            except CallFailed as failed:
+                spent.attempts += failed.attempts
+                name = refused_parameter(failed.error, sent)
+                if name is None or not self._drop(name, found):
+                    raise
+                continue
+            spent.attempts += attempts
+            return self._count(reply, body, spent)
+
+    def _count(self, reply: Reply, body: Mapping[str, Any], spent: _Spent) -> Said:
+        spent.seconds += reply.seconds
+        said = read_answer(self._channel.parse(reply))
+        spent.asks += 1
+        length = sum(len(message["content"]) for message in body["messages"])
+        usage = said.usage
+        cost = self.budget.pay(usage, length, len(said.text))
+        spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
+        spent.cost = cost if spent.asks == 1 or cost is None else (spent.cost or 0.0) + cost
+        if said.model:
+            self._answered_as.add(said.model)
+        if said.fingerprint:
+            self._fingerprints.add(said.fingerprint)
+        counted = usage.prompt_tokens
+        if counted is not None and (usage.cached_tokens or 0) > counted:
+            counted += usage.cached_tokens or 0  # some count what they had in memory apart
+        if counted is not None and counted * LEAST_CHARACTERS_A_TOKEN < length:
+            raise BadReply(
+                "prompt_truncated",
+                f"the server counted {counted:,} tokens for {length:,} characters: it cut the "
+                "prompt; give the model a longer context",
+            )
+        return said
+
+    def _try_mode(self, task: JudgeTask, found: Found) -> tuple[dict[str, Any], Said, Found]:
+        """One small request in a given way; what it said, and what had to be left out."""
+        self._found = found
+        said = self._exchange(task.messages, task, _Spent())
+        data, _ = self._read(said, task)
+        return data, said, self.found
+
+    def _drop(self, name: str, used: Found) -> bool:
+        """Leave a parameter out from now on; False if this request did not carry it any more."""
+        with self._lock:
+            if name in used.dropped:
+                return False
+            if name not in self.found.dropped:
+                self._found = replace(self.found, dropped=(*self.found.dropped, name))
+            return True
+
+    def _look(self) -> Server:
+        return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
+
+    def _verdict(
+        self, task: JudgeTask, spent: _Spent, data: Mapping[str, Any], raw: str, repaired: bool
+    ) -> Verdict:
+        return replace(self._base_verdict(task, spent, raw), data=data, repaired=repaired)
+
+    def _failed(self, task: JudgeTask, spent: _Spent, kind: str, message: str, raw: str) -> Verdict:
+        return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
+
+    def _base_verdict(self, task: JudgeTask, spent: _Spent, raw: str) -> Verdict:
+        parameters = self.parameters(task)
+        return Verdict(
+            key=verdict_key(task, self.identity, parameters),
+            data=None,
+            raw=raw,
+            mode=self.found.mode,
+            attempts=spent.attempts,
+            asks=spent.asks,
+            usage=spent.usage,
+            cost_usd=spent.cost,
+            seconds=round(spent.seconds, 6) if spent.asks else None,
+        )

@@ -1,0 +1,212 @@
+"""What is sent to a judge's server, and what its answer says, for each way to ask for JSON.
+
+The ways, best first: ``json_schema`` (the server holds the model to the schema), ``tool`` (a forced
+call of one function), ``json_object`` (any JSON; the schema stands in the prompt), ``plain`` (no
+help from the server). The fields are those of the OpenAI API that other servers imitate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from clients.errors import CallError
+from clients.judge_types import Usage
+
+MODES = ("json_schema", "tool", "json_object", "plain")
+NAME = "verdict"
+"""Name of the schema and of the function."""
+OURS = frozenset({"model", "messages", "response_format", "tools", "tool_choice", "stream", "n"})
+"""Fields that no user may set: the answer could not be read any more."""
+RENAMED = {"max_tokens": "max_completion_tokens"}
+"""Newer models know the limit by another name."""
+_UNKNOWN = re.compile(
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:permitted|allowed)|"
+    r"forbidden|invalid|deprecated|does not accept|only the default",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(r"too (?:large|long|many)|maximum|at most|exceed|less than", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What the user wants sent beside the prompt. None is not sent; ``extra`` as it stands.
+
+    The seed of repeat n is ``seed + n``. Raises ValueError for an extra field that is ours.
+    """
+
+    temperature: float | None = 0.0
+    seed: int | None = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if taken := sorted(OURS & self.extra.keys()):
+            raise ValueError(f"{taken[0]} is set by the toolkit and cannot be an extra parameter")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the server turned out to do: the way that works, and the parameters that it refused."""
+
+    mode: str
+    dropped: tuple[str, ...] = ()
+
+
+def sent_parameters(
+    sampling: Sampling, found: Found, max_tokens: int, repeat: int = 0
+) -> dict[str, Any]:
+    """The parameters that a request really carries, beside model, messages and schema."""
+    seed = None if sampling.seed is None else sampling.seed + repeat
+    wanted = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
+    for old, new in RENAMED.items():
+        if old in found.dropped:
+            wanted[new] = wanted[old]
+    wanted |= sampling.extra
+    return {
+        name: value
+        for name, value in wanted.items()
+        if value is not None and name not in found.dropped
+    }
+
+
+def request_body(
+    model: str,
+    messages: Sequence[Mapping[str, str]],
+    schema: Mapping[str, Any],
+    mode: str,
+    parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The JSON body of one chat completion."""
+    body: dict[str, Any] = {"model": model, "messages": [dict(one) for one in messages]}
+    body |= parameters
+    if mode == "json_schema":
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": NAME, "strict": True, "schema": schema},
+        }
+    elif mode == "tool":
+        function = {"name": NAME, "description": "Hand in the verdict.", "parameters": schema}
+        body["tools"] = [{"type": "function", "function": function}]
+        body["tool_choice"] = {"type": "function", "function": {"name": NAME}}
+    else:
+        last = body["messages"][-1]
+        last["content"] = f"{last['content']}\n\n{_in_words(schema)}"
+        if mode == "json_object":
+            body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def _in_words(schema: Mapping[str, Any]) -> str:
+    text = orjson.dumps(schema).decode()
+    return f"Reply with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer of the server. ``calls``: how many function calls it holds."""
+
+    text: str
+    finish_reason: str | None
+    refusal: str | None
+    usage: Usage
+    model: str | None
+    fingerprint: str | None
+    calls: int = 0
+
+
+def read_answer(payload: Any) -> Said:
+    """What a chat completion says. Raises CallError when it is none."""
+    if isinstance(payload, dict) and payload.get("error"):
+        raise CallError("server_error", f"the server reports an error: {_error_text(payload)}")
+    choices = payload.get("choices") if isinstance(payload, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise CallError("malformed", "the answer is no chat completion: it has no message")
+    calls = message.get("tool_calls") or []
+    calls = [one for one in calls if isinstance(one, dict)] if isinstance(calls, list) else []
+    text = _arguments(calls[0]) if calls else _text(message.get("content"))
+    reason = choice.get("finish_reason")
+    refusal = message.get("refusal") or None
+    if reason == "content_filter":
+        refusal = refusal or "stopped by the server's content filter"
+    return Said(
+        text=text,
+        finish_reason=reason if isinstance(reason, str) else None,
+        refusal=None if refusal is None else str(refusal),
+        usage=read_usage(payload.get("usage")),
+        model=_string(payload.get("model")),
+        fingerprint=_string(payload.get("system_fingerprint")),
+        calls=len(calls),
+    )
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    function = call.get("function")
+    given = function.get("arguments") if isinstance(function, dict) else None
+    return given if isinstance(given, str) else orjson.dumps(given).decode()
+
+
+def _text(content: Any) -> str:
+    """A message's text, which some servers cut into parts."""
+    if isinstance(content, list):
+        parts = [one.get("text") for one in content if isinstance(one, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _error_text(payload: Mapping[str, Any]) -> str:
+    error = payload.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    return " ".join(str(said).split())[:200]
+
+
+def read_usage(raw: Any) -> Usage:
+    """The tokens that a server counted; None for what it does not say.
+
+    A prompt of 0 tokens is not possible: some servers write 0 for a prompt that they had in memory.
+    """
+    if not isinstance(raw, dict):
+        return Usage()
+
+    def count(table: Any, name: str) -> int | None:
+        value = table.get(name) if isinstance(table, dict) else None
+        return value if isinstance(value, int) and value is not True and value >= 0 else None
+
+    return Usage(
+        prompt_tokens=count(raw, "prompt_tokens") or None,
+        completion_tokens=count(raw, "completion_tokens"),
+        total_tokens=count(raw, "total_tokens") or None,
+        cached_tokens=count(raw.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count(raw.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def refused_parameter(error: CallError, parameters: Mapping[str, Any]) -> str | None:
+    """The parameter that the server does not know, when an HTTP 400 or 422 names one that was sent.
+
+    A value that is only too large is no such case.
+    """
+    if error.status not in (400, 422):
+        return None
+    text = error.body.decode("utf-8", "replace")
+    try:
+        details = orjson.loads(error.body).get("error")
+    except (orjson.JSONDecodeError, AttributeError):
+        details = None
+    if isinstance(details, dict):
+        text = f"{details.get('message') or ''} {details.get('code') or ''}"
+        if details.get("param") in parameters and not _SIZE.search(text):
+            return str(details["param"])
+    if not _UNKNOWN.search(text) or _SIZE.search(text):
+        return None
+    named = [name for name in parameters if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    return named[0] if named else None

@@ -1,0 +1,150 @@
+"""From the text of a reply to one checked JSON object. Nothing is guessed.
+
+Taken off: what a model thinks aloud before the object, one code fence around it, and commas before
+a closing bracket. Not mended: a cut reply, two objects, NaN, a key that comes twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+MOST_PROBLEMS = 5
+_FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+class BadReply(ValueError):
+    """Why a reply cannot be used, in words that can be sent back; ``kind`` as in FAILURES."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+def without_thoughts(text: str) -> str:
+    """The reply without a leading ``<think>…</think>``, also when the opening mark is missing."""
+    text = text.strip()
+    if text.startswith(("{", "```")):
+        return text
+    _, closed, rest = text.partition("</think>")
+    return rest.strip() if closed else text
+
+
+def parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool]:
+    """The one JSON object of a reply, and whether a fence or a comma had to go.
+
+    ``extract``: prose around the object is allowed. Raises BadReply of kind ``malformed``.
+    """
+    text = without_thoughts(text)
+    if not text:
+        raise BadReply("malformed", "the reply is empty")
+    fenced = _FENCE.fullmatch(text)
+    if fenced:
+        text = fenced.group(1).strip()
+    elif extract:
+        text = text[max(text.find("{"), 0) : text.rfind("}") + 1] or text
+    try:
+        value, mended = _loads(text)
+    except json.JSONDecodeError as error:
+        raise BadReply("malformed", _syntax(error)) from None
+    except ValueError as error:
+        raise BadReply("malformed", str(error)) from None
+    except RecursionError:
+        raise BadReply("malformed", "the JSON is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise BadReply("malformed", "the reply is JSON, but no object")
+    return value, mended or fenced is not None
+
+
+def _loads(text: str) -> tuple[Any, bool]:
+    try:
+        return _strict(text), False
+    except json.JSONDecodeError:
+        cut = _COMMAS.sub(lambda found: found.group(1) or "", text)
+        if cut == text:
+            raise
+        return _strict(cut), True
+
+
+def _strict(text: str) -> Any:
+    value = json.loads(
+        text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_no_duplicates
+    )
+    try:
+        orjson.dumps(value)
+    except TypeError:  # half a surrogate pair, a number of more than 64 bits
+        raise ValueError("the JSON holds a character or number that no file can hold") from None
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:60]!r} comes twice in one object")
+    return found
+
+
+def _syntax(error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data":
+        return "the reply holds more than one JSON value; one object is wanted and nothing else"
+    return f"the reply is no valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
+
+
+class SchemaChecker:
+    """What a JSON schema says against objects; each schema is compiled once."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[bytes, Any] = {}
+
+    def problems(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+        """At most five sentences that name the place and the fault; none for a fitting object."""
+        from jsonschema import Draft202012Validator
+
+        key = orjson.dumps(schema)
+        validator = self._compiled.get(key)
+        if validator is None:
+            validator = self._compiled[key] = Draft202012Validator(schema)
+        found = []
+        for error in validator.iter_errors(value):
+            place = error.json_path.removeprefix("$").lstrip(".")
+            found.append(f"{place or 'the object'}: {error.message[:200]}")
+            if len(found) == MOST_PROBLEMS:
+                break
+        return found
+
+
+def ask_again(
+    messages: Sequence[Mapping[str, str]], reply: str, problems: Sequence[str]
+) -> list[Mapping[str, str]]:
+    """The conversation with the bad reply and what is wrong with it: a changed prompt."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    text = (
+        f"Your reply cannot be used:\n{listed}\n"
+        "Reply again to the same request, with one complete and corrected JSON object only."
+    )
+    shown = without_thoughts(reply) or "(an empty reply)"
+    return [
+        *messages,
+        {"role": "assistant", "content": shown},
+        {"role": "user", "content": text},
+    ]

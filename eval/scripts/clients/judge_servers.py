@@ -1,0 +1,236 @@
+"""Which server judges, and with which model exactly: what makes two runs comparable.
+
+Each kind of server tells something else of its model; the strength of an identity says what stands
+behind it. Nothing that changes by itself (``created``, ``permission``) is ever part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from clients.judge_types import JudgeIdentity
+from records.errors import StorageError
+from records.files import sha256_file
+
+DATED = re.compile(r"20\d\d-?[01]\d-?[0-3]\d|[-_@](?:[0-2]\d[01]\d|[01]\d[0-3]\d)(?!\d)|[-_]00\d$")
+"""A snapshot in a name: 2024-08-06, 20241022, 0613, 2411, 002."""
+SHORT = 16
+"""Hex digits of a hash that is one part of a build."""
+
+Fetch = Callable[[str, Any], Any]
+"""Path below the server's root, and a body to POST or None to GET → JSON, None if unknown there."""
+
+
+class JudgeError(StorageError):
+    """The judge cannot be used as it was asked for; one sentence with the remedy, exit code 2."""
+
+
+class JudgeUnreachable(JudgeError):
+    """The judge's server does not answer: exit code 3."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What the user declares: the weights' revision, their local file, or that no pin is wanted."""
+
+    revision: str | None = None
+    file: Path | None = None
+    allow_unpinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who judges, and what is worth knowing besides.
+
+    ``model``: as requests name it. ``floating``: why another model may stand behind it tomorrow.
+    """
+
+    identity: JudgeIdentity
+    model: str
+    facts: Mapping[str, Any]
+    floating: str | None = None
+
+
+def addresses(url: str) -> tuple[str, str]:
+    """The server's root, and the base of its OpenAI-compatible API (``…/v1`` unless told).
+
+    Raises JudgeError when ``url`` is no HTTP address.
+    """
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise JudgeError(f"the judge's address {url!r} is no URL such as http://localhost:11434/v1")
+    path = split.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    root = re.sub(r"/(api/)?v\d+$", "", path)
+    return (
+        urlunsplit((split.scheme, split.netloc, root, "", "")),
+        urlunsplit((split.scheme, split.netloc, path, "", "")),
+    )
+
+
+def identify(fetch: Fetch, host: str, model: str | None, pin: Pin) -> Server:
+    """Ask the server who it is. Raises JudgeError for a model that is not there or not pinned."""
+    server = _ollama(fetch, model) if host != "api.openai.com" else None
+    server = server or _other(fetch, host, model)
+    identity = server.identity
+    if pin.file is not None:
+        digest = f"sha256:{sha256_file(pin.file)}"
+        identity = replace(identity, digest=digest, strength="digest")
+    elif pin.revision is not None:
+        strength = identity.strength if identity.strength == "digest" else "revision"
+        identity = replace(identity, revision=pin.revision, strength=strength)
+    floating = server.floating
+    if pin.file is not None or (pin.revision is not None and identity.provider != "ollama"):
+        floating = None
+    if floating and not pin.allow_unpinned:
+        raise JudgeError(
+            f"the judge {identity.model} is not pinned: {floating}, or pass --allow-unpinned."
+        )
+    return replace(server, identity=identity, floating=floating)
+
+
+def _ollama(fetch: Fetch, model: str | None) -> Server | None:
+    version = _field(fetch("/api/version", None), "version")
+    listed = _records(fetch("/api/tags", None), "models") if version else None
+    if version is None or listed is None:
+        return None
+    names = sorted(str(one.get("name")) for one in listed)
+    model = _only(model, names)
+    full = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+    found = next((one for one in listed if one.get("name") == full), None)
+    if found is None:
+        raise JudgeError(f"Ollama has no model {full}; run `ollama pull {full}`.")
+    shown = fetch("/api/show", {"model": full})
+    template = _field(shown, "template")
+    build = f"{version} template:{_hash(template)}" if template else version
+    details = shown.get("details") if isinstance(shown, dict) else None
+    facts = {"details": details} if isinstance(details, dict) else {}
+    digest = _field(found, "digest")
+    if digest is None or found.get("remote_host"):
+        identity = JudgeIdentity("ollama", full, build=build)
+        return Server(identity, full, facts, "it runs elsewhere; take a local model")
+    if not digest.startswith("sha256:"):
+        digest = f"sha256:{digest}"
+    moving = full.endswith(":latest")
+    why = "its tag latest moves; name a tag such as llama3.1:8b-instruct-q8_0" if moving else None
+    identity = JudgeIdentity("ollama", full, digest, build, strength="digest")
+    return Server(identity, full, facts, why)
+
+
+def _other(fetch: Fetch, host: str, model: str | None) -> Server:
+    props = fetch("/props", None) if host != "api.openai.com" else None
+    listed = _records(fetch("/v1/models", None), "data") or []
+    names = [str(one.get("id")) for one in listed]
+    owners = {str(one.get("owned_by")) for one in listed}
+    if isinstance(props, dict) and ("build_info" in props or "model_path" in props):
+        return _llama_cpp(props, _only(model, names))
+    if host == "api.openai.com" or host.endswith(".openai.com"):
+        return _named("openai", _known(model, names), "name a dated snapshot")
+    if "vllm" in owners:
+        return _vllm(fetch, listed, _known(model, names))
+    studio = _records(fetch("/api/v0/models", None), "data")
+    if studio is not None:
+        return _lm_studio(studio, model)
+    if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
+        name = _only(model, names)
+        why = "its server tells nothing of the weights; give their file with --judge-file"
+        return Server(JudgeIdentity("llama-cpp-python", _file_name(name)), name, {}, why)
+    remedy = "name a dated snapshot, or give the weights' revision with --judge-revision"
+    return _named("unknown", _only(model, names), remedy)
+
+
+def _llama_cpp(props: Mapping[str, Any], model: str) -> Server:
+    path, template = _field(props, "model_path"), _field(props, "chat_template")
+    parts = [_field(props, "build_info") or ""]
+    parts += [f"path:{_hash(path)}"] if path else []
+    parts += [f"template:{_hash(template)}"] if template else []
+    name = _file_name(model)
+    settings = props.get("default_generation_settings")
+    context = settings.get("n_ctx") if isinstance(settings, dict) else None
+    facts = {"context": context} if isinstance(context, int) else {}
+    if not parts[0]:
+        identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
+        why = "its server does not tell its build; give the weights with --judge-file"
+        return Server(identity, model, facts, why)
+    identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts), strength="build")
+    return Server(identity, model, facts)
+
+
+def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> Server:
+    own = next((one for one in listed if one.get("id") == model), {})
+    length, root = own.get("max_model_len"), _field(own, "root")
+    version = _field(fetch("/version", None), "version")
+    parts = [version or ""]
+    # a root that is a folder of the server is known by its hash only
+    parts += [f"root:{_hash(root) if root.startswith('/') else root}"] if root else []
+    parts += [f"max_model_len:{length}"] if isinstance(length, int) else []
+    facts = {"context": length} if isinstance(length, int) else {}
+    build = " ".join(part for part in parts if part) or None
+    identity = JudgeIdentity("vllm", model, build=build)
+    why = "vLLM does not tell the revision of the weights; give it with --judge-revision"
+    return Server(identity, model, facts, why)
+
+
+def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> Server:
+    model = _known(_only(model, [str(one.get("id")) for one in listed]), [])
+    own = next((one for one in listed if one.get("id") == model), None)
+    if own is None:
+        raise JudgeError(f"LM Studio has no model {model}; download or load it there.")
+    parts = [_field(own, name) for name in ("publisher", "arch", "quantization")]
+    build = " ".join(part for part in parts if part) or None
+    length = own.get("max_context_length")
+    facts = {"context": length} if isinstance(length, int) else {}
+    why = "the name latest moves; name one version" if "latest" in model else None
+    return Server(JudgeIdentity("lmstudio", model, build=build), model, facts, why)
+
+
+def _named(provider: str, model: str, remedy: str) -> Server:
+    """A server that tells nothing but names: they must at least be those of snapshots."""
+    pinned = DATED.search(model) is not None and "latest" not in model.lower()
+    why = None if pinned else f"the name does not say which version; {remedy}"
+    return Server(JudgeIdentity(provider, model), model, {}, why)
+
+
+def _only(model: str | None, names: list[str]) -> str:
+    """The model asked for, else the only one there is."""
+    if model:
+        return model
+    if len(names) == 1:
+        return names[0]
+    listed = ", ".join(sorted(names)[:10]) or "it lists none"
+    raise JudgeError(f"name the judge's model with --judge-model; the server has: {listed}.")
+
+
+def _known(model: str | None, names: list[str]) -> str:
+    """The model asked for, which must be among the names if there are any."""
+    model = _only(model, names)
+    if names and model not in names:
+        listed = ", ".join(sorted(names)[:10])
+        raise JudgeError(f"the judge's server has no model {model}; it has: {listed}.")
+    return model
+
+
+def _field(table: Any, name: str) -> str | None:
+    value = table.get(name) if isinstance(table, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _records(table: Any, name: str) -> list[dict[str, Any]] | None:
+    rows = table.get(name) if isinstance(table, dict) else None
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else None
+
+
+def _file_name(model: str) -> str:
+    """A model that is named by the path of its file, without the folders."""
+    return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:SHORT]

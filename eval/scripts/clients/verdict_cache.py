@@ -1,0 +1,164 @@
+"""Verdicts are paid once: a judge in front of which the cache stands.
+
+The key of a verdict covers everything that it depends on (see ``verdict_key``); only verdicts that
+can be used are kept, never a failure.
+
+    judge = CachedJudge(HttpJudge(...), VerdictCache(CACHE_DIR / FILE_NAME))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import orjson
+
+from clients.judge_bodies import Found, Sampling, sent_parameters
+from clients.judge_store import FORMAT, VerdictCache
+from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Usage, Verdict
+
+__all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
+
+FILE_NAME = "judge_cache.jsonl"
+
+
+class KeyedJudge(Judge, Protocol):
+    """A judge that can say beforehand what it would send."""
+
+    @property
+    def found(self) -> Found: ...
+
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
+
+
+def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of all that a verdict depends on, as canonical JSON.
+
+    That is: format, metric, prompt (name and hash), messages with placeholders for random marks,
+    schema, parameters really sent (with the mode), the judge's identity, the repeat. Not in it:
+    the server's address, keys, the time, the run.
+    """
+    parts = {
+        "format": FORMAT,
+        "metric": task.metric,
+        "prompt": {"name": task.prompt.name, "sha256": task.prompt.sha256},
+        "messages": [dict(message) for message in task.key_messages],
+        "schema": task.schema,
+        "parameters": parameters,
+        "judge": identity.to_dict(),
+        "repeat": task.repeat,
+    }
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class CachedJudge:
+    """A judge that asks ``judge`` only for what is not in ``cache``.
+
+    Two threads that want the same verdict ask once.
+    """
+
+    def __init__(self, judge: KeyedJudge, cache: VerdictCache) -> None:
+        self._judge = judge
+        self._cache = cache
+        self._asking: dict[str, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    def holds(self, task: JudgeTask) -> bool:
+        """Is there a verdict already?"""
+        return self._key(task) in self._cache
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """The stored verdict, else a new one, which is stored if it can be used."""
+        key = self._key(task)
+        mine = threading.Event()
+        while True:
+            entry = self._cache.get(key)
+            if entry is not None:
+                return _from_entry(entry)
+            with self._lock:
+                other = self._asking.setdefault(key, mine)
+            if other is mine:
+                break
+            other.wait()
+        try:
+            return self._ask_and_keep(task)
+        finally:
+            with self._lock:
+                del self._asking[key]
+            mine.set()
+
+    def _ask_and_keep(self, task: JudgeTask) -> Verdict:
+        verdict = self._judge.ask(task)
+        if verdict.ok:
+            self._cache.put(self._entry(task, verdict))
+        return verdict
+
+    def _key(self, task: JudgeTask) -> str:
+        return verdict_key(task, self._judge.identity, self._judge.parameters(task))
+
+    def _entry(self, task: JudgeTask, verdict: Verdict) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "key": verdict.key,
+            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "metric": task.metric,
+            "prompt": asdict(task.prompt),
+            "judge": self._judge.identity.to_dict(),
+            "parameters": dict(self._judge.parameters(task)),
+            "mode": verdict.mode,
+            "dropped": self._judge.found.dropped,
+            "repeat": task.repeat,
+            "data": verdict.data,
+            "raw": verdict.raw,
+            "repaired": verdict.repaired,
+            "asks": verdict.asks,
+            "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
+            "cost_usd": verdict.cost_usd,
+            "seconds": verdict.seconds,
+        }
+
+
+def _from_entry(entry: Mapping[str, Any]) -> Verdict:
+    """The stored verdict as one that cost nothing now: no calls, no tokens, no time."""
+    return Verdict(
+        key=entry["key"],
+        data=entry["data"],
+        raw=entry.get("raw", ""),
+        mode=entry.get("mode", ""),
+        cached=True,
+        repaired=entry.get("repaired", False),
+        asks=entry.get("asks", 1),
+        cost_usd=0.0,
+    )
+
+
+class OfflineJudge:
+    """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
+
+    def __init__(self, identity: JudgeIdentity, found: Found, sampling: Sampling) -> None:
+        self.identity = identity
+        self.found = found
+        self._sampling = sampling
+
+    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+        """What the judge would send, in the way that is known of it."""
+        return key_parameters(self._sampling, self.found, task)
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """Always the failure ``not_cached``."""
+        key = verdict_key(task, self.identity, self.parameters(task))
+        return Verdict(key, None, "not_cached", "the cache has no such verdict", mode="")
+
+
+def key_parameters(sampling: Sampling, found: Found, task: JudgeTask) -> dict[str, Any]:
+    """The parameters that a verdict depends on: those really sent, and the mode."""
+    sent = sent_parameters(sampling, found, task.max_tokens, task.repeat)
+    return {"mode": found.mode} | sent
