@@ -20,6 +20,7 @@ GUARD = 'if __name__ == "__main__":'
 ABSENT = "/no/such/place"
 
 MISSING_FILE = {
+    "calibrate_judge": ["--run", ABSENT],
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],

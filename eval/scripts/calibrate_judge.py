@@ -1,0 +1,116 @@
+"""Hold a judge against people: does it find what they find, and may its figures be used?
+
+In: a run that judge_answers.py has judged, and labels of its claims by people, given on the screen
+that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: confusion, recall of
+unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, the worst
+disagreements, and the run's share of supported claims corrected for the judge's errors, on stdout
+and in calibration.json of the run folder.
+
+\b
+A label is one JSON object a line:
+  {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
+with the label supported, not_supported or cannot_tell. A file of claims with contexts of their own
+  {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."], "supported": 1, "group": "a"}
+is judged by the local judge at once and needs no run.
+
+\b
+Examples:
+  python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
+  python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
+  python eval/scripts/calibrate_judge.py --run latest --gate --calibration eval/calibration.json
+  python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
+
+Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+
+
+@options.command(help=__doc__)
+@options.run_option
+@options.results_dir_option
+@options.eval_set_option
+@options.labels_option
+@click.option(
+    "--labels-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="Labels in a file instead; may be given several times.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of the human-labelled sets, for --set.  [env: RAG_EVAL_DATA]",
+)
+@click.option(
+    "--set",
+    "set_name",
+    metavar="NAME",
+    help="Hold the local judge against one of those sets, such as ragtruth_qa.",
+)
+@click.option("--label", is_flag=True, help="Label claims on the screen first; ? shows the keys.")
+@click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="Claims to label, drawn at random; a larger number adds to the same ones.",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules in ASCII.")
+@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
+@click.option(
+    "--gate",
+    is_flag=True,
+    help="Exit with 1 when the judge is not calibrated, not good enough, or not the same.",
+)
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --gate: check the run's judge against this stored calibration.",
+)
+@click.option(
+    "--min-kappa",
+    type=options.FiniteRange(-1, 1),
+    default=0.6,
+    show_default=True,
+    help="With --gate: the least Cohen's kappa.",
+)
+@click.option(
+    "--min-balanced-accuracy",
+    type=options.FiniteRange(0, 1),
+    default=0.75,
+    show_default=True,
+    help="With --gate: the least balanced accuracy.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Store the calibration here too, without texts, to be committed.",
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(0, 1000),
+    default=5,
+    show_default=True,
+    help="Disagreements to show.",
+)
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(**given: Any) -> int:
+    """Label, report, gate: the work is in calibration/jobs.py."""
+    from calibration import jobs
+
+    return jobs.run(jobs.Plan(**given))
+
+
+if __name__ == "__main__":
+    main()

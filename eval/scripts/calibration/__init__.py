@@ -1,0 +1,1 @@
+"""A judge against labels of people: reading both, the report, the gate, the labelling session."""

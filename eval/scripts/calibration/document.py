@@ -1,0 +1,67 @@
+"""calibration.json: who judged, by which prompt, against which labels, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import storage
+from calibration.claims import Judged
+from calibration.labels import Joined, labels_sha256
+from storage import StorageError
+
+NAME = "calibration.json"
+SCHEMA = 1
+_NEEDED = {"judge": dict, "prompt": dict, "metric": str, "too_few": bool}
+
+
+def the_one(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
+    """The single judge or prompt of a run. Raises StorageError when there are several."""
+    if len(found) > 1:
+        raise StorageError(
+            f"the run's verdicts come from {len(found)} different {what}; judge the whole run "
+            "again with one of them."
+        )
+    return found[0] if found else {}
+
+
+def document(
+    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
+) -> dict[str, Any]:
+    """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
+    return {
+        "schema": SCHEMA,
+        "run_id": run.name,
+        "metric": metric,
+        "judge": the_one(judged.judges, "judges"),
+        "prompt": the_one(judged.prompts, "prompts"),
+        "failed_answers": judged.failed,
+        "seed": seed,
+        "labels": {
+            "files": sorted(path.name for path in files),
+            "sha256": labels_sha256(files),
+            "annotators": joined.annotators,
+            "alpha": joined.alpha,
+            "random_sample": joined.random_sample,
+        }
+        | joined.counts,
+    }
+
+
+def write(path: Path, found: dict[str, Any], *, texts: bool = True) -> None:
+    """Replace the file. ``texts=False`` leaves out claims and questions: for a committed file."""
+    kept = found if texts else {name: part for name, part in found.items() if name != "worst"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    storage.replace_json(path, storage.rounded(kept))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A stored calibration. Raises StorageError when it is absent or is none."""
+    if not path.is_file():
+        raise StorageError(f"{path}: no such file; write one with --output FILE.")
+    found = storage.read_json(path, SCHEMA)
+    for name, kind in _NEEDED.items():
+        if not isinstance(found.get(name), kind):
+            raise StorageError(f"{path}: {name}: is missing; this is no calibration of a judge.")
+    return found

@@ -1,0 +1,64 @@
+"""May a run's judged figures be used? Only when its judge was held against people, and is the same.
+
+Pure: a calibration and what the run says of its judge go in, sentences come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragmetrics.calibration import MIN_CLASS
+
+
+def objections(
+    found: Mapping[str, Any],
+    judges: Sequence[Mapping[str, Any]],
+    prompts: Sequence[Mapping[str, Any]],
+    *,
+    min_kappa: float,
+    min_balanced_accuracy: float,
+) -> list[str]:
+    """What stands against using the run's figures, a sentence each; none when nothing does.
+
+    ``judges`` and ``prompts``: every one that the run's verdicts name.
+    """
+    said = [_changed("judge", found["judge"], one) for one in judges]
+    said += [_changed("prompt", found["prompt"], one) for one in prompts]
+    if not judges:
+        said.append("the run's verdicts do not say who judged; judge it again")
+    if found["too_few"]:
+        said.append(
+            f"uncalibrated: {found.get('supported', 0)} supported and "
+            f"{found.get('unsupported', 0)} unsupported claims are labelled, {MIN_CLASS} of each "
+            "are needed; label more with --label"
+        )
+    else:
+        figures = found.get("figures") or {}
+        said.append(_below(figures, "kappa", min_kappa))
+        said.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
+    return [sentence for sentence in said if sentence]
+
+
+def _changed(what: str, known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Where two identities differ, in words; "" when they are the same."""
+    names = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
+    if not names:
+        return ""
+    told = ", ".join(
+        f"{name} {_short(known.get(name))} → {_short(now.get(name))}" for name in names
+    )
+    return f"the {what} is not the one that was calibrated ({told}); calibrate it again"
+
+
+def _short(value: object) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+def _below(figures: Mapping[str, Any], name: str, minimum: float) -> str:
+    value = (figures.get(name) or {}).get("value")
+    shown = name.replace("_", " ")
+    if value is None:
+        return f"{shown} is undefined for these labels"
+    return f"{shown} {value:.3f} is below {minimum:g}" if value < minimum else ""

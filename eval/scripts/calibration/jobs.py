@@ -1,0 +1,198 @@
+"""What calibrate_judge.py does, in its order: label, join, report, gate."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+import options
+import storage
+from calibration import document, figures, gate, labelling, labels, rows, show
+from calibration.claims import Judged, Key, read_judged
+from calibration.labels import Joined
+from options import Exit
+from storage import StorageError
+
+METRIC = "groundedness"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The options of the script, by their names."""
+
+    run: str
+    results_dir: Path
+    eval_set: Path
+    labels_dir: Path
+    labels_file: tuple[Path, ...]
+    data: Path | None
+    set_name: str | None
+    label: bool
+    annotator: str | None
+    sample: int
+    ascii_only: bool
+    theme: str | None
+    gate: bool
+    calibration: Path | None
+    min_kappa: float
+    min_balanced_accuracy: float
+    output: Path | None
+    worst: int
+    seed: int
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+    def check(self) -> None:
+        """Raises StorageError for options that contradict each other."""
+        if self.set_name is not None and self.labels_file:
+            raise StorageError("choose one of --set and --labels-file.")
+        if self.calibration is not None and not self.gate:
+            raise StorageError("--calibration goes with --gate: what should be checked against it?")
+        if self.calibration is not None and (self.label or self.labels_file or self.set_name):
+            raise StorageError(
+                "--calibration is a finished calibration; leave --label, --labels-file and --set "
+                "out."
+            )
+        if self.label and (self.labels_file or self.set_name):
+            raise StorageError(
+                "--label writes eval/labels/verdicts; leave --labels-file and --set out."
+            )
+
+    @property
+    def who(self) -> str:
+        """The annotator's name: the one given, else the user's."""
+        return self.annotator or re.sub(r"[^A-Za-z0-9._-]", "", _user()) or "me"
+
+    @property
+    def folder(self) -> Path:
+        return storage.find_run(self.results_dir, self.run)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser().lstrip("._-")
+    except (OSError, KeyError):  # a user id without a name
+        return ""
+
+
+def run(plan: Plan) -> int:
+    """Everything; returns the exit code."""
+    plan.check()
+    if plan.calibration is not None:
+        known = document.read(plan.calibration)
+        return _gate(plan, known, _judged(plan, known["metric"]))
+    if plan.set_name is not None or _are_rows(plan):
+        found = _from_rows(plan)
+        _say_report(plan, found)
+        return _gate(plan, found, None) if plan.gate else Exit.DONE
+    judged = _judged(plan, METRIC)
+    if plan.label:
+        code = _label(plan, judged)
+        if code != Exit.DONE:
+            return code
+    found = _from_run(plan, judged)
+    document.write(plan.folder / document.NAME, found)
+    _say_report(plan, found)
+    return _gate(plan, found, judged) if plan.gate else Exit.DONE
+
+
+def _judged(plan: Plan, metric: str) -> Judged:
+    cases = storage.read_cases(plan.eval_set, plan.labels_dir)
+    return read_judged(plan.folder, metric, {case.id: case for case in cases})
+
+
+def _label(plan: Plan, judged: Judged) -> int:
+    return labelling.label(
+        judged.claims,
+        METRIC,
+        plan.labels_dir,
+        plan.who,
+        sample=plan.sample,
+        seed=plan.seed,
+        ascii_only=plan.ascii_only,
+        theme=plan.theme,
+    )
+
+
+def _are_rows(plan: Plan) -> bool:
+    """Are the files claims with contexts of their own? Both kinds at once are refused."""
+    kinds = {labels.is_labelled_rows(path) for path in plan.labels_file}
+    if len(kinds) > 1 or (kinds == {True} and len(plan.labels_file) > 1):
+        raise StorageError(
+            "--labels-file: name several files of verdict labels, or one file of claims with "
+            "contexts."
+        )
+    return kinds == {True}
+
+
+def _from_rows(plan: Plan) -> dict[str, Any]:
+    """The local judge against claims that people labelled outside of any run."""
+    from judging.local import LocalJudge
+
+    path = plan.labels_file[0] if plan.labels_file else None
+    loaded = rows.load(path, plan.data, plan.set_name)
+    judged, human = rows.judged_rows(loaded, LocalJudge())
+    name = path.name if path is not None else str(plan.set_name)
+    every = Joined(human, dict.fromkeys(labels.COUNTS, 0), {name: len(human)}, None, False)
+    files = [rows.file_of(path, plan.data, plan.set_name)]
+    return _report(plan, Path(name), judged, every, files, human)
+
+
+def _from_run(plan: Plan, judged: Judged) -> dict[str, Any]:
+    """The run's verdicts against the labels of its claims."""
+    files = labels.label_files(plan.labels_dir, plan.labels_file)
+    joined = labels.join(labels.read_labels(files), judged.claims, METRIC)
+    if not joined.human:
+        left = ", ".join(f"{n} {name}" for name, n in joined.counts.items() if n)
+        raise StorageError(
+            f"{plan.folder.name}: no claim of this run has a label of people"
+            f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
+        )
+    return _report(plan, plan.folder, judged, joined, files, joined.human)
+
+
+def _report(
+    plan: Plan,
+    folder: Path,
+    judged: Judged,
+    joined: Joined,
+    files: list[Path],
+    human: Mapping[Key, int],
+) -> dict[str, Any]:
+    draws = figures.Draws(seed=plan.seed)
+    head = document.document(folder, METRIC, judged, joined, files, plan.seed)
+    return head | figures.report(judged.claims, human, draws, plan.worst)
+
+
+def _say_report(plan: Plan, found: dict[str, Any]) -> None:
+    if plan.output is not None:
+        document.write(plan.output, found, texts=False)
+    if plan.as_json:
+        shown = storage.rounded(found)
+        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
+    else:
+        show.print_report(options.stdout_console(), found)
+
+
+def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
+    """Say on stderr what stands against the run's judged figures; 1 when anything does."""
+    said = gate.objections(
+        found,
+        [found["judge"]] if judged is None else judged.judges,
+        [found["prompt"]] if judged is None else judged.prompts,
+        min_kappa=plan.min_kappa,
+        min_balanced_accuracy=plan.min_balanced_accuracy,
+    )
+    for sentence in said:
+        click.echo(f"Gate: {sentence}.", err=True)
+    if not said and not plan.quiet:
+        click.echo("Gate: the judge is calibrated and unchanged.", err=True)
+    return Exit.GATE_FAILED if said else Exit.DONE

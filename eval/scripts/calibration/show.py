@@ -1,0 +1,174 @@
+"""The calibration report on the terminal, from the same data that --json prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from calibration.rates import LEAST_FOR_MEAN
+from ragmetrics.calibration import LEAST_INFORMATION, MIN_CLASS
+from tables import number, plain, print_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FIGURES = {
+    "specificity": "finds unsupported claims (specificity)",
+    "sensitivity": "passes supported claims (sensitivity)",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "auroc": "AUROC of its score",
+    "accuracy": "same verdict as people",
+}
+RATES = {
+    "rogan_gladen": "claims, corrected for its errors (Rogan-Gladen)",
+    "ppi": "cases, prediction-powered (PPI)",
+    "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
+    "labels_only": "cases, from the labels alone",
+}
+
+
+def interval(found: Sequence[float] | None) -> str:
+    """``0.512 – 0.740``, an en dash where there is none."""
+    return "–" if found is None else f"{number(found[0])} – {number(found[1])}"
+
+
+def judge_name(judge: Mapping[str, Any]) -> str:
+    """``provider/model@digest``, short."""
+    mark = judge.get("digest") or judge.get("build") or judge.get("revision")
+    name = f"{judge.get('provider', '?')}/{judge.get('model', '?')}"
+    return plain(name + (f"@{str(mark)[:19]}" if mark else ""), 80)
+
+
+def print_report(console: Console, found: Mapping[str, Any]) -> None:
+    """Everything, the worst news first."""
+    prompt = found["prompt"]
+    named = f", prompt {prompt.get('name')}@{prompt.get('version')}" if prompt else ""
+    console.print(f"{found['metric']}: {judge_name(found['judge'])}{plain(named)} against people")
+    _print_labels(console, found)
+    if found["figures"] is None:
+        console.print(
+            f"\nToo few to calibrate: {found['supported']} supported and {found['unsupported']} "
+            f"unsupported claims are labelled; {MIN_CLASS} of each are needed."
+        )
+    else:
+        _print_figures(console, found)
+    _print_slices(console, found["by"])
+    _print_rates(console, found)
+    _print_worst(console, found["worst"])
+
+
+def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
+    labels = found["labels"]
+    who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
+    console.print(
+        f"{found['n']} of {found['judged_claims']} judged claims are labelled, from "
+        f"{found['sources']} documents ({who or 'nobody'})."
+    )
+    left = {
+        "cannot_tell": "cannot tell",
+        "disputed": "disputed",
+        "stale": "of a changed answer",
+        "unknown": "not in this run",
+        "after_verdict": "given after seeing the verdict",
+    }
+    told = [f"{labels[name]} {words}" for name, words in left.items() if labels.get(name)]
+    if told:
+        console.print(f"Labels: {', '.join(told)}.")
+    if labels["alpha"] is not None:
+        console.print(
+            f"Annotators among themselves: Krippendorff's alpha {number(labels['alpha'])}."
+        )
+    if found["failed_answers"]:
+        console.print(f"The judge failed on {found['failed_answers']} answers: they do not count.")
+
+
+def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
+    cells = found["confusion"]
+    console.print()
+    print_rows(
+        console,
+        ("people say", "judge: supported", "judge: not"),
+        [
+            ("not supported", str(cells["not_supported"]), str(cells["not_not"])),
+            ("supported", str(cells["supported_supported"]), str(cells["supported_not"])),
+        ],
+    )
+    console.print()
+    rows = [
+        (words, number(row["value"]), interval(row["ci95"]))
+        for name, words in FIGURES.items()
+        if (row := found["figures"][name])["value"] is not None
+    ]
+    rows.append(("supported, say people (prevalence)", number(found["prevalence"]), ""))
+    answers = found["answers"]
+    if answers and not answers["too_few"]:
+        words = f"weighted kappa of {answers['n']} answers, 0 to 5"
+        rows.append((words, number(answers["weighted_kappa"]), interval(answers["ci95"])))
+    print_rows(console, ("figure", "value", "95 % interval"), rows)
+    advice = found["threshold"]
+    if advice is not None:
+        console.print(
+            f"\nThreshold: {number(advice['cut'])} fits best on {advice['fit_n']} claims; on the "
+            f"other {advice['test_n']} it has balanced accuracy "
+            f"{number(advice['test_balanced_accuracy'])}, the present verdicts "
+            f"{number(advice['present_balanced_accuracy'])}."
+        )
+
+
+def _print_slices(console: Console, by: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            f"{name}: {plain(value, 30)}",
+            str(part["n"]),
+            str(part["unsupported"]),
+            str(part["agree"]),
+            number(part["specificity"]),
+            number(part["sensitivity"]),
+            number(part["kappa"]),
+        )
+        for name, values in by.items()
+        for value, part in values.items()
+    ]
+    if rows:
+        console.print()
+        head = ("slice", "n", "unsup.", "agree", "spec.", "sens.", "kappa")
+        print_rows(console, head, rows)
+
+
+def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
+    rates = found["corrected"]
+    rows = [
+        ("claims, as judged", number(rates["claim_rate"]), ""),
+        ("cases, as judged (faithfulness)", number(rates["faithfulness"]), ""),
+    ]
+    rows += [
+        (words, number(rates[name]["mean"]), interval(rates[name]["ci95"]))
+        for name, words in RATES.items()
+        if rates[name] is not None
+    ]
+    console.print()
+    print_rows(console, ("share supported", "mean", "95 % interval"), rows)
+    if rates["labels_only"] is None:
+        console.print(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
+    elif rates["ppi"] is not None and not found["labels"]["random_sample"]:
+        console.print("The corrected means hold only if the labels are a random sample.")
+    if rates["rogan_gladen"] is None and found["figures"] is not None:
+        console.print(
+            f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."
+        )
+
+
+def _print_worst(console: Console, worst: Sequence[Mapping[str, Any]]) -> None:
+    if worst:
+        console.print("\nWorst disagreements:")
+    for row in worst:
+        people = "people: supported" if row["human"] == "supported" else "people: NOT supported"
+        console.print(
+            f"- {plain(row['case_id'], 40)} [{row['claim_id']}] {people}, judge: "
+            f"{plain(row['verdict'], 30)}",
+            soft_wrap=True,
+        )
+        console.print(f"  {plain(row['claim'])}", soft_wrap=True)
+        if row["reason"]:
+            console.print(f"  judge's reason: {plain(row['reason'])}", soft_wrap=True)

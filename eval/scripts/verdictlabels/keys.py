@@ -1,0 +1,80 @@
+"""The keys of the screen: one table feeds the key presses, the hints and the help page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``name``: method ``do_<name>`` of the screen. ``keys`` as Textual names them."""
+
+    name: str
+    keys: tuple[str, ...]
+    shown: str
+    hint: str
+    help: str
+
+
+ACTIONS = (
+    Action(
+        "supported",
+        ("1", "y"),
+        "1 y",
+        "supported",
+        "the passages bear out all of the claim; goes on to the next open claim",
+    ),
+    Action(
+        "not_supported",
+        ("2", "x"),
+        "2 x",
+        "not",
+        "some of it is not in the passages, or they say otherwise",
+    ),
+    Action("cannot_tell", ("3", "c"), "3 c", "cannot tell", "you are not able to judge it"),
+    Action("next", ("n", "l", "right"), "n →", "next", "the next claim, nothing is decided"),
+    Action("previous", ("p", "h", "left"), "p ←", "previous", "the claim before"),
+    Action("open", ("enter",), "Enter", "next open", "the next claim without a label"),
+    Action("undo", ("u", "backspace", "ctrl+z"), "u", "undo", "take the last label back"),
+    Action("redo", ("U", "upper_u", "ctrl+r"), "U", "redo", "do again what was undone"),
+    Action("next_passage", ("right_square_bracket", "tab"), "] Tab", "passage", "the next passage"),
+    Action("previous_passage", ("left_square_bracket", "shift+tab"), "[", "", "the passage before"),
+    Action("best", ("w",), "w", "window", "the window that holds most words of the claim"),
+    Action("down", ("j", "down"), "j ↓", "", "scroll the passage down"),
+    Action("up", ("k", "up"), "k ↑", "", "scroll the passage up"),
+    Action("page_down", ("pagedown", "space", "ctrl+d"), "PgDn", "", "a page of the passage down"),
+    Action("page_up", ("pageup", "ctrl+u"), "PgUp", "", "a page up"),
+    Action("answer_down", ("J", "upper_j"), "J", "", "scroll the answer down"),
+    Action("answer_up", ("K", "upper_k"), "K", "", "scroll the answer up"),
+    Action(
+        "verdict",
+        ("v",),
+        "v",
+        "judge",
+        "what the judge said, once the claim is labelled; a label changed then is marked",
+    ),
+    Action("help", ("question_mark", "f1"), "? F1", "", "this page"),
+    Action("quit", ("q", "ctrl+q"), "q", "quit", "leave; every label is on disk already"),
+)
+BY_KEY = {key: action.name for action in ACTIONS for key in action.keys}
+
+GUIDELINE = """
+How to label, so that everyone labels alike
+
+Supported      The passages alone bear out ALL of the claim: every number, name and condition.
+Not supported  Any part of it is missing from the passages, or they say otherwise. That it is true
+               in the world does not count.
+Cannot tell    The claim cannot be understood, or you lack the knowledge to read the passages.
+
+Read the claim in the light of question and answer: "it" means what it means there. The marked
+window is where most of its words stand, found by counting words; the support may stand elsewhere,
+in another passage, or nowhere. The judge's verdict is hidden until you have given yours.
+
+Nothing is lost: every key is in your label file before it is shown. u undoes, also after a restart.
+"""
+
+
+def help_text() -> str:
+    """The keys, then the guideline."""
+    keys = "\n".join(f"{action.shown:<9} {action.help}" for action in ACTIONS)
+    return f"Keys\n{keys}\n{GUIDELINE}"

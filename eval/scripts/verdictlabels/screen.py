@@ -1,0 +1,284 @@
+"""The main screen: question, answer with the claim marked, the claim, one passage at a time.
+
+    C 3/100 | 2 done, 0 cannot tell |##--------| BLIND | maria
+    question, answer, claim, passage, message, keys
+
+Everything foreign passes `labeller.display`; state is never colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import Screen
+
+from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
+from labeller.lines import Look, cut, hints, rule, status, words_pattern
+from labeller.lists import Bar, Line, Span
+from labeller.measure import fit, wrap
+from labeller.text_pane import Mark, TextPane
+from labeller.window import Window
+from verdictlabels.keys import ACTIONS, BY_KEY, help_text
+from verdictlabels.model import Item, Label, Refused, Session
+
+WORDS = {
+    None: "OPEN",
+    "supported": "SUPPORTED",
+    "not_supported": "NOT SUPPORTED",
+    "cannot_tell": "CANNOT TELL",
+}
+QUESTION_LINES = 2
+CLAIM_LINES = 3
+
+
+def header(session: Session, width: int) -> Line:
+    """Place, how many are done, a bar, who labels."""
+    total, done = len(session.items), session.count()
+    size = 20 if width >= 100 else 10
+    filled = size * done // total
+    spans: list[Span] = [
+        ("term", display(f" C {session.place + 1}/{total} {one_line(session.item.name, 30)}")),
+        ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell ")),
+        ("dim", display(f"|{'#' * filled}{'-' * (size - filled)}|")),
+        ("key", display(" BLIND" if not session.verdict_shown else " judge shown")),
+        ("row", display(f" | {one_line(session.annotator, 20)}")),
+    ]
+    return cut(spans, width)
+
+
+def text_lines(text: str, width: int, height: int, style: str) -> list[Line]:
+    """A text on at most ``height`` lines, ``…`` where it is cut; blank lines below."""
+    shown = one_line(text)
+    breaks = wrap(shown, max(1, width - 2))
+    lines = [DisplayText(shown[start:end]) for start, end in breaks[:height]]
+    if len(breaks) > height and lines:
+        lines[-1] = DisplayText(fit(DisplayText(lines[-1] + " " * width), width - 3).rstrip(" …"))
+        lines[-1] = DisplayText(lines[-1] + "…")
+    found: list[Line] = [((style, DisplayText(f" {line}")),) for line in lines]
+    return found + [()] * (height - len(found))
+
+
+class VerdictScreen(Screen[None], inherit_bindings=False):
+    """Shows one claim and takes the keys of `verdictlabels.keys`."""
+
+    def __init__(self, session: Session, look: Look) -> None:
+        super().__init__()
+        self.session = session
+        self.look = look
+        self.passage = 0
+        self._message: Span = ("row", DisplayText(""))
+        self._shown = ""
+        names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule", "v-end")
+        self.bars = {name: Bar(id=name) for name in names}
+        self.answer = TextPane(id="v-answer")
+        self.text = TextPane(id="v-text")
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self.bars["v-top"]
+            yield self.bars["v-answer-rule"]
+            yield self.answer
+            yield self.bars["v-claim"]
+            yield self.bars["v-passage-rule"]
+            yield self.text
+            yield self.bars["v-end"]
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.show)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show)
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Draw the claim of the session; a new one begins at its best window."""
+        session, item, width = self.session, self.session.item, self.size.width
+        new = self._shown != item.key
+        if new:
+            self._shown = item.key
+            self.passage = item.best
+        question = text_lines(item.question, width, QUESTION_LINES, "row")
+        self.bars["v-top"].show([header(session, width), *question])
+        self.bars["v-answer-rule"].show([rule(self.look, width, "answer")])
+        self._show_answer(item, new)
+        state = WORDS[session.label]
+        claim = text_lines(item.claim, width, CLAIM_LINES, "term")
+        self.bars["v-claim"].show([rule(self.look, width, "claim", state, focused=True), *claim])
+        self._show_passage(item, new)
+        self._show_end()
+
+    def _show_answer(self, item: Item, new: bool) -> None:
+        span = item.span
+        limit = max(SHOWN_LIMIT, span[1] + 4096) if span else SHOWN_LIMIT
+        self.answer.show(display(item.answer, limit), [] if span is None else [(*span, "term")])
+        if new:
+            self.answer.scroll_by(-self.answer.top)
+            if span is not None:
+                self.answer.reveal(*span)
+
+    def _show_passage(self, item: Item, new: bool) -> None:
+        width, total = self.size.width, len(item.passages)
+        if not total:
+            self.bars["v-passage-rule"].show([rule(self.look, width, "no passages")])
+            self.text.show(display("The bot answered without any passage."))
+            return
+        passage = item.passages[self.passage]
+        best = "best window" if self.passage == item.best and passage.window else ""
+        left = f"passage {self.passage + 1} of {total} {one_line(passage.title, width)}"
+        self.bars["v-passage-rule"].show([rule(self.look, width, left, best)])
+        limit = max(SHOWN_LIMIT, passage.window[1] + 4096) if passage.window else SHOWN_LIMIT
+        shown = display(passage.text, limit)
+        marks: list[Mark] = [(*passage.window, "marked")] if passage.window else []
+        pattern = words_pattern(item.words)
+        if pattern is not None:
+            marks += [(*found.span(), "term") for found in pattern.finditer(shown)]
+        self.text.show(shown, marks)
+        if new:
+            self._to_window()
+
+    def _to_window(self) -> None:
+        """Bring the marked window of the passage into view."""
+        passages = self.session.item.passages
+        self.text.scroll_by(-self.text.top)
+        if passages and (window := passages[self.passage].window) is not None:
+            self.text.reveal(*window)
+
+    def _show_end(self) -> None:
+        width = self.size.width
+        parts = [(action.shown, action.hint) for action in ACTIONS if action.hint]
+        self.bars["v-end"].show([status(self._message, "", width), hints(parts, "?", width)])
+
+    def say(self, text: str, style: str = "row") -> None:
+        """A message on the status line."""
+        self._message = (style, one_line(text, 500))
+        if self.is_mounted:
+            self._show_end()
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what the key stands for; False leaves it to Textual."""
+        name = BY_KEY.get(key) or BY_KEY.get(character)
+        if name is None:
+            return False
+        self._message = ("row", DisplayText(""))
+        method: Callable[[], None] = getattr(self, f"do_{name}")
+        try:
+            method()
+        except Refused as refusal:
+            self.say(str(refusal), "warn")
+        self.show()
+        return True
+
+    def _decide(self, label: Label) -> None:
+        name = self.session.item.name
+        self.session.decide(label)
+        said = f"{WORDS[label].lower()}: {name}"
+        if not self.session.goto_open():
+            said += "; every claim is labelled: q leaves, n and p look again"
+        self.say(said, "good")
+
+    def do_supported(self) -> None:
+        self._decide("supported")
+
+    def do_not_supported(self) -> None:
+        self._decide("not_supported")
+
+    def do_cannot_tell(self) -> None:
+        self._decide("cannot_tell")
+
+    def do_next(self) -> None:
+        self._move(1)
+
+    def do_previous(self) -> None:
+        self._move(-1)
+
+    def _move(self, by: int) -> None:
+        if not self.session.move(by):
+            raise Refused("that is the last claim" if by > 0 else "that is the first claim")
+
+    def do_open(self) -> None:
+        if not self.session.goto_open():
+            raise Refused("every claim is labelled: q leaves, n and p look again")
+
+    def do_undo(self) -> None:
+        self.session.undo()
+        self.say(f"undone: {self.session.item.name}")
+
+    def do_redo(self) -> None:
+        self.session.redo()
+        self.say(f"done again: {self.session.item.name}")
+
+    def do_verdict(self) -> None:
+        self.session.reveal()
+        self.say(f"judge: {self.session.item.verdict}", "key")
+
+    def do_next_passage(self) -> None:
+        self._turn(1)
+
+    def do_previous_passage(self) -> None:
+        self._turn(-1)
+
+    def _turn(self, by: int) -> None:
+        total = len(self.session.item.passages)
+        if total < 2:
+            raise Refused("there is no other passage")
+        self.passage = (self.passage + by) % total
+        self._show_passage(self.session.item, True)
+
+    def do_best(self) -> None:
+        self.passage = self.session.item.best
+        self._show_passage(self.session.item, True)
+
+    def do_down(self) -> None:
+        self.text.scroll_by(1)
+
+    def do_up(self) -> None:
+        self.text.scroll_by(-1)
+
+    def do_page_down(self) -> None:
+        self.text.scroll_by(max(1, self.text.size.height - 1))
+
+    def do_page_up(self) -> None:
+        self.text.scroll_by(-max(1, self.text.size.height - 1))
+
+    def do_answer_down(self) -> None:
+        self.answer.scroll_by(1)
+
+    def do_answer_up(self) -> None:
+        self.answer.scroll_by(-1)
+
+    def do_help(self) -> None:
+        self.app.push_screen(HelpPage())
+
+    def do_quit(self) -> None:
+        self.app.exit()
+
+
+class HelpPage(Window[None]):
+    """Keys and guideline; any key that does not scroll closes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pane = TextPane(id="help-text")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="help"):
+            yield self._pane
+
+    def on_mount(self) -> None:
+        self._pane.show(display(help_text()), [(0, 4, "rule")])
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Scroll, or close."""
+        page = max(1, self._pane.size.height - 1)
+        by = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": page, "space": page}
+        by["pageup"] = -page
+        if key in by:
+            self._pane.scroll_by(by[key])
+        elif key != "ctrl+c":
+            self.dismiss(None)
+        return key != "ctrl+c"
