@@ -21,6 +21,7 @@ ABSENT = "/no/such/place"
 
 MISSING_FILE = {
     "calibrate_judge": ["--run", ABSENT],
+    "compare_runs": [ABSENT, ABSENT],
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],

@@ -6,8 +6,9 @@ comparison = compare(base_folder, new_folder, Wanted(metrics=("ndcg@5",)))
 
 from __future__ import annotations
 
-from comparing.core import Wanted, compare, compare_many
+from comparing.core import compare, compare_many
 from comparing.invariants import IncomparableError
+from comparing.metric_rows import Wanted
 from comparing.rows import Comparison, Difference, Row, Verdict
 
 __all__ = [

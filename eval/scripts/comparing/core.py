@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from comparing.invariants import IncomparableError, Run, controls, read_run, remarks, varied
+from comparing.metric_rows import Clusters, Parts, Wanted, cluster_column, metric_rows, slice_rows
 from comparing.rows import Comparison, Difference, Row, corrected
 from comparing.scores import SHOWN_IDS, Pairs, read_pairs, scored_sections
-from ragmetrics import catalogue, stats
-from ragmetrics.significance import paired_test
 from storage import StorageError
-from targets import TARGETS, read_targets
+from targets import read_targets
 
-if TYPE_CHECKING:
-    from comparing.scores import Floats
-
-Clusters = Mapping[str, int]
-"""The number of the cluster of each case."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is compared and how. ``metrics``: the declared family; without any, the metrics that
-    have a target. ``sections``: those alone; without any, all that both runs have."""
-
-    metrics: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    varied: tuple[str, ...] = ()
-    ignore_invariants: bool = False
-    seed: int = 0
-    resamples: int = stats.RESAMPLES
-    targets: Path = TARGETS
+OWN_TEXTS = "safety"
+"""The section whose lines are labelled texts instead of the run's cases."""
 
 
 def compare(
@@ -42,13 +23,16 @@ def compare(
     wanted: Wanted | None = None,
     *,
     clusters: Clusters | None = None,
+    parts: Parts | None = None,
 ) -> Comparison:
     """Compare two scored run folders, metric by metric.
 
-    Raises IncomparableError (exit code 2) when they differ in what must be the same, and
-    StorageError when one of them is not scored or a file is damaged. Memory: one section of scores.
+    ``clusters``: cases that are resampled together. ``parts``: the slices of each case; the family
+    is then tested in each slice of ``wanted.by`` too. Raises IncomparableError (exit code 2) when
+    they differ in what must be the same, and StorageError when one of them is not scored or a file
+    is damaged. Memory: one section of scores.
     """
-    return compare_many(base, [new], wanted, clusters=clusters)[0]
+    return compare_many(base, [new], wanted, clusters=clusters, parts=parts)[0]
 
 
 def compare_many(
@@ -57,15 +41,27 @@ def compare_many(
     wanted: Wanted | None = None,
     *,
     clusters: Clusters | None = None,
+    parts: Parts | None = None,
 ) -> list[Comparison]:
     """Compare several runs with one base; p is corrected over the tests of all of them together."""
     wanted = wanted or Wanted()
-    found = [_compared(read_run(base), read_run(new), wanted, clusters) for new in others]
+    old = read_run(base)
+    found = [_compared(old, read_run(new), wanted, clusters, parts) for new in others]
     rows = iter(corrected([row for one in found for row in one.rows]))
-    return [replace(one, rows=tuple(next(rows) for _ in one.rows)) for one in found]
+    slices = iter(corrected([row for one in found for row in one.slices]))
+    return [
+        replace(
+            one,
+            rows=tuple(next(rows) for _ in one.rows),
+            slices=tuple(next(slices) for _ in one.slices),
+        )
+        for one in found
+    ]
 
 
-def _compared(base: Run, new: Run, wanted: Wanted, clusters: Clusters | None) -> Comparison:
+def _compared(
+    base: Run, new: Run, wanted: Wanted, clusters: Clusters | None, parts: Parts | None
+) -> Comparison:
     """Two runs with uncorrected rows."""
     sections, notes = shared_sections(base, new, wanted.sections)
     problems = controls(base, new, sections)
@@ -73,14 +69,20 @@ def _compared(base: Run, new: Run, wanted: Wanted, clusters: Clusters | None) ->
         raise IncomparableError(base.id, new.id, problems)
     family = family_of(wanted, base, new)
     rows: list[Row] = []
+    slices: list[Row] = []
     cases = only_base = only_new = 0
     for section in sections:
         pairs = read_pairs(base.folder, new.folder, section)
         problems += _gold_problem(base, new, pairs, wanted)
-        rows += _rows(base, new, pairs, family, wanted, clusters)
-        cases = max(cases, pairs.both)
-        only_base = max(only_base, pairs.base_cases - pairs.both)
-        only_new = max(only_new, pairs.new_cases - pairs.both)
+        places = cluster_column(pairs, clusters)
+        own = list(metric_rows(base, new, pairs, family, wanted, places))
+        rows += own
+        if parts is not None:
+            slices += slice_rows(own, pairs, parts, wanted, places)
+        if section != OWN_TEXTS or sections == [OWN_TEXTS]:
+            cases = max(cases, pairs.both)
+            only_base = max(only_base, pairs.base_cases - pairs.both)
+            only_new = max(only_new, pairs.new_cases - pairs.both)
     if problems:
         notes.append("Compared although what measures them differs: see the differences above.")
     if only_base or only_new:
@@ -96,6 +98,7 @@ def _compared(base: Run, new: Run, wanted: Wanted, clusters: Clusters | None) ->
         base.id,
         new.id,
         tuple(rows),
+        tuple(slices),
         controls=tuple(problems),
         varied=tuple(changes),
         notes=tuple(notes),
@@ -169,121 +172,3 @@ def _gold_problem(base: Run, new: Run, pairs: Pairs, wanted: Wanted) -> list[Dif
     if not wanted.ignore_invariants:
         raise IncomparableError(base.id, new.id, [problem])
     return [problem]
-
-
-def _rows(
-    base: Run,
-    new: Run,
-    pairs: Pairs,
-    family: frozenset[str],
-    wanted: Wanted,
-    clusters: Clusters | None,
-) -> Iterator[Row]:
-    """A row for each metric of a section, numbers of the whole run last."""
-    old, now = base.section(pairs.section), new.section(pairs.section)
-    names = list(dict.fromkeys([*_in_order(old, pairs.base), *_in_order(now, pairs.new)]))
-    places = _cluster_column(pairs, clusters)
-    for name in names:
-        row = Row(pairs.section, name, direction(name), f"{pairs.section}.{name}" in family)
-        row = replace(
-            row,
-            base_mean=old.get("mean", {}).get(name),
-            new_mean=now.get("mean", {}).get(name),
-            base_n=old.get("n", {}).get(name, 0),
-            new_n=now.get("n", {}).get(name, 0),
-        )
-        if name in pairs.base or name in pairs.new:
-            row = replace(row, base_cases=pairs.base_cases, new_cases=pairs.new_cases)
-            row = tested(row, pairs.base.get(name), pairs.new.get(name), wanted, places)
-        elif row.base_mean is None or row.new_mean is None:
-            row = _one_sided(row)
-        else:
-            row = replace(
-                row, base=row.base_mean, new=row.new_mean, delta=row.new_mean - row.base_mean
-            )
-        yield row
-
-
-def _in_order(section: Mapping[str, Any], columns: Mapping[str, Floats]) -> list[str]:
-    """Metrics in the catalogue's order (that of the score lines), then those of the whole run."""
-    return [*columns, *section.get("mean", {})]
-
-
-def direction(name: str) -> bool | None:
-    """Whether more of a metric is better; None for a metric that the catalogue lacks."""
-    try:
-        return catalogue.find(name).higher_is_better
-    except KeyError:
-        return None
-
-
-def is_binary(name: str) -> bool:
-    """Whether a case scores 0 or 1."""
-    try:
-        return catalogue.find(name).binary
-    except KeyError:
-        return False
-
-
-def _one_sided(row: Row) -> Row:
-    if row.base_mean is not None:
-        return replace(row, verdict="only in base")
-    return replace(row, verdict="only in new") if row.new_mean is not None else row
-
-
-def _cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
-    """The cluster of each row; a case without one is a cluster by itself."""
-    import numpy as np
-
-    if clusters is None:
-        return None
-    own = len(clusters)
-    return np.fromiter(
-        (clusters.get(case_id, own + place) for case_id, place in pairs.places.items()), np.int64
-    )
-
-
-def tested(row: Row, base: Floats | None, new: Floats | None, wanted: Wanted, clusters: Any) -> Row:
-    """The row with means and test over the cases that both runs scored."""
-    import numpy as np
-
-    if base is None or new is None:
-        return _one_sided(row)
-    size = len(new)
-    base = np.concatenate([base, np.full(size - len(base), np.nan)]) if len(base) < size else base
-    old, now = ~np.isnan(base), ~np.isnan(new)
-    both = old & now
-    row = replace(
-        row,
-        n=int(both.sum()),
-        lost=int((old & ~now).sum()),
-        gained=int((now & ~old).sum()),
-        base_n=int(old.sum()),
-        new_n=int(now.sum()),
-        base_mean=float(base[old].mean()) if old.any() else None,
-        new_mean=float(new[now].mean()) if now.any() else None,
-    )
-    if not row.n:
-        return _one_sided(row) if not (row.base_n and row.new_n) else row
-    test = paired_test(
-        base[both],
-        new[both],
-        binary=is_binary(row.metric),
-        name=f"{row.name} {row.slice or ''}",
-        seed=wanted.seed,
-        resamples=wanted.resamples,
-        clusters=None if clusters is None else clusters[both],
-    )
-    return replace(
-        row,
-        base=float(base[both].mean()),
-        new=float(new[both].mean()),
-        delta=test.delta,
-        interval=test.interval,
-        p=test.p,
-        test=test.test,
-        mde=test.mde,
-        units=test.units,
-        rose=test.rose,
-        fell=test.fell,
-    )

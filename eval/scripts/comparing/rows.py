@@ -25,8 +25,9 @@ class Row:
     of each run over all that it scored (``base_n``, ``new_n`` of ``base_cases``, ``new_cases``
     cases). ``lost``, ``gained``: cases scored in base only, in new only. ``p``: of ``test``;
     ``p_holm``: corrected within the declared family, None for other metrics; ``p_bh``: corrected
-    (Benjamini-Hochberg) among those. ``mde``: smallest difference that this n would probably show.
-    ``rose``, ``fell``: cases whose value changed. ``units``: cases or clusters that were resampled.
+    (Benjamini-Hochberg) among those. ``mde``: smallest difference that this n would probably show;
+    ``sd``: spread of the differences. ``rose``, ``fell``: cases whose value changed. ``units``:
+    cases or clusters that were resampled.
     """
 
     section: str
@@ -42,6 +43,7 @@ class Row:
     p_bh: float | None = None
     test: str | None = None
     mde: float | None = None
+    sd: float | None = None
     n: int = 0
     units: int = 0
     rose: int = 0
@@ -137,7 +139,7 @@ class Comparison:
 
 def shown(value: Any) -> str:
     """A value of a configuration, short; hashes to 12 characters."""
-    if value is None:
+    if value is None or value == []:
         return "–"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if len(text) == 64 and all(char in "0123456789abcdef" for char in text):

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SHOWN_IDS = 3
+MEASURED = ("latency_ms", "cost_usd", "total_tokens")
+"""What section ``pipeline`` measured beside its scores: total time, cost, tokens of a case. Less is
+better."""
 
 
 class _Evidence(msgspec.Struct, gc=False):
@@ -34,6 +37,14 @@ class _Evidence(msgspec.Struct, gc=False):
 
     match: str | None = None
     found: Any = None
+
+
+class _Measured(msgspec.Struct, gc=False):
+    """What a line of section ``pipeline`` measured."""
+
+    latency_ms: dict[str, float] = {}
+    usage: dict[str, Any] = {}
+    cost_usd: float | None = None
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -45,6 +56,12 @@ class _GoldLine(msgspec.Struct, gc=False):
     case_id: str
     scores: dict[str, float | None]
     evidence: _Evidence | None = None
+
+
+class _PipelineLine(msgspec.Struct, gc=False):
+    case_id: str
+    scores: dict[str, float | None]
+    evidence: _Measured | None = None
 
 
 @dataclass
@@ -130,20 +147,23 @@ def _read(
 
 def _cases(path: Path, section: str) -> Iterator[tuple[int, list[Any]]]:
     """The lines of each case with the number of the first one."""
-    kind: Any = _GoldLine if section == "retrieval" else _Line
-    decode = msgspec.json.Decoder(kind).decode
+    kinds: dict[str, Any] = {"retrieval": _GoldLine, "pipeline": _PipelineLine}
+    decode = msgspec.json.Decoder(kinds.get(section, _Line)).decode
 
     def lines() -> Iterator[tuple[int, Any]]:
         try:
             with open(path, "rb") as file:
                 for number, line in enumerate(file, 1):
                     try:
-                        yield number, decode(line)
+                        record = decode(line)
                     except msgspec.MsgspecError as error:
                         message = f"is no score line ({error}); score the run again"
                         raise StorageError.from_problems(
                             [Problem(str(path), number, "", message)]
                         ) from None
+                    if isinstance(record, _PipelineLine) and record.evidence is not None:
+                        record.scores |= _measured(record.evidence)
+                    yield number, record
         except OSError as error:
             raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
 
@@ -151,6 +171,17 @@ def _cases(path: Path, section: str) -> Iterator[tuple[int, list[Any]]]:
     for _, group in groupby(lines(), key=lambda pair: case_of(pair[1])):
         numbered = list(group)
         yield numbered[0][0], [line for _, line in numbered]
+
+
+def _measured(found: _Measured) -> dict[str, float | None]:
+    """Total time, cost and tokens of a case, where the bot tells them."""
+    tokens = found.usage.get("total_tokens")
+    parts = (
+        found.latency_ms.get("total"),
+        found.cost_usd,
+        float(tokens) if isinstance(tokens, int | float) else None,
+    )
+    return {n: v for n, v in zip(MEASURED, parts, strict=True) if v is not None}
 
 
 def _average(lines: list[Any]) -> dict[str, float | None]:

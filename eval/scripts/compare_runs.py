@@ -1,0 +1,249 @@
+"""Compare runs case by case: did it get better, worse, or is there no evidence?
+
+In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
+configuration, the difference of each metric with its interval and corrected p, and the cases that
+broke or were mended. Runs that were not measured alike are refused (exit 2).
+
+\b
+Examples:
+  python eval/scripts/compare_runs.py base night-12
+  python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
+  python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
+  python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+import storage
+from comparing.failing import failures, rules_of
+
+if TYPE_CHECKING:
+    from comparing import Comparison, Row
+    from comparing.flips import Flips
+
+DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names separated by commas."""
+
+    name = "name,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is printed: a comparison for each run, and the flips when there is one."""
+
+    comparisons: list[Comparison]
+    flips: Flips | None
+    failures: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": storage.SCHEMA,
+            "comparisons": [one.to_dict() for one in self.comparisons],
+            "flips": self.flips.to_dict() if self.flips else None,
+            "failures": self.failures,
+        }
+
+
+def _interest(row: Row) -> tuple[bool, int]:
+    """Sorts the declared metrics first, and those that got worse before those that got better."""
+    order = {"worse": 0, "better": 1}
+    return not row.family, order.get(row.verdict, 2)
+
+
+def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) -> Flips | None:
+    """The flips of a metric; without a name, of a declared one that changed."""
+    from comparing import flips
+    from targets import read_targets
+
+    if metric:
+        row = one.row(metric)
+        if row is None or not row.n:
+            known = ", ".join(row.metric for row in one.rows if row.n)
+            raise storage.StorageError(f"--flips-by {metric}: not compared; choose from: {known}.")
+    else:
+        changed = [row for row in one.rows if row.rose or row.fell]
+        row = min(changed, key=_interest, default=None)
+    if row is None or not count:
+        return None
+    target = read_targets().get(row.section, {}).get(row.metric)
+    return flips.find_flips(folders[0], folders[1], row, count, target)
+
+
+def show(report: Report, everything: bool, drop: float | None) -> None:
+    """All of it on the terminal."""
+    from comparing import printing
+
+    console = options.stdout_console()
+    for place, one in enumerate(report.comparisons):
+        if place:
+            console.print()
+        printing.print_comparison(console, one, everything)
+        printing.print_slices(console, one)
+        if drop is not None:
+            rows = [row for row in one.rows if row.family or everything]
+            printing.print_power(console, rows, drop)
+    if len(report.comparisons) > 1:
+        printing.print_matrix(console, report.comparisons)
+    if report.flips is not None:
+        printing.print_flips(console, report.flips)
+
+
+def json_bytes(report: Report) -> bytes:
+    """Canonical JSON with numbers of ten digits: the last ones depend on the machine."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, float):
+            return float(f"{value:.10g}")
+        if isinstance(value, dict):
+            return {key: short(item) for key, item in value.items()}
+        return [short(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return storage.json_bytes(short(report.to_dict()))
+
+
+@options.command(help=__doc__)
+@click.argument("base")
+@click.argument("new", nargs=-1, required=True)
+@click.option(
+    "--metrics",
+    type=Names(),
+    default=(),
+    help="The declared family: p after Holm.  [default: metrics with a target]",
+)
+@click.option(
+    "--sections", type=Names(), default=(), help="Only these, such as retrieval,pipeline."
+)
+@click.option(
+    "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Test the family in slices."
+)
+@click.option(
+    "--cluster",
+    default=None,
+    metavar="KEY",
+    help="Cases that go together: a key of the set's lines, or doc (the gold's document).",
+)
+@click.option(
+    "--varied",
+    multiple=True,
+    metavar="NAME",
+    help="What was meant to change, such as index or retriever.k (repeatable).",
+)
+@click.option(
+    "--ignore-invariants", is_flag=True, help="Compare runs that were not measured alike."
+)
+@click.option(
+    "--flips",
+    "count",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Show the N cases that changed most, each way (two runs).",
+)
+@click.option(
+    "--flips-by",
+    default="",
+    metavar="METRIC",
+    help="Metric of the flips.  [default: a declared one that changed]",
+)
+@click.option(
+    "--power",
+    "drop",
+    type=options.FiniteRange(min=0, min_open=True),
+    default=None,
+    metavar="DROP",
+    help="Print the power against a true difference of this size, such as 0.05.",
+)
+@click.option("--all", "everything", is_flag=True, help="Show metrics without evidence too.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(1000, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="Draws of permutation test and bootstrap.",
+)
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="RULE,…",
+    help="Exit 1 on: worse (declared metrics), any-worse, or metrics by name.",
+)
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write the report there as Markdown.",
+)
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@options.seed_option
+@options.json_option
+@options.verbosity_options
+def main(
+    base: str,
+    new: tuple[str, ...],
+    metrics: tuple[str, ...],
+    sections: tuple[str, ...],
+    by: tuple[str, ...],
+    cluster: str | None,
+    varied: tuple[str, ...],
+    ignore_invariants: bool,
+    count: int,
+    flips_by: str,
+    drop: float | None,
+    everything: bool,
+    resamples: int,
+    fail_on: tuple[str, ...],
+    markdown: Path | None,
+    eval_set: Path,
+    labels_dir: Path,
+    results_dir: Path,
+    seed: int,
+    as_json: bool,
+    verbose: bool,
+    quiet: bool,
+) -> int:
+    from comparing import Wanted, cases, compare_many
+
+    folders = [storage.find_run(results_dir, name) for name in (base, *new)]
+    wanted = Wanted(metrics, sections, by, varied, ignore_invariants, seed, resamples)
+    found = compare_many(
+        folders[0],
+        folders[1:],
+        wanted,
+        clusters=cases.clusters_of_cases(eval_set, cluster) if cluster else None,
+        parts=cases.slices_of_cases(eval_set, labels_dir) if by else None,
+    )
+    flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
+    report = Report(found, flips, failures(found, rules_of(fail_on)))
+    if as_json:
+        click.echo(json_bytes(report), nl=False)
+    else:
+        show(report, everything, drop)
+    if markdown is not None:
+        from comparing.markdown import render
+
+        text = render(report.comparisons, report.flips, report.failures)
+        storage.replace_bytes(markdown, text.encode())
+    for reason in report.failures:
+        click.echo(f"Failed: {reason}", err=True)
+    return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE
+
+
+if __name__ == "__main__":
+    main()
