@@ -1,0 +1,123 @@
+"""Write the report of one run as Markdown, JSON and one self-contained HTML page.
+
+In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
+config.json and calibration.json), the eval set, and the targets. Out: report.md, report.json and
+report.html in the run folder, all drawn from the same data; their paths on stdout. The page loads
+nothing and runs no script: open it from disk, mail it, or keep it beside the run.
+
+\b
+Examples:
+  python eval/scripts/report_run.py
+  python eval/scripts/report_run.py --run night-12 --format html --worst 50
+  python eval/scripts/report_run.py --worst-by recall@5 --output /tmp/recall
+  python eval/scripts/report_run.py --json | jq .verdict
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+import storage
+from targets import TARGETS, read_targets
+
+FORMATS = ("md", "json", "html")
+
+
+class Formats(click.ParamType[tuple[str, ...]]):
+    """Forms such as ``md,html``, in that order, each once."""
+
+    name = "form,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        wanted = [part.strip() for part in value.split(",") if part.strip()]
+        if not wanted or set(wanted) - set(FORMATS):
+            self.fail(f"{value!r}: name some of {', '.join(FORMATS)}, with commas.", param, ctx)
+        return tuple(dict.fromkeys(wanted))
+
+
+@options.command(help=__doc__)
+@options.run_option
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@click.option(
+    "--format",
+    "formats",
+    type=Formats(),
+    default=",".join(FORMATS),
+    show_default=True,
+    help="The forms to write.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write OUTPUT.md, OUTPUT.json, OUTPUT.html.  [default: report in the run folder]",
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(0, 200),
+    default=20,
+    show_default=True,
+    help="Worst answers to list, with their texts.",
+)
+@click.option(
+    "--worst-by",
+    metavar="METRIC",
+    help="List the worst by this metric.  [default: by the targets they miss]",
+)
+@click.option(
+    "--success",
+    metavar="METRIC",
+    help="What the bot's confidence is compared with."
+    "  [default: judged correctness, attribution_hit or recall_any@5]",
+)
+@click.option(
+    "--correlation",
+    type=click.Choice(["spearman", "pearson"]),
+    default="spearman",
+    show_default=True,
+    help="Which correlation the matrix shows.",
+)
+@click.option(
+    "--targets",
+    "targets_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Pass marks.  [default: eval/targets.toml]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+def main(
+    run: str,
+    eval_set: Path,
+    labels_dir: Path,
+    results_dir: Path,
+    formats: tuple[str, ...],
+    output: Path | None,
+    targets_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **wishes: Any,
+) -> None:
+    from reporting.build import Wishes, build
+    from reporting.forms import write
+
+    folder = storage.find_run(results_dir, run)
+    targets = read_targets(targets_file or TARGETS)
+    report = build(folder, Wishes(eval_set, labels_dir, targets, **wishes))
+    written = write(report, formats, output or folder / "report")
+    if as_json:
+        click.echo(storage.json_bytes(report), nl=False)
+    for path in written:
+        click.echo(path, err=as_json)
+    if not quiet:
+        click.echo(report["verdict"]["says"], err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Where the marks of a chart stand: numbers in, coordinates out. Pure; the templates draw them.
+
+Coordinates are SVG units, the origin at the top left. A chart is drawn 400 wide, so that its text
+stays readable when a phone shrinks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+WIDTH = 400.0
+Chart = dict[str, Any]
+
+
+def _round(value: float) -> float:
+    return round(value, 1)
+
+
+def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
+    """Upright bars with their labels and counts; the axis begins at 0."""
+    left, bottom, top = 8.0, height - 26, 22.0
+    most = max(1, *(count for _, count in rows)) if rows else 1
+    step = (WIDTH - 2 * left) / max(1, len(rows))
+    drawn = []
+    for place, (label, count) in enumerate(rows):
+        tall = (bottom - top) * count / most
+        drawn.append(
+            {
+                "x": _round(left + place * step + step * 0.12),
+                "y": _round(bottom - tall),
+                "width": _round(step * 0.76),
+                "height": _round(tall),
+                "middle": _round(left + (place + 0.5) * step),
+                "label": label,
+                "count": count,
+            }
+        )
+    return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
+
+
+def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
+    """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds.
+
+    Times below 0.01 ms stand at its beginning.
+    """
+    least = 0.01
+    values = [max(least, stage[mark]) for stage in stages for mark in marks]
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    high = max(high, low + 1)
+    left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 38.0
+
+    def place(value: float) -> float:
+        share = (log10(max(least, value)) - low) / (high - low)
+        return _round(left + share * (right - left))
+
+    bottom = top + row_height * len(stages)
+    rows = [
+        {
+            "name": stage["stage"],
+            "y": _round(top + (row + 0.68) * row_height),
+            "label_y": _round(top + (row + 0.3) * row_height),
+            "marks": [(mark, place(stage[mark])) for mark in marks],
+        }
+        for row, stage in enumerate(stages)
+    ]
+    ticks = [(place(10.0**power), _milliseconds(power)) for power in range(low, high + 1)]
+    return {"width": WIDTH, "height": bottom + 24, "bottom": bottom, "rows": rows, "ticks": ticks}
+
+
+def _milliseconds(power: int) -> str:
+    return (
+        f"{10**power:,} ms" if 0 <= power < 3 else f"{10.0**power:g} ms" if power < 0 else _s(power)
+    )
+
+
+def _s(power: int) -> str:
+    return f"{10 ** (power - 3):,} s"
+
+
+def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Chart:
+    """Mean confidence of each bin (across) against its share of successes (up), with intervals.
+
+    The area of a point grows with the answers of its bin.
+    """
+    left, right, top, bottom = 44.0, WIDTH - 14, 12.0, height - 40
+    most = max((row["n"] for row in rows), default=1)
+
+    def across(value: float) -> float:
+        return _round(left + value * (right - left))
+
+    def up(value: float) -> float:
+        return _round(bottom - value * (bottom - top))
+
+    points = [
+        {
+            "x": across(row["confidence"]),
+            "y": up(row["success"]),
+            "low": up(row["ci95"][0]),
+            "high": up(row["ci95"][1]),
+            "radius": _round(3 + 6 * (row["n"] / most) ** 0.5),
+        }
+        for row in rows
+    ]
+    steps = (0.0, 0.25, 0.5, 0.75, 1.0)
+    return {
+        "width": WIDTH,
+        "height": height,
+        "box": (left, top, right, bottom),
+        "across": [(across(step), f"{step:g}") for step in steps],
+        "up": [(up(step), f"{step:g}") for step in steps],
+        "points": points,
+    }
+
+
+def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
+    """The mean, its interval and its target on the metric's range; None for an open range."""
+    low, high, mean = metric["low"], metric["high"], metric["mean"]
+    if low is None or high is None or mean is None or high <= low:
+        return None
+    pad = 5.0
+
+    def place(value: float) -> float:
+        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        return _round(pad + share * (width - 2 * pad))
+
+    ends = metric["ci95"] or (mean, mean)
+    bound = metric["target"].split()[-1] if metric["target"] else None
+    return {
+        "width": width,
+        "mean": place(mean),
+        "low": place(ends[0]),
+        "high": place(ends[1]),
+        "target": place(float(bound)) if bound else None,
+    }

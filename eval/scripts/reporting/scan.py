@@ -1,0 +1,205 @@
+"""One pass over the score files of a run: all that the report draws from single answers.
+
+The lines of each scores/<section>.jsonl are read once. What is kept of an answer is a few numbers,
+which targets it misses (as bits), and where its lines stand, so that those of the worst answers can
+be read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ragmetrics.metric import Metric
+from storage import Problem, StorageError
+from targets import Target
+
+Key = tuple[str, int]
+"""Case id and repeat: what names an answer."""
+Name = tuple[str, str]
+"""Section and metric."""
+PROMPTS = "safety"
+"""The section whose lines are labelled prompts, not answers to cases of the set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a single score should keep: a target, or for a yes/no metric its good end."""
+
+    section: str
+    metric: str
+    target: Target
+
+    def missed(self, score: float | None) -> bool:
+        return self.target.passed(score) is False
+
+
+def checks_of(
+    section: str,
+    names: Iterable[str],
+    targets: Mapping[str, Target],
+    must: Sequence[str],
+    rows: Mapping[str, Metric],
+) -> list[Check]:
+    """The checks of a section; ``must`` are yes/no metrics that have no target for their mean.
+
+    A binary metric with a target is checked at its good end, too: a single answer passes or not.
+    """
+    found = []
+    for name in names:
+        row, target = rows.get(name), targets.get(name)
+        if row is not None and row.binary and (target is not None or name in must):
+            good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
+            found.append(Check(section, name, good))
+        elif target is not None:
+            found.append(Check(section, name, target))
+    return found
+
+
+@dataclass
+class Scan:
+    """What was found. ``keys[i]`` names answer i; all sequences are aligned with it."""
+
+    wanted: Mapping[str, Sequence[str]]
+    """Metrics, by section, whose values are kept."""
+    checks: Sequence[Check]
+    keys: dict[Key, int] = field(default_factory=dict)
+    values: dict[Name, array[float]] = field(default_factory=dict)
+    missed: list[int] = field(default_factory=list)
+    """Bit i is set when the answer misses ``checks[i]``."""
+    looked_at: list[int] = field(default_factory=list)
+    """Bit i is set when the answer has a score for ``checks[i]``."""
+    places: dict[str, array[int]] = field(default_factory=dict)
+    """Byte offset of the answer's line in a section's file; -1 where it has none."""
+    abstained: bytearray = field(default_factory=bytearray)
+    """1 when the abstention scorer found that the bot abstained."""
+    first_ranks: Counter[int] = field(default_factory=Counter)
+    """Rank of the first relevant passage of each answer with gold; 0 when none was found."""
+    reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    """By section, reason and metric (``*``: all): answers that have no score for it."""
+    wrong_prompts: list[dict[str, Any]] = field(default_factory=list)
+    """Score lines of safety prompts that were judged wrongly, at most ``MOST_PROMPTS``."""
+    wrong_prompt_count: int = 0
+
+    MOST_PROMPTS = 50
+
+    def row(self, key: Key) -> int:
+        """The number of an answer, a new one when it is first seen."""
+        place = self.keys.setdefault(key, len(self.keys))
+        if place == len(self.missed):
+            self.missed.append(0)
+            self.looked_at.append(0)
+            self.abstained.append(0)
+        return place
+
+    def column(self, name: Name) -> array[float]:
+        """The values of a metric, one for each answer; not a number where there is no score."""
+        values = self.values.setdefault(name, array("d"))
+        values.extend([nan] * (len(self.keys) - len(values)))
+        return values
+
+
+def scan_scores(
+    folder: Path, sections: Iterable[str], wanted: Mapping[str, Sequence[str]], checks: list[Check]
+) -> tuple[Scan, list[str]]:
+    """Read the score files of these sections; also those sections that have no file.
+
+    Raises StorageError for a line that is no score line.
+    """
+    scan = Scan(wanted, checks)
+    absent = []
+    for section in sections:
+        path = folder / "scores" / f"{section}.jsonl"
+        if not path.exists():
+            absent.append(section)
+        elif section == PROMPTS:
+            _scan_prompts(scan, path)
+        else:
+            _scan_answers(scan, path, section)
+    return scan, absent
+
+
+def _scan_answers(scan: Scan, path: Path, section: str) -> None:
+    kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
+    mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
+    places = scan.places.setdefault(section, array("q"))
+    for offset, line in _lines(path):
+        row = scan.row((line["case_id"], line["repeat"]))
+        _pad(places, row + 1, -1)
+        places[row] = offset
+        for name, column in kept:
+            _pad(column, row + 1, nan)
+            if (score := line["scores"].get(name)) is not None:
+                column[row] = score
+        if line["status"] == "failed":
+            continue
+        for bit, check in mine:
+            if (score := line["scores"].get(check.metric)) is not None:
+                scan.looked_at[row] |= bit
+                scan.missed[row] |= bit * check.missed(score)
+        _note(scan, section, row, line)
+    _pad(places, len(scan.keys), -1)
+
+
+def _note(scan: Scan, section: str, row: int, line: dict[str, Any]) -> None:
+    """Reasons for missing scores, and what two sections tell besides scores."""
+    if reasons := line.get("reasons"):
+        of_section = scan.reasons.setdefault(section, {})
+        for metric, reason in reasons.items():
+            of_section.setdefault(reason, Counter())[metric] += 1
+    evidence = line.get("evidence")
+    if section == "retrieval" and evidence is not None and "hits" in evidence:
+        scan.first_ranks[evidence["hits"][0] if evidence["hits"] else 0] += 1
+    if section == "abstention" and evidence is not None:
+        scan.abstained[row] = str(evidence.get("cell", "")).startswith("abstained")
+
+
+def _scan_prompts(scan: Scan, path: Path) -> None:
+    mine = [one for one in scan.checks if one.section == PROMPTS]
+    for _, line in _lines(path):
+        misses = [one.metric for one in mine if one.missed(line["scores"].get(one.metric))]
+        if misses:
+            scan.wrong_prompt_count += 1
+            if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
+                scan.wrong_prompts.append(line | {"misses": misses})
+        for metric, reason in line.get("reasons", {}).items():
+            scan.reasons.setdefault(PROMPTS, {}).setdefault(reason, Counter())[metric] += 1
+
+
+def _lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Offset and parsed object of each line."""
+    offset = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = orjson.loads(line)
+                row["case_id"], row["repeat"], row["status"], row["scores"].get
+            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+                problem = Problem(str(path), number, "", "is no score line; score the run again")
+                raise StorageError.from_problems([problem]) from None
+            yield offset, row
+            offset += len(line)
+
+
+def _pad(column: array[Any], length: int, filler: float) -> None:
+    if len(column) < length:
+        column.extend([filler] * (length - len(column)))
+
+
+def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, dict[str, Any]]]:
+    """The score lines of some answers, by answer and section."""
+    found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
+    for section, places in scan.places.items():
+        with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+            for row, lines in found.items():
+                if row < len(places) and places[row] >= 0:
+                    file.seek(places[row])
+                    lines[section] = orjson.loads(file.readline())
+    return found
