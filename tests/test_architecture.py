@@ -116,7 +116,7 @@ RULES = {
         "click msgspec orjson",
         "rich",
     ),
-    "converting": rule("storage options ragmetrics records", "click msgspec orjson"),
+    "converting": rule("storage ragmetrics records runner", "msgspec orjson", "yaml"),
     "drafting": rule(
         "storage options ragmetrics clients judging demo label_store records",
         "click msgspec orjson",

@@ -1,0 +1,182 @@
+"""Convert other tools' data into eval sets and runs, and ours into theirs.
+
+In, import: files of another tool. Out: the folder --output with eval_set.jsonl, label files in
+labels/ and, when the source holds answers or rankings, run folders in results/, which every
+score_* script takes.
+In, export: an eval set with its labels and a run. Out: the file or folder --output in the other
+tool's format. The paths of what was made stand on stdout.
+
+What the other side cannot hold is counted on stderr, field by field, and in --report: nothing is
+dropped in silence. Every fault of the input is told at once, with file and line, and then nothing
+is written. Nothing is overwritten without --force.
+
+\b
+Examples:
+  python eval/scripts/convert_data.py --list
+  python eval/scripts/convert_data.py import trec qrels.txt run.txt topics.tsv --output robust
+  python eval/scripts/convert_data.py import beir scifact --split test --output scifact-set
+  python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
+  python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
+  python eval/scripts/convert_data.py export trec --run latest --output for-trec-eval
+  python eval/scripts/convert_data.py export csv --run latest --output scores.csv
+
+An imported set is scored by naming its files, its labels are found beside it:
+
+\b
+  python eval/scripts/score_retrieval.py --eval-set robust/eval_set.jsonl
+    --results-dir robust/results
+
+Exit codes: 0 done, 2 bad input or usage, or something would be overwritten, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import options
+from converting.notes import Notes
+from converting.registry import all_formats, directions
+
+IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file")
+EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
+
+
+@options.command(help=__doc__)
+@click.argument("direction", type=click.Choice(["import", "export"]), required=False)
+@click.argument("format", type=click.Choice(list(all_formats())), required=False)
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--list", "as_list", is_flag=True, help="List the formats and stop.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder (or file) to make; needed."
+)
+@click.option("--force", is_flag=True, help="Replace what is there already.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write all counts as JSON; - is stdout.",
+)
+@click.option("--run-id", help="Import: name of the run.  [default: the file's, system's or tag]")
+@click.option("--one-file", is_flag=True, help="Import: labels into the eval set, no label files.")
+@click.option("--split", help="Import of BEIR: this split alone, such as test.")
+@click.option("--question-field", help="Import: column or variable that holds the question.")
+@click.option(
+    "--delimiter", help="Import: what parts the passages of one CSV cell.  [default: by the format]"
+)
+@click.option(
+    "--decode-names", is_flag=True, help="Import of TREC: names are percent-encoded; decode them."
+)
+@options.run_option
+@click.option("--no-run", is_flag=True, help="Export: the cases alone.")
+@click.option(
+    "--match",
+    type=click.Choice(["doc", "chunk"]),
+    default="doc",
+    show_default=True,
+    help="Export to TREC and BEIR: what a document is.",
+)
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@options.verbosity_options
+@click.pass_context
+def main(
+    ctx: click.Context,
+    /,
+    direction: str | None,
+    format: str | None,  # noqa: A002 - the word of the command line
+    as_list: bool,
+    quiet: bool,
+    report: Path | None,
+    **given: Any,
+) -> None:
+    if as_list:
+        list_formats()
+        return
+    check_usage(ctx, direction, format, given)
+    notes = Notes()
+    convert = run_import if direction == "import" else run_export
+    made = convert(all_formats()[str(format)], given, notes, ctx)
+    write_report(report, direction, format, notes, made)
+    if report is None or str(report) != "-":
+        for path in made:
+            click.echo(path)
+    for line in () if quiet else notes.lines():
+        click.echo(line, err=True)
+
+
+def list_formats() -> None:
+    """A line for each format: its name, what can be done, what it is."""
+    for name, module in all_formats().items():
+        click.echo(f"{name:<10} {' and '.join(directions(module)):<18} {module.ABOUT}")
+
+
+def check_usage(
+    ctx: click.Context, direction: str | None, name: str | None, given: dict[str, Any]
+) -> None:
+    """Refuse what does not go together, in one sentence."""
+    if direction is None or name is None:
+        raise click.UsageError("say what to do: import or export, and a format (see --list).")
+    if direction not in directions(all_formats()[name]):
+        able = ", ".join(n for n, one in all_formats().items() if direction in directions(one))
+        raise click.UsageError(f"{name} has no {direction}; formats with one: {able}.")
+    if given["output"] is None:
+        raise click.UsageError("say where to: --output.")
+    if direction == "import" and not given["sources"]:
+        raise click.UsageError("name the file or folder to import.")
+    if direction == "export" and given["sources"]:
+        raise click.UsageError("an export takes no files; name --eval-set and --run.")
+    line = click.core.ParameterSource.COMMANDLINE
+    for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
+        if ctx.get_parameter_source(option) is line:
+            flag = "--" + option.replace("_", "-")
+            raise click.UsageError(f"{flag} means nothing for an {direction}.")
+
+
+def run_import(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+    """From other tools' files to an eval set and runs."""
+    from converting.convert import import_data
+
+    names = ("run_id", "split", "question_field", "delimiter", "decode_names")
+    return import_data(
+        module,
+        given["sources"],
+        given["output"],
+        {name: given[name] for name in names},
+        notes,
+        one_file=given["one_file"],
+        force=given["force"],
+    )
+
+
+def run_export(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+    """From an eval set and a run to another tool's files."""
+    from converting.convert import export_data, run_of
+    from converting.stored import Stored
+
+    asked = ctx.get_parameter_source("run") is not click.core.ParameterSource.DEFAULT
+    run = None if given["no_run"] else run_of(given["results_dir"], given["run"], asked=asked)
+    stored = Stored(given["eval_set"], given["labels_dir"], run, notes, given["match"])
+    return export_data(module, stored, given["output"], notes, force=given["force"])
+
+
+def write_report(
+    target: Path | None, direction: str | None, name: str | None, notes: Notes, made: list[Path]
+) -> None:
+    """All counts as JSON, to a file or to stdout."""
+    import storage
+
+    if target is None:
+        return
+    about = {"schema": 1, "direction": direction, "format": name, "lossless": notes.lossless}
+    data = storage.json_bytes(about | notes.to_dict() | {"made": [str(path) for path in made]})
+    if str(target) == "-":
+        click.echo(data.decode(), nl=False)
+    else:
+        storage.replace_bytes(target, data)
+
+
+if __name__ == "__main__":
+    main()

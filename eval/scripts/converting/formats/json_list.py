@@ -1,0 +1,89 @@
+"""A plain JSON list of {question, reference_answer, answer, contexts}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from converting.fields import Fields, case_id, with_rest
+from converting.item import Answer, Ids, Item, Wanted, passages
+from converting.notes import Notes
+from converting.sources import iter_rows, unpacked
+from converting.stored import Stored, StoredCase
+from storage import TestCase, TestResult
+
+NAME = "json"
+ABOUT = "rows of {id, question, reference_answer, answer, contexts}: JSON list, JSONL, CSV or YAML"
+ONE_FILE = True
+OWN = set(TestCase.__struct_fields__) - {"id", "question", "reference_answer"}
+HELD = {"question", "reference_answer"}
+
+
+def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+    """A case for each row; its answer, if it has one, in a run named like the file.
+
+    Other fields of a case may stand in the row under their names.
+    """
+    for source in sources:
+        path = unpacked(source, wanted.scratch)
+        ids = Ids()
+        for row in iter_rows(path, notes, ("data", "rows", "samples", "examples")):
+            notes.rows["rows"] += 1
+            fields = Fields(row, notes)
+            question = fields.question(wanted.question_field or "question", "query") or ""
+            name = case_id(fields, notes)
+            if name is None:
+                name = ids.make(question)
+                notes.changed["rows without an id, named by a hash of the question"] += 1
+            case: dict[str, Any] = {"id": name, "question": question}
+            case["reference_answer"] = fields.text("reference_answer", "reference", "ground_truth")
+            answer = fields.text("answer", "response")
+            contexts = fields.texts("contexts", "retrieved_contexts", delimiter=wanted.delimiter)
+            case |= {field: fields.take(field) for field in OWN if field in row.fields}
+            item = Item(with_rest(case, fields.rest()), path, row.line)
+            if answer is not None or contexts is not None:
+                found = passages(contexts or ())
+                result = TestResult(name, question, answer=answer, retrieved=[*found])
+                item.answers.append(Answer(path.stem, result))
+            yield item
+
+
+def write(stored: Stored, target: Path, notes: Notes) -> None:
+    """One JSON list with a row for each answer; cases without one have no answer."""
+    with open(target, "wb") as file:
+        before = b"[\n"
+        for one in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
+            for row in _rows(one, notes):
+                file.write(before + orjson.dumps(row))
+                before = b",\n"
+                notes.written[target.name] += 1
+        file.write(b"\n]\n" if before != b"[\n" else b"[]\n")
+
+
+def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
+    known = {"id": one.case.id, "question": one.case.question}
+    if one.case.reference_answer is not None:
+        known["reference_answer"] = one.case.reference_answer
+    if not one.results:
+        yield known
+    for place, result in enumerate(one.results):
+        row: dict[str, Any] = dict(known)
+        if place:
+            row["id"] = f"{one.case.id}-repeat-{result.repeat}"
+            notes.changed["ids of further repeats, with -repeat-N behind"] += 1
+        if result.status != "ok":
+            notes.left_out["failed calls"] += 1
+        elif result.answer is not None:
+            row["answer"] = result.answer
+        contexts = [chunk.text or "" for chunk in result.chunks()]
+        if contexts:
+            row["contexts"] = contexts
+            if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
+                notes.changed["passages that the run holds cut or without text"] += 1
+            named = [chunk.chunk_id for chunk in result.chunks()]
+            if named != [str(rank) for rank in range(1, len(named) + 1)]:
+                notes.left_out["ids, places and scores of passages"] += 1
+        yield row

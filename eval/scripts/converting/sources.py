@@ -1,0 +1,197 @@
+"""Reading other tools' files as a stream of rows, each with the place it came from.
+
+A byte order mark and CRLF line ends are taken as they are common there; what cannot be read is a
+problem with file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import gzip
+import math
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from converting.notes import Notes
+from converting.yaml_file import read_yaml
+from storage import StorageError
+
+BOM = b"\xef\xbb\xbf"
+
+
+class Row(NamedTuple):
+    """An object of a source: the file, the line if it has one, ``[3]`` in a list, the fields."""
+
+    path: Path
+    line: int | None
+    place: str
+    fields: dict[str, Any]
+
+
+def unpacked(path: Path, scratch: Path) -> Path:
+    """The file itself, or what a ``.gz`` file holds, unpacked into the scratch folder.
+
+    Raises StorageError when the file cannot be read.
+    """
+    if path.suffix != ".gz":
+        if not path.is_file():
+            raise StorageError(f"{path}: no such file.")
+        return path
+    target = scratch / path.stem
+    try:
+        with gzip.open(path) as packed, open(target, "wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    except (OSError, EOFError) as error:
+        raise StorageError(f"{path}: cannot be unpacked ({error}).") from None
+    return target
+
+
+def iter_rows(path: Path, notes: Notes, lists: Iterable[str] = ()) -> Iterator[Row]:
+    """The objects of a JSON, JSONL, CSV or YAML file; the ending of its name tells which.
+
+    ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL and CSV are
+    read line by line, JSON and YAML at once.
+    """
+    kind = path.suffix.lower()
+    if kind in (".csv", ".tsv"):
+        yield from csv_rows(path, notes, "\t" if kind == ".tsv" else ",")
+    elif kind in (".yaml", ".yml"):
+        yield from _listed(path, read_yaml(path), lists, notes)
+    elif kind in (".jsonl", ".ndjson"):
+        yield from jsonl_rows(path, notes)
+    else:
+        yield from json_rows(path, lists, notes)
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, without line end and byte order mark, with their numbers."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed by the with below
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    with file:
+        for number, line in enumerate(file, 1):
+            text = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+            if text and not text.isspace():
+                yield number, text
+
+
+def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
+    """The objects of a file with one JSON object a line."""
+    for number, line in lines_of(path):
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            notes.problem(path, number, "", _not_json(line, error))
+            continue
+        if isinstance(value, dict):
+            yield Row(path, number, "", value)
+        else:
+            notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
+
+
+def json_rows(path: Path, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
+    """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
+    data = _bytes_of(path)
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if data.lstrip().startswith(b"{") and _is_object(data.lstrip().partition(b"\n")[0]):
+            yield from jsonl_rows(path, notes)
+        else:
+            notes.problem(path, error.lineno, "", _not_json(data, error))
+        return
+    yield from _listed(path, value, lists, notes)
+
+
+def _listed(path: Path, value: Any, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
+    found = value
+    if isinstance(value, dict):
+        found = next((value[name] for name in lists if isinstance(value.get(name), list)), None)
+    if not isinstance(found, list):
+        known = "".join(f" or an object with {name!r}" for name in lists)
+        notes.problem(path, None, "", f"holds no list of rows; write a list{known}")
+        return
+    for place, item in enumerate(found):
+        if isinstance(item, dict):
+            yield Row(path, None, f"[{place}]", item)
+        else:
+            notes.problem(path, None, f"[{place}]", "is no object; a row is written in {…}")
+
+
+def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of a table by its head line; an empty cell is None."""
+    csv.field_size_limit(sys.maxsize)
+    try:
+        file = open(path, encoding="utf-8-sig", newline="")  # noqa: SIM115 - closed by the with
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    with file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        try:
+            head = next(reader, [])
+            for name in {name for name in head if head.count(name) > 1}:
+                notes.problem(path, 1, name, "is the head of two columns; rename one")
+            start = reader.line_num + 1
+            for cells in reader:
+                if len(cells) > len(head):
+                    message = f"has {len(cells)} cells, the head line {len(head)}"
+                    notes.problem(path, start, "", message)
+                elif cells:
+                    padded = cells + [""] * (len(head) - len(cells))
+                    fields = {name: cell or None for name, cell in zip(head, padded, strict=True)}
+                    yield Row(path, start, "", fields)
+                start = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as error:
+            notes.problem(path, reader.line_num + 1, "", f"cannot be read as UTF-8 CSV ({error})")
+
+
+def parsed_list(text: str) -> list[Any] | None:
+    """A list written as JSON or, as pandas and ragas write it into CSV, as Python; else None."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+    return value if isinstance(value, list) else None
+
+
+def finite(text: str) -> float | None:
+    """The number that a text is; None when it is none, infinite or not a number."""
+    try:
+        number = float(text)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes().removeprefix(BOM)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _not_json(data: bytes, error: orjson.JSONDecodeError) -> str:
+    near = data.split(b"\n")[error.lineno - 1] if error.lineno else data
+    hint = "; NaN and Infinity are no JSON, write null" if re.search(rb"NaN|Infinity", near) else ""
+    return f"column {error.colno}: not JSON ({error.msg}){hint}"
