@@ -300,11 +300,16 @@ class FakeJudge:
         length = sum(len(one["content"]) for one in body["messages"])
         usage = {"prompt_tokens": length // 4 + 1, "completion_tokens": len(text) // 4 + 1}
         usage["total_tokens"] = sum(usage.values())
-        whole = {"id": "chat-1", "object": "chat.completion", "created": int(time.time())}
-        whole |= {"model": body.get("model", self.model), "usage": more.get("usage", usage)}
+        whole: dict[str, Any] = {"id": "chat-1", "object": "chat.completion"}
+        whole |= {
+            "created": int(time.time()),
+            "model": body.get("model", self.model),
+            "usage": more.get("usage", usage),
+        }
         message |= more.get("message", {})
         choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-        return whole | {"choices": [choice]} | more.get("fields", {})
+        fields: dict[str, Any] = more.get("fields", {})
+        return whole | {"choices": [choice]} | fields
 
     def close(self) -> None:
         self.bot.close()

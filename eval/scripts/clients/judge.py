@@ -31,7 +31,7 @@ from clients.judge_channel import Channel
 from clients.judge_cost import Budget, add_usage
 from clients.judge_probe import probe
 from clients.judge_replies import BadReply, SchemaChecker, ask_again, parse_object
-from clients.judge_servers import Pin, Server, identify
+from clients.judge_servers import Pin, Server, file_name, identify
 from clients.judge_types import JudgeIdentity, JudgeTask, Usage, Verdict
 from clients.retry import CallFailed, RetryPolicy
 from clients.transport import Reply
@@ -54,6 +54,7 @@ class _Spent:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     seconds: float = 0.0
+    found: Found | None = None
 
 
 class HttpJudge:
@@ -77,7 +78,6 @@ class HttpJudge:
         budget: Budget | None = None,
         connections: int = 8,
         stop: threading.Event | None = None,
-        user_agent: str = "rag-eval-toolkit",
     ) -> None:
         self._sampling = sampling or Sampling()
         self._wanted_mode = mode
@@ -94,12 +94,7 @@ class HttpJudge:
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
         self._channel = Channel(
-            url,
-            headers or Headers(),
-            policy or RetryPolicy(),
-            self.stop,
-            connections,
-            user_agent,
+            url, headers or Headers(), policy or RetryPolicy(), self.stop, connections
         )
 
     def identify(self) -> JudgeIdentity:
@@ -120,7 +115,7 @@ class HttpJudge:
         """
         self._found, said = probe(self._try_mode, self._wanted_mode, hint)
         floats = self._server is not None and self._server.floating is not None
-        if floats and said.model and said.model != self.identity.model:
+        if floats and said.model and said.model != self._model:
             # an alias that was allowed: what it stands for today belongs to the identity
             self._identity = replace(self.identity, revision=self.identity.revision or said.model)
         return self._found
@@ -236,7 +231,7 @@ class HttpJudge:
     ) -> Said:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
         while True:
-            found = self.found
+            found = spent.found = self.found
             sent = sent_parameters(self._sampling, found, task.max_tokens, task.repeat)
             body = request_body(self._model, messages, task.schema, found.mode, sent)
             try:
@@ -260,7 +255,7 @@ class HttpJudge:
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
         spent.cost = cost if spent.asks == 1 or cost is None else (spent.cost or 0.0) + cost
         if said.model:
-            self._answered_as.add(said.model)
+            self._answered_as.add(file_name(said.model))
         if said.fingerprint:
             self._fingerprints.add(said.fingerprint)
         counted = usage.prompt_tokens
@@ -302,12 +297,14 @@ class HttpJudge:
         return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
 
     def _base_verdict(self, task: JudgeTask, spent: _Spent, raw: str) -> Verdict:
-        parameters = self.parameters(task)
+        found = spent.found or self.found
+        sent = key_parameters(self._sampling, found, task)
         return Verdict(
-            key=verdict_key(task, self.identity, parameters),
+            key=verdict_key(task, self.identity, sent),
             data=None,
             raw=raw,
-            mode=self.found.mode,
+            mode=found.mode,
+            sent=sent,
             attempts=spent.attempts,
             asks=spent.asks,
             usage=spent.usage,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from clients.errors import RETRIED_STATUS, CallError
-from clients.headers import Headers
+from clients.headers import Headers, resolve_headers
 from clients.judge_servers import JudgeError, JudgeUnreachable, addresses
 from clients.redact import Redactor, split_login, url_secrets
 from clients.retry import CallFailed, RetryPolicy, call_with_retries
 from clients.transport import HttpTransport, Reply
 
 MAX_BYTES = 8 * 2**20
+NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""Names in capitals only: a key that was given by mistake must not be taken for one, and shown."""
 RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
@@ -32,14 +36,13 @@ class Channel:
         policy: RetryPolicy,
         stop: threading.Event,
         connections: int,
-        user_agent: str,
     ) -> None:
         hidden = url_secrets(url)
         bare, login = split_login(url)
         self._root, self._base = addresses(bare)
         self.host = urlsplit(self._base).hostname or ""
         self._headers = {
-            "User-Agent": user_agent,
+            "User-Agent": "rag-eval-toolkit",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
             "Content-Type": "application/json",
@@ -97,6 +100,26 @@ class Channel:
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
             raise CallFailed(failed.error, failed.attempts) from None
+
+
+def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
+    """The header that carries the key in an environment variable; none without a variable.
+
+    Raises JudgeError when there is no usable key. No message shows what may be a key.
+    """
+    if variable is None:
+        return Headers()
+    if not NAME.fullmatch(variable):
+        raise JudgeError(
+            "--api-key-env takes the name of an environment variable, such as OPENAI_API_KEY, "
+            "not the key itself."
+        )
+    headers, problems = resolve_headers(
+        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "--api-key-env"
+    )
+    if problems:
+        raise JudgeError(f"--api-key-env: {problems[0].message}.")
+    return headers
 
 
 def check_reachable(error: CallError) -> None:

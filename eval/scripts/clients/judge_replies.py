@@ -33,8 +33,10 @@ def without_thoughts(text: str) -> str:
     text = text.strip()
     if text.startswith(("{", "```")):
         return text
-    _, closed, rest = text.partition("</think>")
-    return rest.strip() if closed else text
+    rest = text.partition("</think>")[2].strip()
+    # without the opening mark the closing one may as well stand in a quote
+    ended = "</think>" in text and (text.startswith("<think>") or rest.startswith(("{", "```")))
+    return rest if ended else text
 
 
 def parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool]:

@@ -141,7 +141,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> Server:
     if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
         name = _only(model, names)
         why = "its server tells nothing of the weights; give their file with --judge-file"
-        return Server(JudgeIdentity("llama-cpp-python", _file_name(name)), name, {}, why)
+        return Server(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
     remedy = "name a dated snapshot, or give the weights' revision with --judge-revision"
     return _named("unknown", _only(model, names), remedy)
 
@@ -151,7 +151,7 @@ def _llama_cpp(props: Mapping[str, Any], model: str) -> Server:
     parts = [_field(props, "build_info") or ""]
     parts += [f"path:{_hash(path)}"] if path else []
     parts += [f"template:{_hash(template)}"] if template else []
-    name = _file_name(model)
+    name = file_name(model)
     settings = props.get("default_generation_settings")
     context = settings.get("n_ctx") if isinstance(settings, dict) else None
     facts = {"context": context} if isinstance(context, int) else {}
@@ -227,7 +227,7 @@ def _records(table: Any, name: str) -> list[dict[str, Any]] | None:
     return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else None
 
 
-def _file_name(model: str) -> str:
+def file_name(model: str) -> str:
     """A model that is named by the path of its file, without the folders."""
     return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
 

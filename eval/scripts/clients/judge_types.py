@@ -106,7 +106,7 @@ class Verdict:
     ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
     was asked for (json_schema, tool, json_object, plain, local). ``cached``: nothing was paid.
     ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
-    ``cost_usd``: None without a price table.
+    ``cost_usd``: None without a price table. ``sent``: the parameters that were really sent.
     """
 
     key: str
@@ -122,6 +122,7 @@ class Verdict:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     seconds: float | None = None
+    sent: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

@@ -112,7 +112,7 @@ class CachedJudge:
             "metric": task.metric,
             "prompt": asdict(task.prompt),
             "judge": self._judge.identity.to_dict(),
-            "parameters": dict(self._judge.parameters(task)),
+            "parameters": verdict.sent,
             "mode": verdict.mode,
             "dropped": self._judge.found.dropped,
             "repeat": task.repeat,

@@ -81,9 +81,9 @@ def judge(fake_judge: Any) -> Iterator[MakeJudge]:
     fake_judge.answer = lambda body: GOOD
 
     def make(*, ready: bool = True, url: str = "", **more: Any) -> HttpJudge:
-        more = {"policy": QUICK, "connections": 32} | more
-        model = more.pop("model", fake_judge.model)
-        client = HttpJudge(url or fake_judge.url, model, **more)
+        settings: dict[str, Any] = {"policy": QUICK, "connections": 32} | more
+        model = settings.pop("model", fake_judge.model)
+        client = HttpJudge(url or fake_judge.url, model, **settings)
         made.append(client)
         if ready:
             client.identify()
