@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import orjson
 
 import storage
+from judging import lines
+from judging.lines import Line
 from ragmetrics import claimfilter, numbercheck
 from ragmetrics.claims import prepare, score_claim
-from storage import Problem, StorageError, TestCase
+from storage import StorageError, TestCase
 
-VERDICTS = "verdicts.jsonl"
 SUPPORTED = "supported"
 DIMENSIONS = ("category", "difficulty", "query_type")
 Key = tuple[str, int, str]
@@ -79,8 +80,10 @@ class Judged:
     claims: list[JudgedClaim]
     judges: list[dict[str, Any]]
     prompts: list[dict[str, Any]]
-    failed: int
+    failed: int = 0
     """Answers that the judge failed on: they have no verdict and no score."""
+    by_code: int = 0
+    """Claims that no judge was asked about: what is to be said of them is fixed."""
 
 
 def sha256(text: str) -> str:
@@ -89,74 +92,65 @@ def sha256(text: str) -> str:
 
 
 def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged:
-    """The claims of a run, in the order of the file.
+    """The claims of a run that its present judge decided, in the order of the file.
 
-    Of several lines for the same thing the last one counts. An answer of which any part failed is
-    counted as failed and gives no claims. Raises StorageError, also when the run was not judged.
+    Of several lines for the same thing the last one counts; lines of a judge that the run had
+    before do not. An answer of which any part failed or is missing gives no claims, and claims that
+    were decided by code (no passages) are not the judge's: both are counted. Raises StorageError,
+    also when the run was not judged.
     """
-    lines: dict[tuple[str, int, int, Any], dict[str, Any]] = {}
-    for line in _lines(run / VERDICTS):
-        if line["metric"] == metric:
-            key = (line["case_id"], line["repeat"], line["judge_repeat"], line.get("part"))
-            lines[key] = line
-    if not lines:
+    path = run / lines.FILE
+    belongs = _present_judge(run)
+    opinions: dict[tuple[str, int], dict[int, dict[int, Line]]] = {}
+    for line in lines.read(path, lambda one: one["metric"] == metric and belongs(one)):
+        of_answer = opinions.setdefault((line["case_id"], line["repeat"]), {})
+        parts = of_answer.setdefault(line["judge_repeat"], {})
+        if any(part.get("subject") != line.get("subject") for part in parts.values()):
+            parts.clear()  # what was judged before was another answer
+        parts[line.get("part", 0)] = line
+    if not opinions:
         raise StorageError(
-            f"{run / VERDICTS}: holds no verdicts of {metric}; judge the run with judge_answers.py."
+            f"{path}: holds no verdicts of {metric}; judge the run with judge_answers.py."
         )
-    answers: dict[tuple[str, int], dict[int, list[dict[str, Any]]]] = {}
-    for (case_id, repeat, judge_repeat, _), line in lines.items():
-        opinions = answers.setdefault((case_id, repeat), {})
-        opinions.setdefault(judge_repeat, []).append(line)
     sources = _sources(run)
     claims: list[JudgedClaim] = []
-    failed = 0
-    for answer, opinions in answers.items():
-        sound = [parts for _, parts in sorted(opinions.items()) if _all(parts, "ok")]
-        if sound:
+    decided: list[Line] = []
+    counts: Counter[str] = Counter()
+    for answer, of_answer in opinions.items():
+        sound = [list(parts.values()) for _, parts in sorted(of_answer.items()) if _whole(parts)]
+        first = sound[0] if sound else []
+        if any(part.get("mode") == "code" for part in first):
+            counts["by_code"] += sum(len(part.get("verdicts") or ()) for part in first)
+        elif sound:
             claims += _claims(answer, sound, sources, cases.get(answer[0]))
+            decided += first
         else:
-            failed += any(_any(parts, "failed") for parts in opinions.values())
-    decided = [line for line in lines.values() if line["status"] == "ok"]
+            counts["failed"] += any(_fails(parts) for parts in of_answer.values())
     return Judged(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
         _distinct(line.get("prompt") for line in decided),
-        failed,
+        counts["failed"],
+        counts["by_code"],
     )
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of verdicts.jsonl, checked as far as they are used here."""
-    if not path.is_file():
-        raise StorageError(f"{path}: no such file; judge the run with judge_answers.py.")
-
-    def problem(number: int, field_name: str, message: str) -> StorageError:
-        return StorageError.from_problems([Problem(str(path), number, field_name, message)])
-
-    with open(path, "rb") as file:
-        for number, raw in enumerate(file, 1):
-            if not raw.endswith(b"\n"):
-                return  # a line that a killed process left unfinished
-            try:
-                line = orjson.loads(raw)
-            except orjson.JSONDecodeError as error:
-                raise problem(number, "", f"not JSON ({error.msg})") from None
-            if not isinstance(line, dict):
-                raise problem(number, "", "not an object")
-            storage.check_schema(path, line.get("schema"), line=number)
-            kinds = {"case_id": str, "repeat": int, "metric": str, "judge_repeat": int}
-            for name, kind in (kinds | {"status": str}).items():
-                if not isinstance(line.get(name), kind):
-                    raise problem(number, name, "is missing or of another type; judge again")
-            yield line
+def _present_judge(run: Path) -> Callable[[Line], bool]:
+    """Tells the lines of the judge that the run's config.json names; all when it names none."""
+    if not (run / "config.json").is_file():
+        return lambda line: True
+    judge = storage.read_config(run).judge
+    return lines.of_judge(judge) if judge.get("identity") else lambda line: True
 
 
-def _all(parts: list[dict[str, Any]], status: str) -> bool:
-    return all(part["status"] == status for part in parts)
+def _whole(parts: Mapping[int, Line]) -> bool:
+    """Is every part of the opinion there and decided?"""
+    wanted = max(part.get("parts", 1) for part in parts.values())
+    return len(parts) == wanted and all(part["status"] == "ok" for part in parts.values())
 
 
-def _any(parts: list[dict[str, Any]], status: str) -> bool:
-    return any(part["status"] == status for part in parts)
+def _fails(parts: Mapping[int, Line]) -> bool:
+    return any(part["status"] != "not_applicable" for part in parts.values())
 
 
 def _distinct(values: Any) -> list[dict[str, Any]]:
@@ -196,7 +190,7 @@ def _claims(
             score = _score(str(claim["id"]), item, said)
             if score is None and is_local:
                 score = support_score(
-                    str(claim.get("lead", "")) + text,
+                    f"{claim.get('lead', '')} {text}".strip(),
                     [passage.text for passage in passages],
                     str(inputs.get("question", "")),
                 )

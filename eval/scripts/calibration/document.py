@@ -37,6 +37,7 @@ def document(
         "judge": the_one(judged.judges, "judges"),
         "prompt": the_one(judged.prompts, "prompts"),
         "failed_answers": judged.failed,
+        "claims_by_code": judged.by_code,
         "seed": seed,
         "labels": {
             "files": sorted(path.name for path in files),

@@ -81,6 +81,8 @@ def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
         )
     if found["failed_answers"]:
         console.print(f"The judge failed on {found['failed_answers']} answers: they do not count.")
+    if found["claims_by_code"]:
+        console.print(f"{found['claims_by_code']} claims needed no judge: they do not count here.")
 
 
 def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
