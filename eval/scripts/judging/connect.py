@@ -1,0 +1,226 @@
+"""From what the user wants to a judge that can be asked: local, on a server, or its cache alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import storage
+from clients.headers import Headers, resolve_headers
+from clients.judge import HttpJudge
+from clients.judge_bodies import Found, Sampling
+from clients.judge_cost import Budget, Totals, read_prices
+from clients.judge_servers import JudgeError, Pin
+from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
+from clients.retry import RetryPolicy
+from clients.verdict_cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache
+from judging.local import LocalJudge
+
+LOCAL = "local"
+SALT_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line says of the judge. ``api_key``: the name of a variable, no key."""
+
+    judge: str = LOCAL
+    model: str | None = None
+    api_key: str | None = None
+    revision: str | None = None
+    file: Path | None = None
+    allow_unpinned: bool = False
+    temperature: float | None = 0.0
+    seed: int | None = 0
+    mode: str | None = None
+    concurrency: int = 8
+    timeout: float = 120.0
+    retries: int = 3
+    prices: Path | None = None
+    max_cost: float | None = None
+    offline: bool = False
+    cache_dir: Path = storage.CACHE_DIR
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.seed)
+
+
+class Counted:
+    """A judge whose verdicts are counted. Thread-safe if the judge is."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._lock = threading.Lock()
+        self.totals = Totals()
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    @property
+    def cannot(self) -> Mapping[str, str]:
+        """Prompts that this judge cannot answer, with the reason."""
+        found: Mapping[str, str] = getattr(self._judge, "cannot", {})
+        return found
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        verdict = self._judge.ask(task)
+        with self._lock:
+            self.totals.add(verdict)
+        return verdict
+
+
+@dataclass
+class Connection:
+    """A judge at hand. ``describe``: its part of config.json. ``changed``: is it still the same?
+
+    ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are.
+    """
+
+    judge: Counted
+    salt: bytes
+    describe: Callable[[], dict[str, Any]]
+    changed: Callable[[], str | None] = lambda: None
+    holds: Callable[[JudgeTask], bool] = lambda task: False
+    tokens: Callable[[str], float | None] = lambda metric: None
+    budget: Budget = field(default_factory=Budget)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def connect(wanted: Wanted, *, ask_nothing: bool = False) -> Iterator[Connection]:
+    """The judge that is wanted, ready to be asked.
+
+    ``ask_nothing``: spend nothing yet (for an estimate): a server is identified, not probed.
+    Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
+    """
+    salt = read_salt(wanted.cache_dir)
+    if wanted.judge == LOCAL:
+        local = LocalJudge()
+        identity = local.identity.to_dict()
+        told = {"identity": identity, "parameters": {}, "mode": "local", "dropped_params": []}
+        yield Connection(Counted(local), salt, lambda: dict(told))
+        return
+    cache = VerdictCache(wanted.cache_dir / FILE_NAME)
+    try:
+        yield from (_offline if wanted.offline else _server)(wanted, cache, salt, ask_nothing)
+    finally:
+        cache.close()
+
+
+def _offline(
+    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+) -> Iterator[Connection]:
+    """The cache alone, as the judge that has verdicts there under this name."""
+    known = cache.judges(wanted.model)
+    if not known:
+        name = wanted.model or "any judge"
+        raise JudgeError(f"{cache.path}: no verdicts of {name}; judge once without --offline.")
+    names = sorted({str(identity) for identity, _ in known})
+    if len(names) > 1:
+        raise JudgeError(
+            f"--offline: the cache has verdicts of several judges ({', '.join(names)}); choose one "
+            "with --model, or with --judge-revision."
+        )
+    identity, found = known[-1]
+    sampling = wanted.sampling
+    judge = OfflineJudge(identity, found, sampling)
+    asked = {"temperature": sampling.temperature, "seed": sampling.seed}
+    told = {
+        "identity": identity.to_dict(),
+        "parameters": {k: v for k, v in asked.items() if k not in found.dropped},
+        "mode": found.mode,
+        "dropped_params": list(found.dropped),
+    }
+    cached = CachedJudge(judge, cache)
+    yield Connection(
+        Counted(cached),
+        salt,
+        lambda: dict(told),
+        holds=cached.holds,
+        tokens=cache.tokens_a_reply,
+    )
+
+
+def _server(
+    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+) -> Iterator[Connection]:
+    stop = threading.Event()
+    judge = HttpJudge(
+        wanted.judge,
+        wanted.model,
+        headers=_headers(wanted.api_key),
+        policy=RetryPolicy(wanted.timeout, wanted.retries),
+        sampling=wanted.sampling,
+        mode=wanted.mode,
+        pin=Pin(wanted.revision, wanted.file, wanted.allow_unpinned),
+        budget=_budget(wanted),
+        connections=wanted.concurrency,
+        stop=stop,
+    )
+    try:
+        identity = judge.identify()
+        known = cache.found_for(identity)
+        if known is not None and wanted.mode in (None, known.mode):
+            judge.assume(known)
+        elif ask_nothing:
+            judge.assume(Found(wanted.mode or "json_schema"))
+        else:
+            judge.probe()
+        cached = CachedJudge(judge, cache)
+        yield Connection(
+            Counted(cached),
+            salt,
+            judge.describe,
+            judge.changed,
+            cached.holds,
+            cache.tokens_a_reply,
+            judge.budget,
+            stop,
+        )
+    finally:
+        judge.close()
+
+
+def _budget(wanted: Wanted) -> Budget:
+    if wanted.prices is None:
+        if wanted.max_cost is not None:
+            raise storage.StorageError(
+                "--max-cost: needs --prices, a TOML file of what tokens cost."
+            )
+        return Budget()
+    if not wanted.model:
+        raise storage.StorageError("--prices: name the model with --model, too.")
+    return Budget(read_prices(wanted.prices, wanted.model), wanted.max_cost)
+
+
+def _headers(variable: str | None) -> Headers:
+    """The key as a bearer token. Its value is read here and written nowhere."""
+    if variable is None:
+        return Headers()
+    template = {"Authorization": f"Bearer ${{{variable}}}"}
+    headers, problems = resolve_headers(template, os.environ, "--api-key")
+    if problems:
+        raise storage.StorageError.from_problems(problems)
+    return headers
+
+
+def read_salt(cache_dir: Path) -> bytes:
+    """The secret of the boundaries, made once; whoever writes an answer must not know it."""
+    path = cache_dir / "judge_salt"
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+        with storage.locked(path):
+            if not path.exists() or len(path.read_bytes()) != SALT_BYTES:
+                storage.replace_bytes(path, secrets.token_bytes(SALT_BYTES))
+                path.chmod(0o600)
+            return path.read_bytes()
+    except OSError as error:
+        raise storage.StorageError(f"{path}: cannot be used ({error.strerror}).") from None

@@ -1,0 +1,43 @@
+"""Does an answer talk to whoever judges it? Rules; a suspicion is reported and changes no score."""
+
+from __future__ import annotations
+
+import re
+
+from ragmetrics.text import fold
+
+RULES: dict[str, re.Pattern[str]] = {
+    "addresses the judge": re.compile(
+        r"\b(?:notes?|message|instructions?|attention|hint|reminder|dear|to)\W{0,3}(?:(?:to|for) )?"
+        r"(?:the |any |all )?(?:\w+ )?(?:graders?|judges?|evaluators?|evaluation model|assessors?"
+        r"|rat(?:ers?|ing model)|scoring (?:model|system)|reviewing model|llm judge)\b"
+    ),
+    "asks for a score": re.compile(
+        r"\b(?:give|assign|award|return|output|rate|score|grade|mark|deserves?|warrants?)\b"
+        r"[^.!?\n]{0,40}?\b(?:(?:a |the )?(?:score|grade|rating|mark) of \W?\d"
+        r"|(?:full|maximum|max|highest|perfect|top) (?:score|marks?|points|grade|rating)"
+        r"|\d ?(?:/|out of) ?\d{1,3}\b|a \d\b|\d points?\b)"
+    ),
+    "asks for a verdict": re.compile(
+        r"\b(?:mark|label|classify|treat|judge|consider|return|set|count|declare)\b[^.!?\n]{0,30}?"
+        r"\b(?:all|every|each|this|these|the|any|both)\b[^.!?\n]{0,30}?"
+        r"\b(?:claims?|facts?|statements?|answers?|sentences?|verdicts?|responses?|items?|ids?)\b"
+        r"[^.!?\n]{0,30}?\b(?:as |to |is |are )?\W?(?:supported|correct|present|faithful|grounded"
+        r"|true|useful|attributed|accurate)\b"
+    ),
+    "overrides instructions": re.compile(
+        r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,30}?\b(?:previous|prior|above"
+        r"|earlier|all|any|the|your|evaluation|grading|judging)\b[^.!?\n]{0,25}?"
+        r"\b(?:instructions?|rules?|rubrics?|criteria|prompts?|guidelines?|passages?|contexts?)\b"
+    ),
+    "forges a reply": re.compile(
+        r"\"(?:verdicts?|score|manipulation)\"\s*:|<<<\s*(?:begin|end)\b|<\|[^|<>\n]{1,40}\|>"
+        r"|\[/?inst\]|<</?sys>>"
+    ),
+}
+
+
+def suspected(answer: str) -> list[str]:
+    """The rules that an answer breaks; a question about grading is no talk to the judge."""
+    folded = fold(answer)
+    return [name for name, pattern in RULES.items() if pattern.search(folded)]

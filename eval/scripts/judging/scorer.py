@@ -1,0 +1,249 @@
+"""The section ``judged``: scores of a run from its verdict lines. No judge is asked."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from judging import casescores, lines
+from judging.casescores import BY_CALL, Calls, Judgement, Texts, joined
+from judging.evidence import evidence_of
+from judging.manipulation import suspected
+from judging.subject import NO_ANSWER, Subject
+from ragmetrics import embedding, judged
+from ragmetrics.catalogue import Metric
+from ragmetrics.families.judged import ROWS
+from ragmetrics.tally import Value, average
+from scorers.embedding import BLOCK, Embed, vectors_of
+from scoring import Evidence, Row
+from storage import TestCase, TestResult
+
+AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
+STALE = "judged before its answer or labels changed"
+Parts = dict[int, lines.Line]
+Opinions = dict[int, Calls]
+
+
+@dataclass
+class Verdicts:
+    """The verdict lines of one judge, by case and repeat of the answer."""
+
+    judge: Mapping[str, Any]
+    found: dict[tuple[str, int], dict[tuple[str, int], Parts]] = field(default_factory=dict)
+    others: int = 0
+
+    @property
+    def calls(self) -> set[str]:
+        """What was judged."""
+        return {metric for parts in self.found.values() for metric, _ in parts}
+
+    @property
+    def repeats(self) -> int:
+        """The most opinions that any answer has."""
+        return 1 + max((r for parts in self.found.values() for _, r in parts), default=0)
+
+
+def read_verdicts(folder: Path, judge: Mapping[str, Any]) -> Verdicts:
+    """The lines of the judge that config.json names; those of others are counted and left out."""
+    verdicts = Verdicts(judge)
+    belongs = lines.of_judge(judge)
+    for line in lines.read(folder / lines.FILE):
+        case_id, repeat, metric, opinion, part = lines.key_of(line)
+        if not belongs(line):
+            verdicts.others += 1
+            continue
+        of_case = verdicts.found.setdefault((case_id, repeat), {})
+        of_case.setdefault((metric, opinion), {})[part] = line
+    return verdicts
+
+
+def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
+    """The catalogue rows that the verdicts can fill."""
+    calls, wanted = verdicts.calls, set[str]()
+    for name, needed in BY_CALL.items():
+        wanted |= {name} if set(needed) <= calls else set()
+    wanted |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
+    return tuple(row for row in ROWS if row.name in wanted)
+
+
+@dataclass
+class JudgedScorer:
+    """Scores one answer from its verdicts; ``embed`` None: ``no_model`` says why."""
+
+    verdicts: Verdicts
+    metrics: tuple[Metric, ...]
+    embed: Embed | None = None
+    embedding_model: str = ""
+    no_model: str = "no embedding model"
+    weight: float = judged.CORRECTNESS_WEIGHT
+
+    section = "judged"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The judge as in config.json, and what else the numbers depend on."""
+        return {
+            "judge": dict(self.verdicts.judge),
+            "correctness_weight": self.weight,
+            "embedding_model": self.embedding_model,
+        }
+
+    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+        """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
+        subject = Subject(case, result)
+        opinions, stale = self._opinions(subject)
+        first = opinions.get(0, {})
+        texts = self._texts(subject)
+        names = [metric.name for metric in self.metrics]
+        values: dict[str, Value] = {}
+        reasons: dict[str, str] = {}
+        spread: dict[str, float] = {}
+        for name in names:
+            if name in BY_CALL:
+                found = [casescores.score(name, calls, texts) for calls in _own(name, opinions)]
+                values[name] = average([(value,) for value, _ in found])[0]
+                reasons[name] = next((why for _, why in found if why), "")
+                scored = [value for value, _ in found if isinstance(value, float)]
+                if len(scored) > 1:
+                    spread[name] = max(scored) - min(scored)
+        values[AGREEMENT], flips = _agreement(opinions)
+        reasons[AGREEMENT] = "one opinion"
+        rules = suspected(subject.answer)
+        by_judge = any(True in one.extra("manipulation") for one in first.values())
+        answered = subject.why_no_answer() is None
+        values[MANIPULATION] = float(bool(rules) or by_judge) if answered else None
+        reasons[MANIPULATION] = NO_ANSWER
+        if stale:
+            reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
+        evidence = evidence_of(first)
+        if rules or by_judge:
+            evidence["manipulation"] = {"rules": rules, "judge": by_judge}
+        if len(opinions) > 1:
+            evidence["opinions"] = flips | {"spread": spread}
+        told = {
+            name: reasons[name]
+            for name in names
+            if not isinstance(values[name], float) and reasons.get(name)
+        }
+        return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
+
+    def _opinions(self, subject: Subject) -> tuple[Opinions, bool]:
+        """The calls of each opinion; what code decided belongs to all of them."""
+        key = (subject.case.id, subject.result.repeat)
+        mark = lines.fingerprint(subject)
+        found: dict[int, dict[str, Judgement]] = defaultdict(dict)
+        stale = False
+        for (metric, opinion), parts in self.verdicts.found.get(key, {}).items():
+            fresh = {part: line for part, line in parts.items() if line.get("subject") == mark}
+            stale |= len(fresh) < len(parts)
+            if (one := joined(fresh)) is not None:
+                found[opinion][metric] = one
+        return dict(found), stale
+
+    def _texts(self, subject: Subject) -> Texts:
+        cosine = None if self.embed is None else self._cosine
+        return Texts(
+            subject.case.question,
+            subject.answer,
+            subject.reference,
+            cosine,
+            self.no_model,
+            self.weight,
+        )
+
+    def _cosine(self, one: str, other: str) -> float:
+        assert self.embed is not None
+        known = vectors_of(self.embed, [one, other])
+        return embedding.whole_similarity(known[one], known[other])
+
+    def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> None:
+        """Embed what the cosines need, many texts together."""
+        source = iter(pairs)
+        while self.embed is not None and (block := list(islice(source, BLOCK))):
+            vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
+
+    def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
+        subject = Subject(case, result)
+        for calls in self._opinions(subject)[0].values():
+            one = calls.get("answer_relevancy")
+            if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
+                yield case.question
+                yield from (text for found in one.extra("questions") for text in found)
+            both = [calls.get(name) for name in BY_CALL["answer_correctness_judged"]]
+            if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
+                yield from (text for text in (subject.answer, subject.reference) if text.strip())
+
+    def aggregate(
+        self, section: dict[str, Any], scored: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """What stands beside the means: kinds of replies, claims an answer, flips and spread."""
+        states: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
+        spread: dict[str, list[float]] = defaultdict(list)
+        for line in scored:
+            evidence = line.get("evidence", {})
+            states.update([evidence["reply"]] if "reply" in evidence else [])
+            claims = evidence.get("claims", ())
+            counts["answers_with_claims"] += bool(claims)
+            counts["claims"] += len(claims)
+            counts.update(f"claims_{claim['verdict']}" for claim in claims)
+            if (found := evidence.get("opinions")) is not None:
+                counts["flipped"] += found["flipped"]
+                counts["items"] += found["items"]
+                for name, width in found["spread"].items():
+                    spread[name].append(width)
+        more: dict[str, Any] = {"claims": {k: v for k, v in counts.items() if "claims" in k}}
+        if states:
+            more["replies"] = dict(sorted(states.items()))
+        if counts["items"]:
+            more["repeats"] = {
+                "opinions": self.verdicts.repeats,
+                "items": counts["items"],
+                "flipped": counts["flipped"],
+                "flip_rate": counts["flipped"] / counts["items"],
+                "mean_spread": {name: sum(w) / len(w) for name, w in sorted(spread.items())},
+            }
+        return section | more
+
+
+def _own(name: str, opinions: Opinions) -> list[Calls]:
+    """The calls of each opinion that says something of a metric by itself; the first always."""
+    first = opinions.get(0, {})
+    found: list[Calls] = [first]
+    for number in sorted(opinions.keys() - {0}):
+        own = opinions[number]
+        if any(call in own for call in BY_CALL[name]):
+            fixed = {call: one for call, one in first.items() if not one.asked}
+            found.append(fixed | dict(own))
+    return found
+
+
+def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
+    """Share of identical verdicts over all calls with several opinions; flipped items and items."""
+    same = pairs = 0.0
+    flipped = items = 0
+    for call in sorted({name for calls in opinions.values() for name in calls}):
+        said = [_said(one) for n in sorted(opinions) if (one := opinions[n].get(call)) is not None]
+        said = [one for one in said if one and len(one) == len(said[0])]
+        agreement = judged.self_agreement(said)
+        if agreement is not None:
+            weight = len(said) * (len(said) - 1) / 2 * len(said[0])
+            same, pairs = same + agreement * weight, pairs + weight
+            changed, number = judged.flips(said)
+            flipped, items = flipped + changed, items + number
+    counts = {"flipped": flipped, "items": items}
+    return (same / pairs if pairs else None), counts
+
+
+def _said(one: Judgement) -> Sequence[str]:
+    """What can be the same or not in two opinions; of questions only whether there is an answer."""
+    if not one.asked:
+        return []
+    flags = [
+        str(value) for name in ("addresses_question", "noncommittal") for value in one.extra(name)
+    ]
+    return [*one.verdicts, *flags]

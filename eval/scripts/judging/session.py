@@ -1,0 +1,207 @@
+"""Judging a run: every answer to its judge, every verdict into verdicts.jsonl, in any order.
+
+What was paid for is in the cache before it is in the file, so a run that was killed asks for
+nothing twice: the same command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import storage
+from clients import judge_prompts
+from clients.judge_types import JudgeTask, Verdict
+from clients.pool import ask_all
+from judging import lines, tasks
+from judging.calls import CALLS, Settings
+from judging.connect import Connection
+from judging.facts import FactStore
+from judging.lines import Key, Line
+from judging.local import LocalJudge
+from judging.subject import Subject
+from storage import TestCase, TestResult
+
+Pair = tuple[TestCase, TestResult]
+SEEN = ("answered_as", "fingerprints")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is judged. ``repeats``: opinions; from the second on of a ``sample`` of the cases."""
+
+    folder: Path
+    eval_set: Path
+    labels_dir: Path | None
+    calls: tuple[str, ...]
+    repeats: int = 1
+    sample: float = 1.0
+    seed: int = 0
+    atomic: bool = False
+    concurrency: int = 8
+
+
+@dataclass
+class Outcome:
+    """Lines of this time by status, failures by kind, and ids that nobody had asked about."""
+
+    lines: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    answers: int = 0
+    dropped_ids: int = 0
+    unverified: int = 0
+
+    @property
+    def all_failed(self) -> bool:
+        """Nothing could be judged because the server could not be used."""
+        return bool(self.lines["failed"]) and not self.lines["asked"]
+
+    def add(self, line: Line) -> None:
+        self.lines[line["status"]] += 1
+        self.lines["asked"] += line["status"] == "ok" and "by_code" not in line["extra"]
+        if line["failure"]:
+            self.failures[line["failure"]] += 1
+        self.dropped_ids += line["extra"].get("dropped_ids", 0)
+        self.unverified += sum(e["verdict"] == "quote_unverified" for e in line["verdicts"])
+
+
+def pairs(plan: Plan) -> Iterator[Pair]:
+    """The answered cases of a run, in order. Raises StorageError before anything is paid."""
+    path = plan.folder / storage.RESULTS
+    if not path.exists():
+        raise storage.StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
+    cases = {case.id: case for case in storage.read_cases(plan.eval_set, plan.labels_dir)}
+    for result in storage.iter_results(path):
+        if result.test_case_id not in cases:
+            raise storage.StorageError(
+                f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
+                "use the set that was asked."
+            )
+    return (
+        (cases[result.test_case_id], result)
+        for result in storage.iter_results(path)
+        if result.status == "ok"
+    )
+
+
+def judge_run(
+    plan: Plan, connection: Connection, facts: FactStore, step: Callable[[], None]
+) -> Outcome:
+    """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
+    path = plan.folder / lines.FILE
+    answers = pairs(plan)
+    judge = write_config(plan, connection.describe())
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    identity = connection.judge.identity.to_dict()
+    storage.cut_torn_tail(path)
+    known = dict(map(_known, lines.read(path)))
+    outcome = Outcome()
+
+    def work(pair: Pair) -> list[Line]:
+        return judge_answer(Subject(*pair), settings, plan)
+
+    found = ask_all(answers, work, plan.concurrency, connection.stop)
+    with storage.JsonlWriter(path) as writer, closing(found):
+        for judged in found:
+            outcome.answers += 1
+            for line in judged:
+                line |= {"judge": identity, "parameters": judge["parameters"]}
+                outcome.add(line)
+                key, mark = _known(line)
+                if known.get(key) != mark:
+                    writer.write(line)
+                    known[key] = mark
+            step()
+        writer.sync()
+    write_config(plan, connection.describe())
+    return outcome
+
+
+def judge_answer(subject: Subject, settings: Settings, plan: Plan) -> list[Line]:
+    """All calls and opinions of one answer."""
+    found: list[Line] = []
+    for name in plan.calls:
+        first = CALLS[name](subject, settings, 0)
+        found += first
+        asked = any(line["mode"] not in ("", "code") for line in first)
+        for repeat in range(1, plan.repeats if asked and _drawn(plan, subject) else 1):
+            found += CALLS[name](subject, settings, repeat)
+    return found
+
+
+def _drawn(plan: Plan, subject: Subject) -> bool:
+    """Is the case in the sample? By its id and the seed, whatever the order."""
+    digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
+    return int.from_bytes(digest[:8]) < plan.sample * 2**64
+
+
+def _known(line: Mapping[str, Any]) -> tuple[Key, tuple[Any, ...]]:
+    """A line's key and what makes it another line: a new one of the same is not written again."""
+    again = [one["key"] for one in line["extra"].get("asked_again", ())]
+    mark = [line["status"], line["reason"], line["key"], line["subject"], line["parts"]]
+    mark += [line["judge"], line["parameters"], line["prompt"], line["extra"].get("mark")]
+    return lines.key_of(line), (*mark, *again)
+
+
+def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the judge into the run's config.json and return what stands there.
+
+    Prompts of an earlier time stay beside the new ones as long as the judge is the same.
+    """
+    path = plan.folder / "config.json"
+    names = {tasks.KINDS[call].prompt for call in plan.calls} | {"facts"}
+    names |= {"claims"} if plan.atomic else set()
+    prompts = {}
+    for name in sorted(names):
+        known = judge_prompts.load(name).id
+        prompts[name] = {"version": known.version, "sha256": known.sha256}
+    with storage.locked(path):
+        raw: dict[str, Any] = {"schema": storage.SCHEMA, "run_id": plan.folder.resolve().name}
+        raw |= storage.read_json(path) if path.exists() else {}
+        before: dict[str, Any] = raw.get("judge") or {}
+        if before.get("identity") != described["identity"]:
+            before = {}
+        judge = before | dict(described) | {"prompts": before.get("prompts", {}) | prompts}
+        for name in SEEN:
+            # What a server said of itself stays when a later run takes all from the cache.
+            judge[name] = sorted({*before.get(name, ()), *described.get(name, ())})
+        judge["claims"] = "atomic" if plan.atomic else "sentence"
+        raw["judge"] = judge
+        raw["config_hash"] = storage.config_hash(msgspec.convert(raw, storage.RunConfig))
+        storage.replace_json(path, raw)
+    return judge
+
+
+class Recorder:
+    """Notes what would be asked, and answers in the way of the local judge."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._local = LocalJudge()
+        self.identity = connection.judge.identity
+        self.cannot = connection.judge.cannot
+        self.tasks: list[JudgeTask] = []
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        self.tasks.append(task)
+        return self._local.ask(task)
+
+
+def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
+    """The tasks that judging would ask, follow-ups apart; nothing is asked, kept or written.
+
+    Facts and atomic claims that are not known yet are guessed by the local rules.
+    """
+    recorder = Recorder(connection)
+    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
+    for pair in pairs(plan):
+        judge_answer(Subject(*pair), settings, plan)
+        found: Sequence[JudgeTask] = recorder.tasks
+        recorder.tasks = []
+        yield from found

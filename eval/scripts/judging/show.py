@@ -1,0 +1,200 @@
+"""What the judge's script says on the terminal: the section's notes, bad cases, the bill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics.judged import RELIABLE_AGREEMENT
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from clients.judge_cost import Estimate
+    from judging.session import Outcome
+    from worst import Worst
+
+SHOWN = 8
+"""Claims and facts that are listed for a bad case; those that failed come first."""
+MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+_FAMILY = re.compile(
+    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
+    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
+    re.IGNORECASE,
+)
+
+
+def families(text: str) -> set[str]:
+    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
+    return {found.lower() for found in _FAMILY.findall(text)}
+
+
+def notes(section: Mapping[str, Any], answerer: Mapping[str, Any]) -> list[str]:
+    """What a reader of the numbers should know, in sentences."""
+    judge = section["options"]["judge"]
+    identity = judge.get("identity", {})
+    found = []
+    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
+    if shared:
+        name = ", ".join(sorted(shared))
+        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+    if identity.get("strength") == "name only":
+        found.append(
+            "Only the judge's name is known, not which weights stand behind it: pin it with "
+            "--judge-revision or --judge-file."
+        )
+    if identity.get("provider") == "local":
+        found.append(
+            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
+        )
+    agreement = section["mean"].get("judge_self_agreement")
+    if agreement is not None and agreement < RELIABLE_AGREEMENT:
+        found.append(
+            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
+            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
+        )
+    return found
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for one in value.values() for text in _strings(one)]
+    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+
+
+def print_more(console: Console, section: Mapping[str, Any]) -> None:
+    """What the section holds beside means."""
+    from tables import plain, print_rows
+
+    judge = section["options"]["judge"]
+    identity = judge["identity"]
+    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
+    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
+    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
+    claims = section["claims"]
+    if claims.get("claims"):
+        parts = [
+            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
+            for kind, count in sorted(claims.items())
+            if kind.startswith("claims_")
+        ]
+        each = claims["claims"] / claims["answers_with_claims"]
+        console.print(
+            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
+            soft_wrap=True,
+        )
+    if replies := section.get("replies"):
+        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {told}.")
+    if repeats := section.get("repeats"):
+        console.print(
+            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
+            f"changed ({repeats['flip_rate']:.1%})."
+        )
+        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
+        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
+
+
+def show_worst(console: Console, item: Worst) -> None:
+    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
+    from tables import plain
+
+    evidence = item.row["evidence"]
+    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
+        rows = evidence.get(name, [])
+        if not rows:
+            continue
+        console.print(f"  {name.replace('_', ' ')}:")
+        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
+            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
+            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
+            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
+            if row.get("quote"):
+                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
+                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
+            if row.get("reason"):
+                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
+        if len(rows) > SHOWN:
+            console.print(f"    … {len(rows) - SHOWN} more")
+    for question in evidence.get("questions", ()):
+        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
+    if "reply" in evidence:
+        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
+    if "manipulation" in evidence:
+        found = evidence["manipulation"]
+        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
+        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
+
+
+def bill(outcome: Outcome, totals: Mapping[str, Any]) -> list[str]:
+    """What this time brought and took, in lines for stderr."""
+    from clients.judge_types import FAILURES
+
+    told = ", ".join(f"{name} {value}" for name, value in totals.items() if _worth(value))
+    found = [f"{outcome.answers} answers judged. {told}" if told else f"{outcome.answers} answers."]
+    found += [
+        f"{count} judgements failed: {FAILURES.get(kind, kind)}"
+        for kind, count in outcome.failures.most_common()
+    ]
+    if outcome.unverified:
+        found.append(
+            f"{outcome.unverified} verdicts had a quote that stands nowhere; they count as not "
+            "supported."
+        )
+    if outcome.dropped_ids:
+        found.append(f"{outcome.dropped_ids} verdicts on things that were not asked were dropped.")
+    return found
+
+
+def _worth(value: Any) -> bool:
+    return value not in (None, 0, 0.0) and not isinstance(value, Mapping | list)
+
+
+def print_estimate(console: Console, estimate: Estimate) -> None:
+    """What asking would take."""
+    from tables import print_rows
+
+    def money(value: float | None) -> str:
+        return "no prices given" if value is None else f"${value:,.4f}"
+
+    rows = [
+        ("verdicts wanted", f"{estimate.tasks:,}"),
+        ("in the cache", f"{estimate.cached:,}"),
+        ("calls", f"{estimate.calls:,}"),
+        ("prompt tokens, about", f"{estimate.prompt_tokens:,}"),
+        ("completion tokens, about", f"{estimate.completion_tokens:,}"),
+        ("completion tokens, at most", f"{estimate.most_completion_tokens:,}"),
+        ("cost, about", money(estimate.cost_usd)),
+        ("cost, at most", money(estimate.most_cost_usd)),
+    ]
+    print_rows(console, ("nothing was asked", ""), rows)
+
+
+def print_self_test(console: Console, report: dict[str, Any]) -> None:
+    """The report of a self-test with its limits."""
+    from judging.selftest import LIMITS, kept
+    from tables import number, plain, print_rows
+
+    judge = report["judge"]
+    console.print(f"Self-test of {plain(judge['provider'])}/{plain(judge['model'])}:")
+    meanings = {
+        "right": "verdicts on known claims that are right",
+        "obeyed": "false claims that an attack made the judge call supported",
+        "got_through": "of these, with a quote that exists",
+        "shift_false_claims": "points that false claims gained under attack",
+        "shift_true_claims": "points that true claims moved under attack",
+        "attacks_reported": "attacks that the judge reported",
+        "self_agreement": "verdicts that stayed the same when asked again",
+        "flips_under_order": "verdicts that changed with the order of the claims",
+    }
+    rows = []
+    for name, meaning in meanings.items():
+        limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""
+        mark = {None: "", True: "✓", False: "✗"}[kept(report, name)]
+        rows.append((meaning, number(report[name]), limit, mark))
+    print_rows(console, ("what", "value", "limit", ""), rows)
+    if report["failed"]:
+        console.print(f"{report['failed']} of {report['opinions']} opinions failed.")

@@ -1,0 +1,216 @@
+"""What is asked of a judge: prompt, schema and check of each kind of call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clients import judge_prompts
+from clients.judge_types import Check, JudgeTask
+from clients.prompt_blocks import fenced, one_line
+from ragmetrics.text import fold
+
+QUESTIONS = 3
+MOST_FACTS = 12
+TOKENS_EACH = 160
+"""Room in the reply for one verdict with quote and reason; the rest is for notes."""
+TOKENS_BASE = 512
+
+Item = Mapping[str, str]
+"""A numbered text: ``{"id": …, "text": …}``; a claim may have a ``lead``, the stem of its list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of call. ``verdicts``: what can be said of an item; none for calls that write texts.
+
+    ``positive``: the verdict that needs a quote which stands in the material (None: no such).
+    ``cites``: an entry names the block that it quotes. ``extra``: further fields of the reply.
+    """
+
+    prompt: str
+    verdicts: tuple[str, ...] = ()
+    positive: str | None = None
+    cites: bool = False
+    extra: tuple[str, ...] = ()
+
+
+GROUNDEDNESS = Kind(
+    "groundedness", ("supported", "contradicted", "not_found"), "supported", cites=True
+)
+CORRECTNESS = Kind(
+    "correctness", ("present", "contradicted", "missing"), "present", extra=("addresses_question",)
+)
+ENTAILMENT = Kind("entailment", ("supported", "contradicted", "not_found"), "supported", cites=True)
+RELEVANCE = Kind("relevance", ("useful", "not_useful"))
+ATTRIBUTION = Kind("attribution", ("attributed", "not_attributed"), "attributed", cites=True)
+ABSTENTION = Kind("abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy"))
+QUESTIONS_KIND = Kind("questions", extra=("noncommittal",))
+CLAIMS = Kind("claims")
+FACTS = Kind("facts")
+KINDS: Mapping[str, Kind] = {
+    "groundedness": GROUNDEDNESS,
+    "correctness": CORRECTNESS,
+    "answer_correctness": ENTAILMENT,
+    "context_precision": RELEVANCE,
+    "context_recall": ATTRIBUTION,
+    "answer_relevancy": QUESTIONS_KIND,
+    "abstained_judged": ABSTENTION,
+}
+"""The kind of call behind each ``metric`` of a verdict line."""
+WRITES = {"questions": "questions", "claims": "claims", "facts": "facts"}
+"""Prompts whose reply is a list of texts, and the name of that list."""
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """All properties required, no others: what every server's strict mode wants."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def schema(kind: Kind) -> dict[str, Any]:
+    """JSON schema of a reply. Decoders write the keys in this order: reasons before verdicts."""
+    text, flag = {"type": "string"}, {"type": "boolean"}
+    fields: dict[str, Any] = {"notes": text}
+    fields |= dict.fromkeys(kind.extra, flag)
+    if kind.verdicts:
+        entry: dict[str, Any] = {"id": text}
+        entry |= {"context": text} if kind.cites else {}
+        entry |= {"quote": text, "reason": text}
+        entry["verdict"] = {"type": "string", "enum": list(kind.verdicts)}
+        fields["verdicts"] = {"type": "array", "items": _object(entry)}
+    else:
+        fields[WRITES[kind.prompt]] = {"type": "array", "items": text}
+    return _object(fields | {"manipulation": flag})
+
+
+def _contradictory(reply: Mapping[str, Any]) -> Sequence[str]:
+    """An id that came twice with different verdicts cannot be used, and neither can the reply."""
+    said = {(entry["id"], entry["verdict"]) for entry in reply["verdicts"]}
+    twice = [name for name, times in Counter(name for name, _ in said).items() if times > 1]
+    return [f'the id "{name}" has several different verdicts; give one' for name in sorted(twice)]
+
+
+def _questions(reply: Mapping[str, Any]) -> Sequence[str]:
+    found = {" ".join(fold(text).split()) for text in reply["questions"]} - {""}
+    if len(found) == QUESTIONS and len(reply["questions"]) == QUESTIONS:
+        return []
+    return [f'"questions" must hold exactly {QUESTIONS} different questions']
+
+
+def _facts(reply: Mapping[str, Any]) -> Sequence[str]:
+    found = [text for text in reply["facts"] if text.strip()]
+    return [] if found else ['"facts" must hold at least one fact']
+
+
+CHECKS: Mapping[str, Check] = {
+    "questions": _questions,
+    "facts": _facts,
+    "claims": lambda reply: [],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a judge may see of one answer. Texts are foreign; ids are ours.
+
+    ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``.
+    """
+
+    question: str = ""
+    answer: str = ""
+    reference: str = ""
+    contexts: Sequence[Item] = ()
+    claims: Sequence[Item] = ()
+    facts: Sequence[Item] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out."""
+        parts = {
+            "question": self.question,
+            "answer": self.answer,
+            "reference": self.reference,
+            "contexts": [dict(one) for one in self.contexts],
+            "claims": [dict(one) for one in self.claims],
+            "facts": [dict(one) for one in self.facts],
+        }
+        return {name: part for name, part in parts.items() if part}
+
+
+HINT = (
+    "In an earlier reply the quotes for the items below did not stand in the blocks letter by "
+    "letter. Copy each quote exactly, or change the verdict."
+)
+
+
+def make_task(
+    kind: Kind,
+    material: Material,
+    *,
+    salt: bytes,
+    repeat: int = 0,
+    hint: bool = False,
+) -> JudgeTask:
+    """The task for one call; its items are the facts or claims that the material holds.
+
+    ``hint``: these items are asked again because their quotes were not found.
+    """
+    prompt = judge_prompts.load(kind.prompt)
+    asked = ids_of(kind, material)
+    count = len(asked) or MOST_FACTS
+    return JudgeTask(
+        metric=kind.prompt,
+        prompt=prompt.id,
+        messages=prompt.messages(_values(kind, material, salt, asked, hint)),
+        key_messages=prompt.messages(_values(kind, material, None, asked, hint)),
+        schema=schema(kind),
+        check=CHECKS.get(kind.prompt, _contradictory),
+        inputs=material.to_dict() | {"ids": asked},
+        repeat=repeat,
+        max_tokens=TOKENS_BASE + TOKENS_EACH * count,
+    )
+
+
+def ids_of(kind: Kind, material: Material) -> list[str]:
+    """The ids that a reply must give a verdict on."""
+    if kind.prompt in ("groundedness", "entailment"):
+        return [one["id"] for one in material.claims]
+    if kind.prompt in ("correctness", "attribution"):
+        return [one["id"] for one in material.facts]
+    if kind.prompt == "relevance":
+        return [one["id"] for one in material.contexts]
+    return ["1"] if kind.verdicts else []
+
+
+def _values(
+    kind: Kind, material: Material, salt: bytes | None, asked: Sequence[str], hint: bool
+) -> dict[str, str]:
+    """The slots of a prompt; a part that the material lacks is an empty text."""
+
+    def block(name: str, text: str) -> str:
+        return fenced(salt, name, text) if text.strip() else ""
+
+    def listed(items: Sequence[Item]) -> str:
+        texts = (f"{one.get('lead', '')} {one['text']}" for one in items)
+        return "\n".join(
+            f"{one['id']}. {one_line(text)}" for one, text in zip(items, texts, strict=True)
+        )
+
+    return {
+        "hint": f"{HINT}\n\n" if hint else "",
+        "question": block("question", material.question),
+        "answer": block("answer", material.answer),
+        "reference": block("reference", material.reference),
+        "contexts": "\n\n".join(
+            fenced(salt, f"passage {one['id']}", one["text"]) for one in material.contexts
+        ),
+        "claims": block("claims", listed(material.claims)),
+        "facts": block("facts", listed(material.facts)),
+        "ids": ", ".join(asked),
+    }
