@@ -96,7 +96,7 @@ def run(plan: Plan) -> int:
     judged = _judged(plan, METRIC)
     if plan.label:
         code = _label(plan, judged)
-        if code != Exit.DONE:
+        if code != Exit.DONE or not _any_label(plan):
             return code
     found = _from_run(plan, judged)
     document.write(plan.folder / document.NAME, found)
@@ -120,6 +120,11 @@ def _label(plan: Plan, judged: Judged) -> int:
         ascii_only=plan.ascii_only,
         theme=plan.theme,
     )
+
+
+def _any_label(plan: Plan) -> bool:
+    """Was anything labelled, in this session or before? If not, there is nothing to report."""
+    return any(path.stat().st_size for path in labels.label_files(plan.labels_dir, ()))
 
 
 def _are_rows(plan: Plan) -> bool:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """``name``: method ``do_<name>`` of the screen. ``keys`` as Textual names them."""
+    """``name``: method ``do_<name>`` of the screen. ``keys`` as Textual names them.
+
+    ``hint``: its word on the last line of the screen, "" for none.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -22,24 +25,24 @@ ACTIONS = (
         ("1", "y"),
         "1 y",
         "supported",
-        "the passages bear out all of the claim; goes on to the next open claim",
+        "supported; every decision goes on to the next open claim",
     ),
     Action(
         "not_supported",
         ("2", "x"),
         "2 x",
         "not",
-        "some of it is not in the passages, or they say otherwise",
+        "not supported",
     ),
-    Action("cannot_tell", ("3", "c"), "3 c", "cannot tell", "you are not able to judge it"),
-    Action("next", ("n", "l", "right"), "n →", "next", "the next claim, nothing is decided"),
-    Action("previous", ("p", "h", "left"), "p ←", "previous", "the claim before"),
-    Action("open", ("enter",), "Enter", "next open", "the next claim without a label"),
+    Action("cannot_tell", ("3", "c"), "3 c", "cannot tell", "you cannot tell"),
     Action("undo", ("u", "backspace", "ctrl+z"), "u", "undo", "take the last label back"),
-    Action("redo", ("U", "upper_u", "ctrl+r"), "U", "redo", "do again what was undone"),
+    Action("redo", ("U", "upper_u", "ctrl+r"), "U", "", "do again what was undone"),
     Action("next_passage", ("right_square_bracket", "tab"), "] Tab", "passage", "the next passage"),
     Action("previous_passage", ("left_square_bracket", "shift+tab"), "[", "", "the passage before"),
-    Action("best", ("w",), "w", "window", "the window that holds most words of the claim"),
+    Action("next", ("n", "l", "right"), "n →", "next", "the next claim, nothing is decided"),
+    Action("previous", ("p", "h", "left"), "p ←", "back", "the claim before"),
+    Action("open", ("enter",), "Enter", "", "the next claim without a label"),
+    Action("best", ("w",), "w", "", "the window that holds most words of the claim"),
     Action("down", ("j", "down"), "j ↓", "", "scroll the passage down"),
     Action("up", ("k", "up"), "k ↑", "", "scroll the passage up"),
     Action("page_down", ("pagedown", "space", "ctrl+d"), "PgDn", "", "a page of the passage down"),
@@ -50,13 +53,16 @@ ACTIONS = (
         "verdict",
         ("v",),
         "v",
-        "judge",
-        "what the judge said, once the claim is labelled; a label changed then is marked",
+        "",
+        "what the judge said, of a claim you have labelled",
     ),
     Action("help", ("question_mark", "f1"), "? F1", "", "this page"),
     Action("quit", ("q", "ctrl+q"), "q", "quit", "leave; every label is on disk already"),
 )
 BY_KEY = {key: action.name for action in ACTIONS for key in action.keys}
+
+HINTED = tuple(action for action in ACTIONS if action.hint)
+"""What the last line of the screen shows, as far as it fits."""
 
 GUIDELINE = """
 How to label, so that everyone labels alike
@@ -77,4 +83,4 @@ Nothing is lost: every key is in your label file before it is shown. u undoes, a
 def help_text() -> str:
     """The keys, then the guideline."""
     keys = "\n".join(f"{action.shown:<9} {action.help}" for action in ACTIONS)
-    return f"Keys\n{keys}\n{GUIDELINE}"
+    return f"Keys (j k PgDn PgUp scroll this page, any other key closes it)\n{keys}\n{GUIDELINE}"

@@ -20,7 +20,7 @@ from labeller.lists import Bar, Line, Span
 from labeller.measure import fit, wrap
 from labeller.text_pane import Mark, TextPane
 from labeller.window import Window
-from verdictlabels.keys import ACTIONS, BY_KEY, help_text
+from verdictlabels.keys import BY_KEY, HINTED, help_text
 from verdictlabels.model import Item, Label, Refused, Session
 
 WORDS = {
@@ -140,15 +140,14 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             self._to_window()
 
     def _to_window(self) -> None:
-        """Bring the marked window of the passage into view."""
-        passages = self.session.item.passages
+        """Bring the marked window of the passage to the top, a line before it in view."""
         self.text.scroll_by(-self.text.top)
-        if passages and (window := passages[self.passage].window) is not None:
-            self.text.reveal(*window)
+        if self.text.next_mark("marked", 1):
+            self.text.scroll_by(-1)
 
     def _show_end(self) -> None:
         width = self.size.width
-        parts = [(action.shown, action.hint) for action in ACTIONS if action.hint]
+        parts = [(action.shown.split()[0], action.hint) for action in HINTED]
         self.bars["v-end"].show([status(self._message, "", width), hints(parts, "?", width)])
 
     def say(self, text: str, style: str = "row") -> None:
@@ -270,7 +269,7 @@ class HelpPage(Window[None]):
             yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.show(display(help_text()), [(0, 4, "rule")])
+        self._pane.show(display(help_text()), [(0, 4, "key")])
 
     def take_key(self, key: str, character: str) -> bool:
         """Scroll, or close."""
