@@ -1,0 +1,92 @@
+"""Look through runs and their cases on the terminal: what failed, why, and what changed.
+
+In: the run folders of eval/results with what scored them, and eval_set.jsonl with its labels. Out:
+nothing; no file is written. Without RUN it lists the runs; with one it shows its cases; with two
+(BASE NEW) the cases that succeed in one and fail in the other. A run in progress grows as you look.
+
+\b
+    python eval/scripts/browse_runs.py
+    python eval/scripts/browse_runs.py latest
+    python eval/scripts/browse_runs.py k5 k10
+    python eval/scripts/browse_runs.py k5 k10 --success "recall@5>0"
+
+Keys are those of label_eval.py: arrows or j k, Enter opens, Esc goes back, / filters ("failing
+only", category=factual, recall@5=0, faithfulness<0.5, words of the question), n and p go to the
+next and previous case, L labels the case, ? shows all keys.
+
+Exit codes: 0 done, 2 bad input or usage, 130 ended by a signal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+import options
+import storage
+
+
+@options.command(help=__doc__)
+@click.argument("runs", metavar="[RUN] | [BASE NEW]", nargs=-1)
+@options.eval_set_option
+@options.labels_option
+@options.results_dir_option
+@click.option(
+    "--success",
+    metavar="CONDITION",
+    default="",
+    help="When a case counts as success, such as 'recall@5>0'.  [default: it breaks none of the "
+    "rules that ? lists]",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules and marks in ASCII.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+@click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")
+def main(
+    runs: tuple[str, ...],
+    eval_set: Path,
+    labels_dir: Path,
+    results_dir: Path,
+    success: str,
+    ascii_only: bool,
+    no_mouse: bool,
+    theme: str | None,
+) -> int:
+    from browse_store.library import RunLibrary
+
+    if len(runs) > 2:
+        raise click.UsageError("name one run, or two to compare; not more.")
+    if success and not runs:
+        raise click.UsageError("--success goes with a run; without one, press ! in its cases.")
+    folders = [storage.find_run(results_dir, run) for run in runs]
+    check_terminal()
+    library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders)
+    from browser.app import run as browse
+
+    try:
+        return browse(
+            library,
+            [folder.name for folder in folders],
+            success=success,
+            ascii=ascii_only,
+            mouse=not no_mouse,
+            theme=theme,
+        )
+    except ValueError as error:
+        raise storage.StorageError(str(error)) from None
+
+
+def check_terminal() -> None:
+    """The full screen reads keys from stdin and draws on stderr; both must be a terminal."""
+    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
+        if not stream.isatty() or os.environ.get("TERM") == "dumb":
+            raise storage.StorageError(
+                f"{name} is no terminal that can show a full screen; report_run.py and "
+                "compare_runs.py print the same on any."
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""One case in full, put together from its lines in the results, set, scores and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+
+from browse_store import evidence as ev
+from browser.model import Detail, Gold, Passage
+from storage import Labels, TestCase, TestResult, case_from_dict
+
+NOT_FOUND = "the line is not there any more: the file was replaced; it is being read again"
+
+
+def build(
+    result_line: bytes,
+    case_line: bytes,
+    labels: Labels,
+    score_lines: Mapping[str, bytes],
+    verdict_lines: Sequence[bytes],
+    key: tuple[str, int],
+) -> Detail:
+    """The detail of one result. What cannot be read is left out and named in ``problems``."""
+    case_id, repeat = key
+    problems: list[str] = []
+    result = _result(result_line, case_id, problems)
+    lines = _scores(score_lines, case_id, problems)
+    said = ev.judged(list(verdict_lines), case_id, problems)
+    retrieval = lines.get("retrieval", ev.ScoreLine(case_id)).evidence
+    rules = ev.rule_claims(lines.get("groundedness", ev.ScoreLine(case_id)).evidence)
+    claims, by = ev.best_claims(rules, said)
+    case = _case(case_line, labels, case_id, problems)
+    return Detail(
+        case_id=case_id,
+        repeat=repeat,
+        question=result.question or (case.question if case else ""),
+        status=result.status,
+        error=f"{result.error.kind}: {result.error.message}" if result.error else "",
+        answer=result.answer,
+        abstained=result.abstained,
+        claims=claims,
+        claims_by=by,
+        passages=_passages(result, retrieval.hits),
+        hits=None if retrieval.hits is None else tuple(retrieval.hits),
+        match=retrieval.match,
+        gold=_gold(case, retrieval.match, retrieval.found),
+        labels=_labels(case, lines),
+        scores=tuple(ev.section_scores(name, line) for name, line in lines.items()),
+        judged=said,
+        trace=_trace(result, lines),
+        raw=ev.indented(result_line),
+        problems=tuple(problems),
+    )
+
+
+def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
+    try:
+        result = msgspec.json.decode(line, type=TestResult)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        problems.append(f"the result cannot be read ({error})" if line else NOT_FOUND)
+        return TestResult(case_id)
+    if result.test_case_id != case_id:
+        problems.append(NOT_FOUND)
+        return TestResult(case_id)
+    return result
+
+
+def _scores(
+    lines: Mapping[str, bytes], case_id: str, problems: list[str]
+) -> dict[str, ev.ScoreLine]:
+    found: dict[str, ev.ScoreLine] = {}
+    for section, line in lines.items():
+        try:
+            score = msgspec.json.decode(line, type=ev.ScoreLine)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            problems.append(f"scores/{section}.jsonl: the line cannot be read ({error})")
+            continue
+        if score.case_id == case_id:
+            found[section] = score
+    return found
+
+
+def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:
+    if not line:
+        return None
+    try:
+        raw = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raw = None
+    if not isinstance(raw, dict) or raw.get("id") != case_id:
+        problems.append("the case in the eval set was changed since it was read")
+        return None
+    case, findings = case_from_dict(raw | labels.get(case_id, {}))
+    problems += [f"eval set: {field}: {what}" for field, what in findings]
+    return case
+
+
+def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Passage, ...]:
+    matched = None if hits is None else set(hits)
+    return tuple(
+        Passage(
+            rank=place,
+            chunk_id=chunk.chunk_id,
+            place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            or chunk.chunk_id,
+            text=chunk.text or "",
+            cut=chunk.truncated,
+            length=chunk.text_length,
+            scores=tuple(
+                (name, value)
+                for name, value in (
+                    ("vector", chunk.score_vector),
+                    ("lexical", chunk.score_lexical),
+                    ("final", chunk.score_final),
+                )
+                if value is not None
+            ),
+            gold=None if matched is None else place in matched,
+        )
+        for place, chunk in enumerate(result.chunks(), start=1)
+    )
+
+
+def _place(path: str, heading: str | None) -> str:
+    return f"{path} > {heading}" if heading else path
+
+
+def _gold(
+    case: TestCase | None, match: str, found: Sequence[int | None] | None
+) -> tuple[Gold, ...]:
+    """The gold of the way of matching that was scored (all of it if none was), with its ranks."""
+    if case is None:
+        return ()
+    supports = [
+        Gold(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
+        for one in case.gold_supports
+    ]
+    by_way = {
+        "anchor": supports,
+        "chunk": [Gold(f"chunk {one}") for one in case.relevant_chunks],
+        "doc": [Gold(f"document {one}") for one in case.relevant_docs],
+        "text": supports or [Gold("text", (one,)) for one in case.gold_contexts],
+    }
+    chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
+    if found is None or len(found) != len(chosen):
+        return tuple(chosen)
+    return tuple(replace(gold, rank=rank) for gold, rank in zip(chosen, found, strict=True))
+
+
+def _labels(
+    case: TestCase | None, lines: Mapping[str, ev.ScoreLine]
+) -> tuple[tuple[str, str], ...]:
+    if case is None:
+        return ()
+    answerable = {True: "yes", False: "no", None: ""}[case.answerable]
+    evidence = lines.get("groundedness", ev.ScoreLine("")).evidence
+    facts = [fact.fact for fact in case.gold_facts] or case.expected_key_facts
+    pairs = [
+        ("answerable", answerable),
+        ("category", case.category or ""),
+        ("difficulty", case.difficulty or ""),
+        ("tags", ", ".join(case.tags)),
+        ("reference answer", case.reference_answer or ""),
+        *(("key fact", fact) for fact in facts),
+        *(("forbidden claim", claim) for claim in case.forbidden_claims),
+        ("expected outcome", case.expected_outcome or ""),
+        *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),
+    ]
+    return tuple((label, text) for label, text in pairs if text)
+
+
+def _trace(result: TestResult, lines: Mapping[str, ev.ScoreLine]) -> tuple[tuple[str, str], ...]:
+    outcome = lines.get("pipeline", ev.ScoreLine("")).evidence
+    folders = result.folder_selection
+    said = ", ".join(folders.chosen) or "all" if folders is not None else ""
+    if folders is not None and folders.reason:
+        said += f" ({folders.reason})"
+    expected = f", expected {outcome.expected}" if outcome.expected else ""
+    why = f" ({outcome.why})" if outcome.why else ""
+    pairs = [
+        ("outcome", f"{outcome.outcome}{expected}{why}" if outcome.outcome else ""),
+        ("abstained", _abstained(result)),
+        ("confidence", "" if result.confidence is None else f"{result.confidence:.3g}"),
+        ("flags", ", ".join(result.policy_flags)),
+        ("folders searched", said),
+        ("latency, ms", _numbers(result.latency_ms)),
+        ("tokens and usage", _numbers(result.usage)),
+        ("cost, $", "" if result.cost_usd is None else f"{result.cost_usd:.6g}"),
+        ("guardrail", _numbers(result.guardrail)),
+        ("citations", ", ".join(_citation(one) for one in result.references)),
+        ("repeat", str(result.repeat) if result.repeat else ""),
+    ]
+    return tuple((label, text) for label, text in pairs if text)
+
+
+def _abstained(result: TestResult) -> str:
+    if result.abstained is None:
+        return ""
+    why = f" ({result.abstain_reason})" if result.abstain_reason else ""
+    return ("yes" if result.abstained else "no") + why
+
+
+def _citation(reference: Any) -> str:
+    mark = "" if reference.index is None else f"[{reference.index}] "
+    return mark + (reference.rel_path or reference.doc_id or reference.chunk_id or "?")
+
+
+def _numbers(values: Mapping[str, Any]) -> str:
+    """``total 12.0, retrieve 3.5``; what is no number as JSON."""
+    parts = []
+    for name, value in values.items():
+        if isinstance(value, float):
+            parts.append(f"{name} {value:.4g}")
+        elif value not in (None, "", [], {}):
+            shown = value if isinstance(value, str | int) else orjson.dumps(value).decode()
+            parts.append(f"{name} {shown}")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Screens that show runs and their cases: what browse_runs.py draws. Reads no file."""

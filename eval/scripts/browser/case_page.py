@@ -1,0 +1,175 @@
+"""What the page of one case says, part by part: pure functions from its detail to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from browser.document import Doc, squeezed
+from browser.lines import score
+from browser.model import Detail, Passage
+
+SHORT_CHUNK = 260
+"""Characters of a chunk that are shown until the whole is asked for."""
+
+
+def answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "") -> None:
+    """The answer with its claims coloured, or why there is none."""
+    whose = f"claims by {detail.claims_by}" if detail.claims_by else ""
+    doc.part(title, " · ".join(part for part in (note, whose) if part))
+    if detail.status == "error":
+        doc.line(f"The call failed: {detail.error}", "bad")
+    elif not detail.answer:
+        doc.line("(empty)" if detail.answer == "" else "(no answer)", "dim")
+    else:
+        if detail.abstained:
+            doc.line("The bot abstained:", "key")
+        doc.answer(detail.answer, detail.claims)
+
+
+def question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
+    """The question, whether the case fails and why."""
+    doc.part("Question", detail.case_id + (f" repeat {detail.repeat}" if detail.repeat else ""))
+    doc.line(detail.question, "term")
+    doc.line(state, "bad" if failing else "good")
+    for problem in detail.problems:
+        doc.line(f"! {problem}", "warn")
+
+
+def claims_part(doc: Doc, detail: Detail) -> None:
+    """Each claim with its verdict, and the chunk that supports it."""
+    if not detail.claims:
+        return
+    doc.part("Claims", f"by {detail.claims_by}")
+    ranks = ranks_of(detail)
+    for claim in detail.claims:
+        doc.claim(claim, _where(ranks, claim.chunk_id))
+
+
+def ranks_of(detail: Detail) -> dict[str, int]:
+    """Rank of each chunk id; of one that comes twice, the first."""
+    ranks: dict[str, int] = {}
+    for passage in detail.passages:
+        ranks.setdefault(passage.chunk_id, passage.rank)
+    return ranks
+
+
+def _where(ranks: Mapping[str, int], chunk_id: str) -> str:
+    if not chunk_id:
+        return ""
+    return f"chunk {ranks[chunk_id]}" if chunk_id in ranks else f"chunk {chunk_id}"
+
+
+def gold_part(doc: Doc, detail: Detail) -> None:
+    """What should have been found and said."""
+    if not detail.gold and not detail.labels:
+        doc.part("Expected", "the eval set does not hold this case")
+        return
+    doc.part("Expected", "from the eval set")
+    for gold in detail.gold:
+        if detail.hits is None:
+            said, style = "not scored", "dim"
+        elif gold.rank is None:
+            said, style = "not retrieved", "bad"
+        else:
+            said, style = f"found at {gold.rank}", "good"
+        doc.add(f"gold {said:<{13}} ", style)
+        doc.line(gold.place)
+        for snippet in gold.snippets:
+            doc.line(f'                   "{squeezed(snippet)}"', "dim")
+    for label, text in detail.labels:
+        doc.pair(label, text)
+
+
+def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrieved") -> None:
+    """The chunks in rank order, gold ones marked, snippets of gold in them highlighted."""
+    if detail.hits is None:
+        note = "gold unknown: score_retrieval.py has no score here"
+    else:
+        found = ", ".join(map(str, detail.hits)) or "none"
+        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {found}"
+    doc.part(title, note)
+    if not detail.passages:
+        doc.line("(nothing)", "dim")
+    snippets = [snippet for gold in detail.gold for snippet in gold.snippets]
+    for passage in detail.passages:
+        _passage_head(doc, passage)
+        text = passage.text if full else squeezed(passage.text)
+        doc.passage(
+            text, snippets if passage.gold is not False else (), None if full else SHORT_CHUNK
+        )
+        if passage.cut and full:
+            doc.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
+
+
+def _passage_head(doc: Doc, passage: Passage) -> None:
+    scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
+    style = "good" if passage.gold else "key"
+    doc.add(f"{passage.rank:>2} {'GOLD ' if passage.gold else ''}", style)
+    doc.add(passage.place, style if passage.gold else "")
+    doc.line(f"  {scores}", "dim")
+
+
+def judged_part(doc: Doc, detail: Detail) -> None:
+    """What judges said, claim by claim."""
+    ranks = ranks_of(detail)
+    for one in detail.judged:
+        note = f"{one.judge} · {one.status}" + (f" · {one.reason}" if one.reason else "")
+        doc.part(f"Judge: {one.metric}", note)
+        for claim, quote in zip(one.items, one.quotes, strict=True):
+            doc.claim(claim, _where(ranks, claim.chunk_id), quote)
+        if not one.items:
+            doc.line("(no verdict)", "dim")
+
+
+def scores_part(doc: Doc, detail: Detail) -> None:
+    """All scores by section, a few to a line, and the reasons for what has none."""
+    doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
+    for section in detail.scores:
+        known = [
+            f"{name} {score(value)}" for name, value in section.scores.items() if value is not None
+        ]
+        doc.pair(section.section, ", ".join(known) or section.status, "" if known else "dim")
+        reasons: dict[str, list[str]] = {}
+        for name, reason in section.reasons.items():
+            reasons.setdefault(reason, []).append(name)
+        for reason, names in reasons.items():
+            shown = "nothing scored" if names == ["*"] else ", ".join(names)
+            doc.pair("", f"- {shown}: {reason}", "dim")
+
+
+def trace_part(doc: Doc, detail: Detail) -> None:
+    """How the answer came about."""
+    doc.part("Trace")
+    for label, text in detail.trace:
+        doc.pair(label, text)
+    doc.line("r shows the result as it stands in the file.", "dim")
+
+
+def case_docs(
+    detail: Detail, state: str, *, failing: bool, full: bool, two: bool, ascii_only: bool
+) -> tuple[Doc, Doc | None]:
+    """The page as one document, or as two that stand side by side."""
+    left = Doc(ascii_only=ascii_only)
+    question_part(left, detail, state, failing)
+    answer_part(left, detail)
+    if two:
+        right = Doc(ascii_only=ascii_only)
+        passages_part(right, detail, full=full)
+        for part in (claims_part, gold_part, judged_part, scores_part):
+            part(left, detail)
+        trace_part(right, detail)
+        return left, right
+    claims_part(left, detail)
+    gold_part(left, detail)
+    passages_part(left, detail, full=full)
+    for part in (judged_part, scores_part, trace_part):
+        part(left, detail)
+    return left, None
+
+
+def raw_doc(detail: Detail, ascii_only: bool) -> Doc:
+    """The result as JSON."""
+    doc = Doc(ascii_only=ascii_only)
+    doc.part("Result as it stands in the file", detail.case_id)
+    doc.line(detail.raw)
+    return doc

@@ -1,0 +1,136 @@
+"""A text put together from foreign and own pieces, with styled stretches and named parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from browser.model import Claim, Verdict
+from labeller.display import DisplayText, display, one_line
+from labeller.text_pane import Mark
+
+STYLES: dict[Verdict, str] = {
+    "supported": "good",
+    "unsupported": "warn",
+    "contradicted": "bad",
+    "unclear": "key",
+    "skipped": "dim",
+}
+SAYS: dict[Verdict, str] = {
+    "supported": "supported",
+    "unsupported": "not supported",
+    "contradicted": "contradicted",
+    "unclear": "unclear",
+    "skipped": "not judged",
+}
+SIGNS: dict[Verdict, tuple[str, str]] = {
+    "supported": ("✓", "+"),
+    "unsupported": ("✗", "x"),
+    "contradicted": ("‼", "!"),
+    "unclear": ("?", "?"),
+    "skipped": ("·", "."),
+}
+"""A sign for each colour, so that nothing is told by colour alone; the second one in ASCII."""
+LABEL_WIDTH = 18
+
+
+class Doc:
+    """Grows at its end. ``text`` is harmless to show; ``marks`` are offsets in it."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        self.ascii = ascii_only
+        self._pieces: list[str] = []
+        self._size = 0
+        self.marks: list[Mark] = []
+
+    @property
+    def text(self) -> DisplayText:
+        return DisplayText("".join(self._pieces))
+
+    def add(self, text: str, style: str = "") -> int:
+        """Append a text, made harmless. Returns where it begins."""
+        shown = display(text)
+        start = self._size
+        self._pieces.append(shown)
+        self._size += len(shown)
+        if style and shown:
+            self.marks.append((start, self._size, style))
+        return start
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Append a text and a newline."""
+        self.add(text, style)
+        self.add("\n")
+
+    def part(self, title: str, note: str = "") -> None:
+        """Begin a part: a blank line, unless it is the first, and its title."""
+        if self._size:
+            self.add("\n")
+        dash = "--" if self.ascii else "──"
+        self.add(f"{dash} {one_line(title, 300)} {dash}", "rule")
+        self.line(f" {one_line(note, 300)}" if note else "", "dim")
+
+    def pair(self, label: str, text: str, style: str = "") -> None:
+        """A labelled value: the label in a column of its own."""
+        self.add(f"{one_line(label, 60):<{LABEL_WIDTH}} ", "key")
+        self.line(str(display(text)).replace("\n", "\n" + " " * (LABEL_WIDTH + 1)), style)
+
+    def sign(self, verdict: Verdict) -> str:
+        """The sign of a verdict."""
+        return SIGNS[verdict][self.ascii]
+
+    def answer(self, text: str, claims: Sequence[Claim]) -> None:
+        """An answer with its claims coloured, each followed by its sign."""
+        place = 0
+        for claim in sorted(claims, key=lambda claim: claim.span or (0, 0)):
+            if claim.span is None:
+                continue
+            start, end = claim.span
+            if not place <= start < end <= len(text):
+                continue  # overlaps the one before, or belongs to another answer
+            self.add(text[place:start])
+            self.add(text[start:end], STYLES[claim.verdict])
+            self.add(f" {self.sign(claim.verdict)}", STYLES[claim.verdict])
+            place = end
+        self.line(text[place:])
+
+    def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
+        """A claim with its verdict in words."""
+        style = STYLES[claim.verdict]
+        self.add(f"{self.sign(claim.verdict)} {SAYS[claim.verdict]}", style)
+        notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
+        self.line(f"  {notes}" if notes else "", "dim")
+        self.line(f"    {one_line(claim.text, 2000)}")
+        if quote:
+            self.line(f'    quote: "{one_line(quote, 2000)}"', "dim")
+
+    def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
+        """A chunk's text with gold snippets marked; around the first one when it is cut."""
+        stretches = find_snippets(text[:65536], snippets)
+        first, last = 0, len(text)
+        if limit is not None and len(text) > limit:
+            if stretches and stretches[0][1] > limit:
+                first = max(0, stretches[0][0] - limit // 3)
+            last = min(len(text), first + limit)
+        start = self.add(("…" if first else "") + text[first:last]) + (1 if first else 0)
+        for left, right in stretches:
+            left, right = max(left, first), min(right, last)
+            if left < right:
+                self.marks.append((start + left - first, start + right - first, "marked"))
+        self.line(" …" if last < len(text) else "")
+
+
+def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the snippets stand in a text, whatever its line breaks; in order."""
+    found = []
+    for snippet in snippets:
+        words = snippet[:2000].split()
+        if words:
+            pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+            found += [match.span() for match in pattern.finditer(text)]
+    return sorted(found)
+
+
+def squeezed(text: str) -> str:
+    """A text with runs of blanks and newlines as one blank, for its beginning in a few lines."""
+    return re.sub(r"\s+", " ", text[:65536]).strip()

@@ -1,0 +1,76 @@
+"""The help pages: keys of the screen it was opened from, then the filter language and the signs."""
+
+from __future__ import annotations
+
+from browser.actions import ACTIONS, key_names
+from browser.query import KEYWORDS
+from browser.success import RULES
+from labeller.help import HelpScreen
+from labeller.text_pane import Mark
+
+KEY_WIDTH = 24
+
+
+def _guide() -> tuple[str, list[Mark]]:
+    text = ""
+    marks: list[Mark] = []
+
+    def head(title: str) -> None:
+        nonlocal text
+        text += "\n" * bool(text)
+        marks.append((len(text), len(text) + len(title), "rule"))
+        text += title + "\n"
+
+    def row(key: str, says: str) -> None:
+        nonlocal text
+        marks.append((len(text), len(text) + len(key), "key"))
+        text += f"{key:<{KEY_WIDTH}} {says}\n"
+
+    head("Filter (/): terms side by side must all hold")
+    for word, says in KEYWORDS.items():
+        row(word, says)
+    row("category=factual", "also difficulty, query_type, status, error, answerable, abstained, id")
+    row("tag=lists", "one of the case's tags; flag=… one of the answer's flags")
+    row("recall@5<1", "any metric of the run; = != < <= > >=; =none: not scored")
+    row("latency>500", "milliseconds; also confidence, cost, repeat")
+    row('"two words" word', "in the question or the case id")
+    row("-failing -tag=lists", "a minus turns a term round")
+    head("A case fails when (! sets another condition)")
+    for rule in RULES:
+        row(rule.word, rule.says + (f" ({rule.metric})" if rule.metric else ""))
+    head("Signs")
+    row("✓ + supported", "a claim of the answer that the retrieved chunks hold")
+    row("✗ x not supported", "they do not hold it; the support rules see words, not meaning")
+    row("‼ ! contradicted", "a judge found the opposite in them")
+    row("? unclear  · skipped", "no verdict; not judged, such as a greeting")
+    row("GOLD", "a chunk that matches a gold support; its snippet is marked in the text")
+    row("BROKE, FIXED", "succeeded in the base run and fails in the new one; the other way round")
+    row("-", "no score: the Scores part of a case says why")
+    return text, marks
+
+
+def _keys(where: str) -> tuple[str, list[Mark]]:
+    text = ""
+    marks: list[Mark] = []
+    part = ""
+    for action in sorted(ACTIONS[where].values(), key=lambda action: _ORDER.index(action.part)):
+        if action.part != part:
+            part = action.part
+            text += "\n" * bool(text)
+            marks.append((len(text), len(text) + len(part), "rule"))
+            text += part + "\n"
+        keys = key_names(action)
+        marks.append((len(text), len(text) + len(keys), "key"))
+        text += f"{keys:<{KEY_WIDTH}} {action.help}\n"
+    return text, marks
+
+
+_ORDER = ("Open", "Choose", "Look", "Move", "Tool")
+
+
+class BrowseHelp(HelpScreen):
+    """The labeller's help window with the browser's pages."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where, {})
+        self._pages = [_keys(where), _guide()]
