@@ -54,7 +54,8 @@ RULES = {
     "guardrails": rule("ragmetrics", late="numpy scipy sklearn phonenumbers stdnum", never=IMPURE),
     "records": rule("", "click msgspec orjson", "filelock"),
     "storage": rule("records", "msgspec orjson"),
-    "options": rule("storage", "click", "rich"),
+    "completers": rule("storage ragmetrics", "click"),
+    "options": rule("storage completers", "click", "rich"),
     "targets": rule("storage"),
     "tables": rule("storage targets ragmetrics", late="rich"),
     "worst": rule("storage ragmetrics", "orjson"),
@@ -63,7 +64,7 @@ RULES = {
     "scorecli": rule("storage options ragmetrics scoring tables targets worst", "click", "rich"),
     "scorers": rule("storage scoring ragmetrics guardrails", "orjson"),
     "suite": rule(
-        "storage options ragmetrics scoring scorers clients runner opensets tables targets",
+        "storage options ragmetrics scoring scorers clients runner opensets tables targets gating",
         "click msgspec orjson",
         "rich",
     ),

@@ -24,6 +24,7 @@ MISSING_FILE = {
     "compare_runs": [ABSENT, ABSENT],
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
+    "gate_run": ["--run", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from typing import Any
 from storage import ROOT, Problem, StorageError
 
 TARGETS = ROOT / "eval" / "targets.toml"
+BANDS = "diversity"
+"""Table that bounds single cases: diversity_ok checks it."""
+GATES = "gates"
+"""Table of rules that are no targets: gating/rules.py reads it."""
+TARGET_FORM = 'write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _FORM = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
 
@@ -34,32 +40,56 @@ class Target:
 def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
     """Targets by section and metric; {} when there is no file.
 
-    Tables whose name the caller does not know are kept. Raises StorageError naming every bad entry.
+    Tables whose name the caller does not know are kept, but for [gates], which holds rules of
+    other kinds. Raises StorageError naming every bad entry.
     """
     try:
-        raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = read_toml(path)
     except FileNotFoundError:
         return {}
+    targets, problems = parse_targets(raw, path)
+    if problems:
+        raise StorageError.from_problems(problems)
+    return targets
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file. Raises FileNotFoundError, and StorageError for one that cannot be used."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise StorageError(f"{path}: cannot be used ({error}).") from None
+
+
+def parse_target(text: object) -> Target | None:
+    """``"> 0.7"``, ``">= 0.7"``, ``"< 0.2"`` or ``"<= 0.2"``; None for anything else."""
+    found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    return Target(found[1], float(found[2])) if found else None
+
+
+def parse_targets(
+    raw: Mapping[str, Any], path: Path
+) -> tuple[dict[str, dict[str, Target]], list[Problem]]:
+    """Targets by section and metric, and what is wrong with the other entries."""
     targets: dict[str, dict[str, Target]] = {}
     problems = []
     for section, table in raw.items():
+        if section == GATES and isinstance(table, dict):
+            continue
         if not isinstance(table, dict):
             message = "stands in no table; put it under a section such as [retrieval]"
             problems.append(Problem(str(path), None, section, message))
             continue
         for name, text in table.items():
-            found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
-            if found is None:
-                message = f'{text!r} is no target; write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
+            target = parse_target(text)
+            if target is None:
+                message = f"{text!r} is no target; {TARGET_FORM}"
                 problems.append(Problem(str(path), None, f"[{section}] {name}", message))
             else:
-                sign, bound = found.groups()
-                targets.setdefault(section, {})[name] = Target(sign, float(bound))
-    if problems:
-        raise StorageError.from_problems(problems)
-    return targets
+                targets.setdefault(section, {})[name] = target
+    return targets, problems
 
 
 def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, float]]:

@@ -135,12 +135,17 @@ def _change(
     if now.definition != definition:
         return Change(section, metric, before, now.mean, None, None, "not comparable")
     worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
-    noise = None
-    if interval and now.ci95:
-        noise = sqrt((_width(interval) / 2) ** 2 + (_width(now.ci95) / 2) ** 2)
+    noise = noise_of(interval, now.ci95)
     return Change(
         section, metric, before, now.mean, worse_by, noise, verdict(worse_by, noise, max_drop)
     )
+
+
+def noise_of(before: Iterable[float] | None, now: Iterable[float] | None) -> float | None:
+    """Half the 95 % interval of a difference, from the intervals of two independent runs."""
+    if not before or not now:
+        return None
+    return sqrt((_width(before) / 2) ** 2 + (_width(now) / 2) ** 2)
 
 
 def _width(interval: Iterable[float]) -> float:

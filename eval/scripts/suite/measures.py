@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -102,10 +102,3 @@ def band(mean: float | None, metric: Metric) -> str | None:
         return None
     good = mean if metric.higher_is_better else 1.0 - mean
     return next((name for bound, name in BANDS if good >= bound), WORST_BAND)
-
-
-def missed(found: Iterable[Measure]) -> Iterator[Measure]:
-    """The measures with a target that is not kept, or that could not be measured."""
-    for measure in found:
-        if measure.target is not None and not measure.passed:
-            yield measure

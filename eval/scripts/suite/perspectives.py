@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from scoring import Scorer
 
-BANDS = "diversity"
-"""The table of targets.toml that bounds single cases by their query_type: no section of a run."""
 Status = Literal["scored", "nothing to score", "cannot run"]
 
 
@@ -117,7 +115,7 @@ def _retrieval(settings: Settings) -> Scorer:
 
 def _context(settings: Settings) -> Scorer:
     from scorers.context import ContextScorer, read_frequencies
-    from targets import read_bands
+    from targets import BANDS, read_bands
 
     return ContextScorer(read_frequencies(settings.folder), None, read_bands(BANDS))
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import storage
+from gating.verdict import Check
 from suite.baseline import FAILING, Change
 from suite.diagnosis import Finding
-from suite.measures import Measure, missed
+from suite.measures import Measure
 from suite.perspectives import PERSPECTIVES, Outcome, shown
 from tables import number
 
@@ -21,7 +22,7 @@ HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
 @dataclass
 class Report:
-    """All that a suite found. ``gates``: measures that a gate demands and that miss it."""
+    """All that a suite found. ``gates``: the checks of the gates that failed."""
 
     run_id: str
     suite: str
@@ -33,7 +34,7 @@ class Report:
     changes: Sequence[Change] | None = None
     caveats: Sequence[str] = ()
     baseline: str = ""
-    gates: Sequence[Measure] = field(default=())
+    gates: Sequence[Check] = field(default=())
 
     @property
     def regressions(self) -> list[Change]:
@@ -69,7 +70,9 @@ class Report:
             "baseline": self.baseline or None,
             "caveats": list(self.caveats),
             "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
-            "gates_missed": [one.to_dict() for one in self.gates],
+            "gates_missed": [
+                one.to_dict() | {"mean": one.value, "target": one.must} for one in self.gates
+            ],
             "passed": self.passed,
         }
 
@@ -183,9 +186,3 @@ def write_report(report: Report, stem: Path, every: bool = True) -> tuple[Path, 
     storage.replace_json(targets[0], storage.rounded(report.to_dict()))
     storage.replace_bytes(targets[1], (markdown(report, every) + "\n").encode("utf-8", "replace"))
     return targets
-
-
-def gates_missed(found: Mapping[tuple[str, str], Measure], ran: Iterable[str]) -> list[Measure]:
-    """Gates of the perspectives that were asked for; one that could not be measured is missed."""
-    wanted = set(ran)
-    return [one for one in missed(found.values()) if one.section in wanted]

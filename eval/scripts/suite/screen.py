@@ -38,10 +38,8 @@ def print_report(console: Console, report: Report, every: bool) -> None:
                 console.print(Padding(Text(f"{name} {text}"), (0, 0, 0, 4)))
     _print_changes(console, report, every)
     for gate in report.gates:
-        value = "not measured" if gate.mean is None else f"{gate.mean:.3f}"
-        few = ", of too few texts to tell" if gate.mean is not None and gate.passed is None else ""
-        said = f"gate missed: {gate.section} {gate.metric}: {value}{few}, must be {gate.target}"
-        console.print(Text(said, style="red"))
+        said = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
+        console.print(Text(plain(said, 2000), style="red"))
     console.print(f"\n{verdict_text(report)}")
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import storage
+from gating.engine import check_names, judge
+from gating.evidence import Evidence, Side, baseline_of
+from gating.rules import Rules, read_rules
+from gating.verdict import Check
 from ragmetrics.metric import Metric
 from suite.asking import ask
 from suite.baseline import Baseline, caveats, compare, read_baseline
 from suite.diagnosis import diagnose
 from suite.measures import measures
 from suite.perspectives import (
-    BANDS,
     PERSPECTIVES,
     Outcome,
     Perspective,
@@ -25,7 +28,7 @@ from suite.perspectives import (
     run_perspective,
 )
 from suite.plugins import read_plugins
-from suite.report import Report, gates_missed, write_report
+from suite.report import Report, write_report
 from suite.safety import has_labels
 from suite.smoke import copy_of, smoke_ids
 from suite.traces import write_traces
@@ -98,16 +101,15 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     custom = read_plugins(plan.plugins)
     perspectives = chosen(plan.perspective, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
-    gates = read_targets(plan.gates_file) if plan.gates_file else {}
-    gates.pop(BANDS, None)  # bounds of single cases, which diversity_ok checks
+    rules = read_rules(plan.gates_file) if plan.gates_file else None
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
-        _check_gates(plan.gates_file, gates, ())
+        _check_gates(rules, ())
         real = ask(plan.asking(perspectives), ids)
     else:
         real = storage.find_run(plan.results_dir, plan.run)
-        _check_gates(plan.gates_file, gates, _kept(real).get("sections", {}))
+        _check_gates(rules, _kept(real).get("sections", {}))
     with contextlib.ExitStack() as stack:
         folder = real
         if plan.smoke and not plan.api_url:
@@ -127,10 +129,9 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
         )
-        if gates:
-            asked = {one.name for one in perspectives}
-            asked |= set(gates) if plan.perspective is None else set()
-            report.gates = _gates(outcomes, gates, custom, asked)
+        if rules is not None:
+            asked = {one.name for one in perspectives} if plan.perspective else None
+            report.gates = _gates(plan, rules, report, folder, custom, asked)
         if baseline is not None:
             compared = _compared(plan, outcomes, baseline)
             gone = dict.fromkeys(compared, GONE)
@@ -203,30 +204,28 @@ def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
     ]
 
 
-def _check_gates(path: Path | None, gates: Mapping[str, Any], scored: Iterable[str]) -> None:
+def _check_gates(rules: Rules | None, scored: Iterable[str]) -> None:
     """Raises StorageError for gates that could never be looked at: of no section there is."""
-    if path is None:
-        return
-    known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
-    if unknown := [name for name in gates if name not in known]:
-        raise storage.StorageError(
-            f"{path}: [{'], ['.join(unknown)}]: no such section; the sections are: "
-            f"{', '.join(known)}."
-        )
-    if not gates:
-        raise storage.StorageError(
-            f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".'
-        )
+    if rules is not None:
+        known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
+        check_names(rules, list(known), rules.path)
 
 
 def _gates(
-    outcomes: Sequence[Outcome], gates: Any, custom: tuple[Metric, ...], asked: set[str]
-) -> list[Any]:
-    """What misses its gate; a gated section that has no numbers misses all of its gates."""
-    nothing: dict[str, Any] = {"mean": {}, "definitions": {}, "ci95": {}, "n": {}}
-    sections = dict.fromkeys(gates, nothing)
-    sections |= {one.name: one.section for one in outcomes if one.section}
-    return gates_missed(measures(sections, gates, custom), asked)
+    plan: Plan,
+    rules: Rules,
+    report: Report,
+    folder: Path,
+    custom: tuple[Metric, ...],
+    asked: set[str] | None,
+) -> list[Check]:
+    """The gates that fail. A gated section that has no numbers misses all of its gates."""
+    base = None
+    if plan.baseline is not None and (rules.baseline or rules.require_baseline):
+        base = baseline_of(plan.results_dir, str(plan.baseline))
+    new = Side(report.run_id, report.sections(), report.header, folder)
+    evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
+    return judge(rules, evidence, sections=asked).of("failed")
 
 
 def _header(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,250 @@
+"""Checks against a baseline: nothing may be lost, and no metric worse than its rule allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from comparing import Row
+from gating.change import Change, why
+from gating.evidence import Evidence, Side, missing_cases, paired, unlike
+from gating.numbers import run_number
+from gating.rules import AgainstBase, Rules
+from gating.verdict import Check
+from storage import StorageError
+from suite.baseline import EPSILON, noise_of
+from suite.measures import known_metrics
+from tables import number
+from targets import GATES
+
+SHOWN = 5
+
+
+def skipped(rules: Rules) -> Iterator[Check]:
+    """The rules on a baseline when none was given; a failure where the file demands one."""
+    if not (rules.baseline or rules.require_baseline):
+        return
+    must = f"{len(rules.baseline)} rules"
+    reason = "no --baseline was given; nothing was held against one"
+    status: Any = "failed" if rules.require_baseline else "skipped"
+    line = rules.lines.get((GATES, "baseline"))
+    yield Check("baseline", "run", "baseline", status, must, reason=reason, line=line)
+
+
+def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) -> Iterator[Check]:
+    """All checks against the baseline, in ``sections`` only when given."""
+    base = evidence.base
+    assert base is not None
+    kept = {name: one for name, one in base.sections.items() if not sections or name in sections}
+    base = replace(base, sections=kept)
+    evidence = replace(evidence, base=base)
+    yield _cases(evidence)
+    yield from _measured(evidence, base)
+    named = [
+        (section, metric, glob, rule)
+        for section, metric in base.metrics()
+        if (found := rules.of_baseline(f"{section}.{metric}")) and found[1].kind != "none"
+        for glob, rule in [found]
+    ]
+    ruled = {section for section, *_ in named}
+    yield _comparable(evidence, ruled)
+    yield from _coverage(rules, evidence, base, [(one[0], one[1]) for one in named])
+    rows = paired(evidence, ruled)
+    for section, metric, glob, rule in named:
+        yield _metric(
+            evidence, section, metric, rule, rows, rules.lines.get((GATES, "baseline", glob))
+        )
+    yield from _run_numbers(rules, evidence, base)
+    yield from _unused(rules, base)
+
+
+def _cases(evidence: Evidence) -> Check:
+    """Every case of the baseline must be in the run."""
+    base = evidence.base
+    assert base is not None
+    must = "no case missing"
+    gone = missing_cases(evidence)
+    old, now = base.header.get("cases"), evidence.new.header.get("cases")
+    reason = ""
+    if gone is None:
+        if isinstance(old, int) and isinstance(now, int) and now < old:
+            reason = f"the baseline has {old} cases, the run {now}"
+        elif not isinstance(old, int) or not isinstance(now, int):
+            reason = "one of the two does not say how many cases it has; score it again"
+    elif gone:
+        some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
+        reason = f"{len(gone)} cases are missing: {some}; ask them with run_eval.py --resume"
+    return Check(
+        "cases",
+        "run",
+        "cases_missing",
+        "failed" if reason else "passed",
+        must,
+        now,
+        old,
+        reason=reason,
+    )
+
+
+def _measured(evidence: Evidence, base: Side) -> Iterator[Check]:
+    """Every section and metric of the baseline must be measured still."""
+    new, lost = evidence.new, 0
+    for name in base.sections:
+        if name not in new.sections:
+            lost += 1
+            reason = "the run has no such section; score it as the baseline's was"
+            yield Check("measured", name, "*", "failed", "measured as before", reason=reason)
+    for section, metric in base.metrics():
+        if section in new.sections and new.part(section, "mean", metric) is None:
+            lost += 1
+            was = base.part(section, "mean", metric)
+            n, missing, failed = new.counts(section, metric)
+            reason = (
+                f"was {number(was)}, is no longer measured "
+                f"({n} scored, {missing} not applicable, {failed} failed)"
+            )
+            yield Check(
+                "measured",
+                section,
+                metric,
+                "failed",
+                "measured as before",
+                None,
+                was,
+                reason=reason,
+            )
+    if not lost:
+        must = f"no metric lost ({len(list(base.metrics()))})"
+        yield Check("measured", "run", "metrics", "passed", must)
+
+
+def _comparable(evidence: Evidence, sections: set[str]) -> Check:
+    """What measures the two runs must be the same."""
+    found = unlike(evidence, sections)
+    reason = f"the runs are not measured alike: {'; '.join(found)}" if found else ""
+    status: Any = "failed" if found else "passed"
+    return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
+
+
+def _coverage(
+    rules: Rules, evidence: Evidence, base: Side, named: list[tuple[str, str]]
+) -> Iterator[Check]:
+    """The share of cases that is scored may not fall, for metrics that a rule names."""
+    floors = [(section, metric) for section, table in rules.floors.items() for metric in table]
+    line = rules.lines.get((GATES, "coverage_drop"))
+    fallen = looked_at = 0
+    for section, metric in dict.fromkeys([*named, *floors]):
+        old, now = base.counts(section, metric), evidence.new.counts(section, metric)
+        if not sum(old) or not sum(now):
+            continue
+        looked_at += 1
+        before, after = old[0] / sum(old), now[0] / sum(now)
+        if before - after > rules.coverage_drop + EPSILON:
+            fallen += 1
+            reason = (
+                f"{now[0]} of {sum(now)} cases are scored, in the baseline {old[0]} of {sum(old)}"
+            )
+            must = f"at most {rules.coverage_drop:g} lower"
+            yield Check(
+                "coverage", section, metric, "failed", must, after, before,
+                delta=after - before, reason=reason, line=line,
+            )  # fmt: skip
+    if looked_at and not fallen:
+        must = f"no lower ({looked_at})"
+        yield Check("coverage", "run", "metrics", "passed", must, line=line)
+
+
+def _metric(
+    evidence: Evidence,
+    section: str,
+    metric: str,
+    rule: AgainstBase,
+    rows: dict[str, Row],
+    line: int | None,
+) -> Check:
+    """One metric under one rule. What cannot be compared fails."""
+    new, base = evidence.new, evidence.base
+    assert base is not None
+    old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
+    check = Check(rule.kind, section, metric, "failed", str(rule), now, old, line=line)
+    if now is None:
+        return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
+    definitions = [side.part(section, "definitions", metric) for side in (base, new)]
+    if definitions[0] != definitions[1]:
+        said = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
+        return replace(check, rule="measured", reason=f"another definition: {said}")
+    row = known_metrics(evidence.custom).get(definitions[1])
+    if row is None:
+        said = "no catalogue row says which direction is the good one; give its --plugin"
+        return replace(check, rule="measured", reason=said)
+    change = _change(evidence, section, metric, rows.get(check.name), row.higher_is_better, rule)
+    reason = why(rule, change)
+    return replace(
+        check,
+        status="failed" if reason else "passed",
+        reason=reason,
+        delta=change.delta,
+        interval=change.interval,
+        method=change.method,
+        n=change.n,
+    )
+
+
+def _change(
+    evidence: Evidence, section: str, metric: str, row: Row | None, higher: bool, rule: AgainstBase
+) -> Change:
+    """The means as they are reported; for intervals the paired cases where both runs have them."""
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    old, now = base.part(section, "mean", metric), new.part(section, "mean", metric)
+    n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
+    if rule.kind == "drop":
+        interval = row.interval if row is not None else None
+        return Change(old, now, now - old, interval, None, n, sign)
+    if row is not None and row.delta is not None and row.interval is not None:
+        return Change(old, now, row.delta, row.interval, "paired cases", row.n, sign)
+    noise = noise_of(base.part(section, "ci95", metric), new.part(section, "ci95", metric))
+    interval = None if noise is None else (now - old - noise, now - old + noise)
+    return Change(old, now, now - old, interval, "independent intervals", n, sign)
+
+
+def _run_numbers(rules: Rules, evidence: Evidence, base: Side) -> Iterator[Check]:
+    """Cost, tokens and times against those of the baseline; all are better when low."""
+    for glob, rule in rules.baseline.items():
+        if not glob.startswith("run.") or rule.kind == "none":
+            continue
+        name, line = glob.removeprefix("run."), rules.lines.get((GATES, "baseline", glob))
+        old, now = run_number(base, name), run_number(evidence.new, name)
+        check = Check(rule.kind, "run", name, "failed", str(rule), now, old, line=line)
+        if old is None or now is None:
+            where = "the baseline" if old is None else "the run"
+            yield replace(check, rule="measured", reason=f"{where} does not tell it")
+            continue
+        reason = why(rule, Change(old, now, now - old, None, None, 0, -1.0))
+        status: Any = "failed" if reason else "passed"
+        yield replace(check, status=status, reason=reason, delta=now - old)
+
+
+def _unused(rules: Rules, base: Side) -> Iterator[Check]:
+    """A rule that fits no metric of the baseline checks nothing, which is a failure."""
+    known = {f"{section}.{metric}" for section, metric in base.metrics()}
+    for glob, rule in rules.baseline.items():
+        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in known):
+            continue
+        section, _, metric = glob.partition(".")
+        reason = f"the baseline has no metric {glob}, so nothing could be checked"
+        line = rules.lines.get((GATES, "baseline", glob))
+        yield Check(
+            "measured", section, metric or "*", "failed", str(rule), reason=reason, line=line
+        )
+
+
+def refuse_same(evidence: Evidence) -> None:
+    """Raises StorageError when a run would be held against itself."""
+    base, new = evidence.base, evidence.new
+    if base is None or base.folder is None or new.folder is None:
+        return
+    if base.folder.resolve() == new.folder.resolve():
+        raise StorageError(f"{new.folder}: is its own baseline; give another run to --baseline.")

@@ -1,0 +1,170 @@
+"""Checks of one run by itself: floors, coverage, failures, limits of cost and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from gating.evidence import Evidence, Side
+from gating.rules import Rules
+from gating.verdict import Check
+from suite.measures import Measure, measures
+from tables import number
+from targets import GATES, Target
+
+NOTHING: dict[str, Any] = {
+    part: {} for part in ("mean", "definitions", "ci95", "n", "not_applicable", "failed")
+}
+
+
+def floors(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
+    sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
+    found = measures(sections, rules.floors, evidence.custom)
+    for section, table in rules.floors.items():
+        for metric in table:
+            yield _floor(found[section, metric], rules.lines.get((section, metric)))
+
+
+def _floor(one: Measure, line: int | None) -> Check:
+    must = one.target or ""
+    rule, reason = "floor", ""
+    if one.mean is None:
+        rule, reason = "measured", f"not measured, must be {must}"
+    elif one.passed is None:
+        reason = f"{number(one.mean)}, of too few texts to tell, must be {must}"
+    elif not one.passed:
+        reason = f"{number(one.mean)}, must be {must}"
+    return Check(
+        rule=rule,
+        section=one.section,
+        metric=one.metric,
+        status="failed" if reason else "passed",
+        must=must,
+        value=one.mean,
+        interval=one.ci95,
+        n=one.n,
+        reason=reason,
+        line=line,
+    )
+
+
+def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Coverage (scored / all cases of the metric) and failures (failed / scored and failed).
+
+    A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
+    """
+    for rule, bounds in (("coverage", rules.coverage), ("failed", rules.failed)):
+        for glob, target in bounds.items():
+            line = rules.lines.get((GATES, rule, glob))
+            names = [name for name in _all(evidence.new) if fnmatchcase(".".join(name), glob)]
+            if not names:
+                yield _nothing(rule, glob, target, line)
+            found = [_share(rule, evidence.new, *name, target, line) for name in names]
+            failed = [check for check in found if check.status == "failed"]
+            if failed or len(found) == 1:
+                yield from failed or found
+            elif found:
+                must = f"{target} ({len(found)})"
+                yield Check(rule, "run", glob, "passed", must, line=line)
+
+
+def _all(side: Side) -> list[tuple[str, str]]:
+    """Every metric, those without a mean too."""
+    return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
+
+
+def _nothing(rule: str, glob: str, target: Target, line: int | None) -> Check:
+    section, _, metric = glob.partition(".")
+    reason = f"no metric of the run fits {glob}, so nothing could be checked"
+    return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)
+
+
+def _share(
+    rule: str, side: Side, section: str, metric: str, target: Target, line: int | None
+) -> Check:
+    scored, missing, failed = side.counts(section, metric)
+    if rule == "coverage":
+        part, whole = scored, scored + missing + failed
+        said = f"{part} of {whole} cases are scored"
+    else:
+        part, whole = failed, scored + failed
+        said = f"{part} of {whole} cases failed"
+    value = part / whole if whole else None
+    reason = ""
+    if value is None and rule == "coverage":
+        reason = f"no case at all, must be {target}"
+    elif value is not None and not target.passed(value):
+        reason = f"{said} ({number(value)}), must be {target}"
+    status: Any = "failed" if reason else "passed"
+    return Check(
+        rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
+    )
+
+
+def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
+    for name, target in rules.run.items():
+        value = run_number(evidence.new, name)
+        reason = ""
+        if value is None:
+            reason = f"not measured ({_remedy(name)}), must be {target}"
+        elif not target.passed(value):
+            reason = f"{number(value)}, must be {target}"
+        yield Check(
+            rule="measured" if value is None else "limit",
+            section="run",
+            metric=name,
+            status="failed" if reason else "passed",
+            must=str(target),
+            value=value,
+            reason=reason,
+            line=rules.lines.get((GATES, "run", name)),
+        )
+
+
+def _remedy(name: str) -> str:
+    if name in ("cases", "errors", "error_share"):
+        return "metrics.json does not say; score the run again"
+    return "run score_pipeline.py; the bot must send it"
+
+
+def run_number(side: Side, name: str) -> float | None:
+    """A number of the whole run by the name that [gates.run] has for it; None when unknown."""
+    cases, errors = _number(side.header.get("cases")), _number(side.header.get("errors"))
+    pipeline = side.sections.get("pipeline", {})
+    cost = _number(pipeline.get("cost_usd"))
+    tokens = _tokens(pipeline.get("usage"))
+    if name.startswith("latency_"):
+        words = name.removeprefix("latency_").removesuffix("_ms")
+        stage, _, mark = words.rpartition("_")
+        times = pipeline.get("latency_ms", {}).get(stage or "total", {})
+        return _number(times.get(mark))
+    known: dict[str, float | None] = {
+        "cases": cases,
+        "errors": errors,
+        "error_share": errors / cases if cases and errors is not None else None,
+        "cost_usd": cost,
+        "cost_per_case_usd": cost / cases if cases and cost is not None else None,
+        "tokens": tokens,
+        "tokens_per_case": tokens / cases if cases and tokens is not None else None,
+    }
+    return known[name]
+
+
+def _tokens(usage: object) -> float | None:
+    """``total_tokens``, or what was counted in and out."""
+    if not isinstance(usage, Mapping):
+        return None
+    if (total := _number(usage.get("total_tokens"))) is not None:
+        return total
+    parts: Sequence[str] = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+    known = [value for part in parts if (value := _number(usage.get(part))) is not None]
+    return sum(known) if known else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
