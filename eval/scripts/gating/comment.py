@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gating.numbers import amount
 from gating.verdict import Check, Verdict
 from tables import number, plain
 
@@ -55,8 +56,9 @@ def _folded(checks: Sequence[Check]) -> Iterable[str]:
 
 def figures(check: Check) -> tuple[str, str, str, str]:
     """Value, baseline, difference with its interval, and n; "" for what a check does not have."""
-    value = "" if check.value is None else number(check.value)
-    baseline = "" if check.baseline is None else number(check.baseline)
+    shown = amount if check.section == "run" else number
+    value = "" if check.value is None else shown(check.value)
+    baseline = "" if check.baseline is None else shown(check.baseline)
     change = "" if check.delta is None else signed(check.delta)
     if check.delta is not None and check.interval is not None:
         change += f" ({signed(check.interval[0])} … {signed(check.interval[1])})"

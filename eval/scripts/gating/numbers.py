@@ -111,7 +111,7 @@ def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
         if value is None:
             reason = f"not measured ({_remedy(name)}), must be {target}"
         elif not target.passed(value):
-            reason = f"{number(value)}, must be {target}"
+            reason = f"{amount(value)}, must be {target}"
         yield Check(
             rule="measured" if value is None else "limit",
             section="run",
@@ -122,6 +122,11 @@ def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
             reason=reason,
             line=rules.lines.get((GATES, "run", name)),
         )
+
+
+def amount(value: float) -> str:
+    """A number of the whole run: counts as they are counted."""
+    return f"{value:,.0f}" if value == int(value) else number(value)
 
 
 def _remedy(name: str) -> str:
