@@ -25,6 +25,7 @@ MISSING_FILE = {
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
+    "judge_cache": ["stats", "--cache", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],
