@@ -1,0 +1,168 @@
+"""Looking after the file of verdicts: what is in it, taking entries out, handing them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clients.judge_store import FORMAT
+from clients.judge_types import JudgeIdentity, PromptId
+from records.errors import StorageError
+from records.files import locked, replace_bytes
+
+
+class Entry(msgspec.Struct):
+    """What upkeep needs to know of a line. ``at``: UTC, ``2026-01-31T12:00:00Z``."""
+
+    format: int
+    key: str
+    metric: str
+    judge: dict[str, str | None]
+    prompt: PromptId
+    at: str = ""
+    cost_usd: float | None = None
+
+    @property
+    def judge_name(self) -> str:
+        """The judge as tables show it."""
+        return str(JudgeIdentity(**self.judge))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which entries are meant: those that fit every condition that is set.
+
+    ``before``: written earlier than this. ``judge``, ``metric``, ``prompt``: shell patterns on
+    ``provider/model@…``, the metric's and the prompt's name (or ``name@version``).
+    ``not_in``: prompts with none of these hashes.
+    """
+
+    before: str | None = None
+    judge: str | None = None
+    metric: str | None = None
+    prompt: str | None = None
+    not_in: Collection[str] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Is no condition set?"""
+        return all(getattr(self, name) is None for name in self.__slots__)
+
+    def fits(self, entry: Entry) -> bool:
+        """Is this entry meant?"""
+        names = (entry.prompt.name, str(entry.prompt))
+        judge = (entry.judge_name, entry.judge.get("model") or "")
+        return (
+            (self.before is None or entry.at < self.before)
+            and (self.judge is None or any(fnmatchcase(one, self.judge) for one in judge))
+            and (self.metric is None or fnmatchcase(entry.metric, self.metric))
+            and (self.prompt is None or any(fnmatchcase(one, self.prompt) for one in names))
+            and (self.not_in is None or entry.prompt.sha256 not in self.not_in)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Lines that stayed, and lines that went: chosen ones, replaced ones, damaged ones."""
+
+    kept: int
+    chosen: int
+    superseded: int
+    unreadable: int
+    bytes_before: int
+    bytes_after: int
+
+
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+def _lines(path: Path) -> Iterator[tuple[bytes, Entry | None]]:
+    """Every line with its entry; None for a torn or damaged one, or one of another format."""
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    entry = _decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    yield line, None
+                    continue
+                whole = line.endswith(b"\n") and entry.format == FORMAT
+                yield line, entry if whole else None
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; nothing has been judged yet.") from None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _last_places(path: Path) -> dict[str, int]:
+    """By key, the number of the line that counts."""
+    return {entry.key: place for place, (_, entry) in enumerate(_lines(path)) if entry}
+
+
+def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
+    """The lines that count and are chosen, with their entries."""
+    last = _last_places(path)
+    for place, (line, entry) in enumerate(_lines(path)):
+        if entry is not None and last.get(entry.key) == place and choice.fits(entry):
+            yield line, entry
+
+
+def statistics(path: Path, choice: Choice) -> dict[str, Any]:
+    """Entries and bytes by judge, metric and prompt, and what the file holds besides."""
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line, entry in entries(path, choice):
+        names = (entry.judge_name, entry.metric, str(entry.prompt))
+        empty = dict(zip(("judge", "metric", "prompt"), names, strict=True))
+        row = groups.setdefault(names, empty | {"entries": 0, "bytes": 0, "cost_usd": None})
+        row["entries"] += 1
+        row["bytes"] += len(line)
+        row["oldest"] = min(row.get("oldest", entry.at), entry.at)
+        row["newest"] = max(row.get("newest", entry.at), entry.at)
+        if entry.cost_usd is not None:
+            row["cost_usd"] = (row["cost_usd"] or 0.0) + entry.cost_usd
+    lines = [entry for _, entry in _lines(path)]
+    sound = [entry.key for entry in lines if entry is not None]
+    rows = [groups[names] for names in sorted(groups)]
+    return {
+        "path": str(path),
+        "entries": sum(row["entries"] for row in rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "file_bytes": path.stat().st_size,
+        "superseded": len(sound) - len(set(sound)),
+        "unreadable": len(lines) - len(sound),
+        "groups": rows,
+    }
+
+
+def prune(
+    path: Path, choice: Choice, confirm: Callable[[Pruned], bool] = lambda plan: True
+) -> Pruned:
+    """Write the file anew without the chosen entries, replaced lines and damaged ones.
+
+    An empty choice chooses nothing. ``confirm`` sees what would happen; with False the file stays
+    as it is. Other processes wait meanwhile; the file is replaced in one step.
+    """
+    with locked(path):
+        before = path.stat().st_size if path.exists() else 0
+        last = _last_places(path)
+        kept: list[bytes] = []
+        chosen = superseded = unreadable = 0
+        for place, (line, entry) in enumerate(_lines(path)):
+            if entry is None:
+                unreadable += 1
+            elif last[entry.key] != place:
+                superseded += 1
+            elif not choice.empty and choice.fits(entry):
+                chosen += 1
+            else:
+                kept.append(line)
+        after = sum(map(len, kept))
+        plan = Pruned(len(kept), chosen, superseded, unreadable, before, after)
+        if confirm(plan) and after != before:
+            replace_bytes(path, b"".join(kept))
+        return plan

@@ -1,0 +1,172 @@
+"""Look after the cache of judged verdicts: what it holds, taking entries out, handing them on.
+
+In: eval/cache/judge_cache.jsonl, a line a verdict. ACTION is ``stats`` (entries and bytes by judge,
+metric and prompt), ``prune`` (the file is written anew without the chosen entries; without a
+choice, only without lines that a later one replaced, and damaged ones) or ``export`` (the chosen
+entries as JSON lines). Entries are chosen by all of the options given together.
+
+\b
+Examples:
+  python eval/scripts/judge_cache.py stats
+  python eval/scripts/judge_cache.py prune --older 90d --dry-run
+  python eval/scripts/judge_cache.py prune --stale-prompts
+  python eval/scripts/judge_cache.py prune --judge 'ollama/llama3.1:8b*' --metric groundedness
+  python eval/scripts/judge_cache.py export --output verdicts.jsonl
+
+A verdict that is taken out is asked and paid again when it is needed. Running judges are not
+disturbed: they wait for the moment in which the file is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+import options
+import storage
+from storage import StorageError
+
+if TYPE_CHECKING:
+    from clients.judge_upkeep import Choice, Pruned
+
+ACTIONS = ("stats", "prune", "export")
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+COLUMNS = ("judge", "metric", "prompt", "entries", "bytes", "oldest", "newest")
+
+
+class Moment(click.ParamType[str]):
+    """An age such as ``90d``, ``12h``, ``6w``, or a day such as ``2026-01-31``; as UTC text."""
+
+    name = "age|date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        age = re.fullmatch(r"(\d{1,5})([hdw])", str(value).strip())
+        try:
+            if age:
+                moment = datetime.now(UTC) - timedelta(**{UNITS[age[2]]: int(age[1])})
+            else:
+                moment = datetime.fromisoformat(str(value).strip())
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r}: write an age (90d, 12h, 6w) or a day (2026-01-31).", param, ctx)
+        return (
+            (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+            .astimezone(UTC)
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+        )
+
+
+@options.command(help=__doc__)
+@click.argument("action", type=click.Choice(ACTIONS))
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=storage.CACHE_DIR / "judge_cache.jsonl",
+    show_default="eval/cache/judge_cache.jsonl",
+    help="The file of verdicts.",
+)
+@click.option("--older", type=Moment(), help="Only verdicts older than this age or day.")
+@click.option("--judge", metavar="GLOB", help="Only this judge: a model or provider/model@….")
+@click.option("--metric", metavar="GLOB", help="Only this metric.")
+@click.option("--prompt", metavar="GLOB", help="Only this prompt: a name or name@version.")
+@click.option("--stale-prompts", is_flag=True, help="Only prompts that are no longer in use.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="export: write this new file instead of stdout.",
+)
+@click.option("--dry-run", is_flag=True, help="prune: only say what would go.")
+@options.json_option
+@options.verbosity_options
+def main(
+    action: str, cache: Path, output: Path | None, dry_run: bool, as_json: bool, **chosen: Any
+) -> None:
+    quiet = chosen.pop("quiet")
+    choice = choice_of(**chosen)
+    if not cache.is_file():
+        raise StorageError(f"{cache}: no such file; nothing has been judged yet.")
+    if action == "stats":
+        show_statistics(cache, choice, as_json)
+    elif action == "prune":
+        show_pruned(cache, choice, dry_run, as_json, quiet)
+    else:
+        export(cache, choice, output, quiet)
+
+
+def choice_of(
+    older: str | None,
+    judge: str | None,
+    metric: str | None,
+    prompt: str | None,
+    stale_prompts: bool,
+    verbose: bool,
+) -> Choice:
+    from clients.judge_prompts import load, names
+    from clients.judge_upkeep import Choice
+
+    current = {load(name).id.sha256 for name in names()} if stale_prompts else None
+    return Choice(older, judge, metric, prompt, current)
+
+
+def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
+    from clients.judge_upkeep import statistics
+    from tables import print_rows
+
+    found = statistics(path, choice)
+    if as_json:
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        return
+    console = options.stdout_console()
+    rows = [
+        [f"{row[name]:,}" if isinstance(row[name], int) else str(row[name]) for name in COLUMNS]
+        for row in found["groups"]
+    ]
+    print_rows(console, COLUMNS, rows)
+    console.print(
+        f"{found['entries']:,} entries, {found['bytes']:,} bytes; the file has "
+        f"{found['file_bytes']:,} bytes, {found['superseded']:,} replaced and "
+        f"{found['unreadable']:,} damaged lines."
+    )
+
+
+def show_pruned(path: Path, choice: Choice, dry_run: bool, as_json: bool, quiet: bool) -> None:
+    from clients.judge_upkeep import prune
+
+    done = prune(path, choice, lambda plan: not dry_run)
+    if as_json:
+        report = {name: getattr(done, name) for name in done.__slots__} | {"dry_run": dry_run}
+        click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    elif not quiet:
+        click.echo(in_words(done, dry_run), err=True)
+
+
+def in_words(done: Pruned, dry_run: bool) -> str:
+    gone = done.chosen + done.superseded + done.unreadable
+    verb = "Would take out" if dry_run else "Took out"
+    return (
+        f"{verb} {gone:,} lines ({done.chosen:,} chosen, {done.superseded:,} replaced, "
+        f"{done.unreadable:,} damaged), {done.bytes_before - done.bytes_after:,} bytes; "
+        f"{done.kept:,} entries stay."
+    )
+
+
+def export(path: Path, choice: Choice, output: Path | None, quiet: bool) -> None:
+    from clients.judge_upkeep import entries
+
+    if output is not None and output.exists():
+        raise StorageError(f"{output}: is there already; name a new file.")
+    lines = [line for line, _ in entries(path, choice)]
+    if output is None:
+        click.get_binary_stream("stdout").writelines(lines)
+    else:
+        storage.replace_bytes(output, b"".join(lines))
+        if not quiet:
+            click.echo(f"{output}: {len(lines):,} entries.", err=True)
+
+
+if __name__ == "__main__":
+    main()
