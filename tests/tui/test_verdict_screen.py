@@ -1,0 +1,320 @@
+"""The screen for verdict labels: every key, blindness, hostile text, kill -9 in a real terminal."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.geometry import Size
+
+from labeller.display import display
+from verdictlabels.app import VerdictApp, run
+from verdictlabels.keys import ACTIONS
+from verdictlabels.model import Decision, Item, Passage, Refused, Session
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"
+LONG = "Nothing of interest here. " * 60
+
+
+def an_item(number: int, **more: Any) -> Item:
+    answer = f"First of {number}. Plan {number} costs nothing. Last."
+    start = answer.index("Plan")
+    text = f"{LONG}Plan {number} costs nothing at all. {LONG}"
+    window = text.index("Plan")
+    made = Item(
+        f"key{number}",
+        f"q{number} [1]",
+        f"What does plan {number} cost?",
+        answer,
+        f"Plan {number} costs nothing.",
+        (Passage("a.md", "Other things."), Passage("b.md", text, (window, window + 20))),
+        (start, start + 20),
+        1,
+        frozenset({"plan", "costs"}),
+        f"contradicted - says {number}",
+    )
+    return replace(made, **more)
+
+
+class Bench:
+    """A screen over three claims, or those given; ``written`` holds what was recorded."""
+
+    def __init__(self, items: list[Item] | None = None, **options: Any) -> None:
+        self.written: list[Decision] = []
+        self.broken: OSError | None = None
+        self.session = Session(
+            items or [an_item(n) for n in range(3)], self.record, annotator="maria", **options
+        )
+        self.app = VerdictApp(self.session)
+
+    def record(self, decision: Decision) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.written.append(decision)
+
+    def shown(self) -> str:
+        screen = self.app.screen
+        rows = screen._compositor.render_strips(Size(*self.app.size))
+        return "\n".join(row.text for row in rows)
+
+
+async def test_one_key_a_claim_and_on_to_the_next() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        shown = bench.shown()
+        assert "C 1/3 q0 [1]" in shown
+        assert "Plan 0 costs nothing at all." in shown  # the best window, far down its passage
+        assert "passage 2 of 2 b.md" in shown
+        await pilot.press("1")
+        assert "C 2/3 q1 [1]" in bench.shown()
+        await pilot.press("x")
+        await pilot.press("c")
+        assert "every claim is labelled" in bench.shown()
+        await pilot.press("q")
+    assert [one.label for one in bench.written] == ["supported", "not_supported", "cannot_tell"]
+    assert bench.app.return_code == 0
+
+
+async def test_the_verdict_is_hidden_until_the_claim_is_labelled() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("v")
+        assert "label the claim first" in bench.shown()
+        assert "contradicted" not in bench.shown()
+        await pilot.press("1", "p", "v")
+        assert "contradicted - says 0" in bench.shown()
+        await pilot.press("2")
+    assert [one.after_verdict for one in bench.written] == [False, True]
+
+
+async def test_undo_and_redo_go_to_their_claim() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("1", "2", "u")
+        assert "C 2/3" in bench.shown()
+        assert "OPEN" in bench.shown()
+        await pilot.press("u", "u")
+        assert "nothing to undo" in bench.shown()
+        await pilot.press("U")
+        assert "SUPPORTED" in bench.shown()
+        await pilot.press("ctrl+r", "U")
+        assert "nothing to redo" in bench.shown()
+    labels = [(one.act, one.label) for one in bench.written]
+    assert labels == [
+        ("label", "supported"),
+        ("label", "not_supported"),
+        ("undo", None),
+        ("undo", None),
+        ("redo", "supported"),
+        ("redo", "not_supported"),
+    ]
+
+
+async def test_moving_decides_nothing() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("p")
+        assert "that is the first claim" in bench.shown()
+        await pilot.press("n", "right", "l")
+        assert "that is the last claim" in bench.shown()
+        await pilot.press("h", "1", "left")
+        assert "C 2/3" in bench.shown()  # the label went on to claim 3, left came back
+        await pilot.press("enter")
+        assert "C 3/3" in bench.shown()
+    assert len(bench.written) == 1
+
+
+async def test_passages_turn_and_scroll() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("]")
+        assert "Other things." in bench.shown()
+        await pilot.press("[")
+        assert "Plan 0 costs nothing at all." in bench.shown()
+        await pilot.press("pageup", "pageup", "pageup", "k")
+        assert "Plan 0 costs nothing at all." not in bench.shown()
+        await pilot.press("w")
+        assert "Plan 0 costs nothing at all." in bench.shown()
+        await pilot.press("j", "pagedown", "J", "K", "tab", "shift+tab")
+    assert bench.written == []
+
+
+async def test_what_cannot_be_kept_has_not_happened() -> None:
+    bench = Bench()
+    bench.broken = OSError(28, "No space left on device")
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("1")
+        shown = bench.shown()
+        assert "NOT SAVED, nothing changed: No space left" in shown
+        assert "C 1/3" in shown
+        assert "0 done" in shown
+        bench.broken = None
+        await pilot.press("1")
+    assert bench.session.count() == 1
+
+
+async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 40)) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        shown = bench.shown()
+        assert all(action.shown in shown for action in ACTIONS)
+        await pilot.press("1")
+        assert bench.app.screen is bench.app.main
+    assert bench.written == []
+
+
+def test_every_action_has_a_method_and_no_key_two_actions() -> None:
+    keys = [key for action in ACTIONS for key in action.keys]
+    assert len(keys) == len(set(keys))
+    screen = Bench().app.main
+    assert all(callable(getattr(screen, f"do_{action.name}")) for action in ACTIONS)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48), (40, 12)])
+async def test_hostile_text_is_shown_letter_by_letter(
+    hostile: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    items = [
+        Item(
+            f"k{n}",
+            text,
+            f"{text} question",
+            f"{text} answer {text}",
+            f"{text} claim",
+            (Passage(f"{text}.md", f"{text} passage", (0, len(text))),),
+            (0, len(text)),
+            0,
+            frozenset({text, "passage"}),
+            text,
+        )
+        for n, text in enumerate(hostile)
+    ]
+    bench = Bench(items)
+    async with bench.app.run_test(size=size, notifications=True) as pilot:
+        for text in hostile:
+            await pilot.pause()
+            shown = bench.shown()
+            first = display(text).split("\n")[0].strip()[:30]
+            assert first in shown, ascii(text)
+            assert not set(shown) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028"), ascii(text)
+            await pilot.press("1", "p", "v")
+            assert not set(bench.shown()) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028")
+            await pilot.press("n")
+    assert bench.session.count() == len(hostile)
+
+
+async def test_an_answer_without_passages_and_a_claim_without_place() -> None:
+    bench = Bench([an_item(1, passages=(), span=None, best=0)])
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("]")
+        assert "without any passage" in bench.shown()
+        await pilot.press("w", "2")
+    assert bench.session.count("not_supported") == 1
+
+
+def test_the_same_label_twice_is_no_decision() -> None:
+    bench = Bench()
+    bench.session.decide("supported")
+    with pytest.raises(Refused, match="already"):
+        bench.session.decide("supported")
+    assert len(bench.written) == 1
+
+
+def test_an_unknown_theme_is_refused() -> None:
+    with pytest.raises(ValueError, match="theme 'nope' is unknown"):
+        run(Bench().session, theme="nope")
+
+
+# -- a real process in a real terminal ---------------------------------------------------------
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Any:
+    """A judged run of six answers on disk."""
+    path = ROOT / "tests" / "calibration" / "judged_run.py"
+    spec = importlib.util.spec_from_file_location("judged_run", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["judged_run"] = module
+    spec.loader.exec_module(module)
+    made = module.JudgedRun(tmp_path)
+    made.write(module.mixed(6)[0])
+    return made
+
+
+@pytest.fixture
+def start(judged: Any, pseudo_terminal: Callable[..., Any]) -> Callable[..., Any]:
+    def run_it(*options: str, env: Any = None) -> Any:
+        argv = [sys.executable, str(SCRIPT), *judged.options(), "--label", *options]
+        quiet = {"RAG_EVAL_CONFIG": os.devnull}
+        return pseudo_terminal(
+            [*argv, "--annotator", "maria"], columns=80, rows=24, env=quiet | (env or {})
+        )
+
+    return run_it
+
+
+def labels_of(judged: Any) -> list[Any]:
+    path = judged.folder / "labels" / "verdicts" / "maria.jsonl"
+    return [json.loads(line)["label"] for line in path.read_text().splitlines()]
+
+
+def test_every_key_survives_kill_9(start: Callable[..., Any], judged: Any) -> None:
+    keys = (b"1", b"2", b"3", b"u")
+    for number, key in enumerate(keys, 1):
+        with start() as terminal:
+            terminal.wait_for(b"BLIND")
+            terminal.write(key)
+            terminal.wait_for(b"undone" if key == b"u" else b" done, ")
+            while len(labels_of(judged)) < number:  # the fixture's time limit ends a lost label
+                terminal.read()
+            terminal.kill(signal.SIGKILL)
+            terminal.wait()
+    assert labels_of(judged) == ["supported", "not_supported", "cannot_tell", None]
+
+
+def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
+    start: Callable[..., Any], judged: Any
+) -> None:
+    with start() as terminal:
+        terminal.wait_for(b"BLIND")
+        terminal.kill(signal.SIGTERM)
+        assert terminal.wait() == 130
+    with start() as terminal:
+        terminal.wait_for(b"BLIND")
+        terminal.write(b"1")
+        while not labels_of(judged):
+            terminal.read()
+        terminal.write(b"q")
+        terminal.wait_for(b"Too few to calibrate")
+        assert terminal.wait() == 0
+    assert json.loads((judged.run / "calibration.json").read_text())["n"] == 1
+
+
+def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
+    colourful = []
+    for value in (None, "1"):
+        with start(env={"NO_COLOR": value}) as terminal:
+            terminal.wait_for(b"BLIND")
+            terminal.write(b"q")
+            terminal.wait()
+            found = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))
+            # A grey has as much red as green and blue
+            colourful.append(any(len(set(colour)) > 1 for colour in found))
+    assert colourful == [True, False]
