@@ -1,13 +1,15 @@
-"""A headless Chromium driven over its DevTools socket; tests that want it skip where there is none.
+"""A scored run full of hostile text; and a headless Chromium to look at its report.
 
-RAG_EVAL_CHROMIUM names the program; else it is looked for on the PATH. Nothing is downloaded, and
-the browser gets a new, empty profile.
+Tests that want the browser skip where there is none. RAG_EVAL_CHROMIUM names the program; else it
+is looked for on the PATH. Nothing is downloaded, and the browser gets a new, empty profile.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import click
 import pytest
+from click.testing import CliRunner, Result
+
+import report_run
+import storage
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
@@ -153,3 +160,115 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     started = Browser(program, tmp_path_factory.mktemp("profile"))
     yield started
     started.close()
+
+
+HOSTILE = (
+    '<script>window.ran = 1; console.log("ran")</script>'
+    '<img src="http://192.0.2.1/x.png" onerror="window.ran = 2">'
+    '"><svg onload=window.ran=3></svg></style></title></details></section>'
+    "<style>body{display:none}</style><base href='//192.0.2.1/'>"
+    "<iframe src='//192.0.2.1/'></iframe><meta http-equiv=refresh content=0;url=//192.0.2.1>"
+    "<a href='javascript:window.ran=4'>x</a> [x](javascript:alert(1)) ![x](http://192.0.2.1/y.png)"
+    " {{ 7 * 7 }} {% raw %} ``` ~~~ | a | \x1b]0;title\x07\x1b[31m \u202etxt.exe\u202c \ufeff"
+)
+"""Text as an attacker of the report's reader would put into a note, a question or an answer."""
+
+
+def _cases(count: int) -> list[dict[str, Any]]:
+    """Cases of every kind; some are answered well, some badly, one in eight fails."""
+    return [
+        {
+            "id": f"case-{n}" if n else HOSTILE[:150],
+            "question": f"What holds thing {n}? {HOSTILE if n % 3 == 0 else ''}",
+            "answerable": n % 5 != 4,
+            "category": ("factual", "reasoning")[n % 2],
+            "difficulty": HOSTILE if n % 7 == 0 else "easy",
+            "tags": [f"tag-{n % 40}", HOSTILE[:60]],
+            "reference_answer": f"Thing {n} holds the shard {n}. {HOSTILE}",
+            "gold_supports": [
+                {"rel_path": f"notes/{n}.md", "heading_path": "Part", "snippets": [HOSTILE]}
+            ],
+            "expected_outcome": "success",
+        }
+        for n in range(count)
+    ]
+
+
+def _result(n: int, case: dict[str, Any]) -> storage.TestResult:
+    if n % 8 == 7:
+        error = storage.ErrorInfo("timeout", f"no answer {HOSTILE}", 3)
+        return storage.TestResult(case["id"], case["question"], status="error", error=error)
+    hit = n % 4 + 1
+    chunks = [
+        storage.RetrievedChunk(
+            chunk_id=f"{n}-{rank}",
+            rel_path=f"notes/{n if rank == hit and n % 3 else 10_000 + rank}.md",
+            heading_path=f"Part > {HOSTILE}" if rank == hit else "Part",
+            score_final=1 / rank,
+            text=f"Thing {n} holds shard {rank}. {HOSTILE}",
+            rank=rank,
+        )
+        for rank in range(1, 6)
+    ]
+    return storage.TestResult(
+        case["id"],
+        case["question"],
+        answer=f"Thing {n} holds {n} shards and 99 leases [1]. {HOSTILE}",
+        references=[storage.Reference(index=1, chunk_id=f"{n}-{1 + n % 2}")],
+        retrieved=list(chunks),
+        abstained=n % 6 == 5,
+        abstain_reason=HOSTILE if n % 6 == 5 else None,
+        confidence=n % 10 / 10,
+        policy_flags=[HOSTILE[:40]],
+        latency_ms={"retrieve": 10.0 + n, "generate": 400.0 - n, HOSTILE[:60]: 3.0, "total": 900.0},
+        usage={"prompt_tokens": 10 + n},
+    )
+
+
+class Made:
+    """A made-up run, scored by the scripts, and what report_run makes of it."""
+
+    def __init__(self, folder: Path, count: int = 48) -> None:
+        self.folder = folder
+        self.run = folder / "results" / "run"
+        cases = _cases(count)
+        lines = "".join(json.dumps(case) + "\n" for case in cases)
+        (folder / "set.jsonl").write_text(lines, encoding="utf-8")
+        writer = storage.ResultsWriter(folder / "results", "run", store_full_text=True)
+        writer.write_config(
+            storage.RunConfig("run", api={"url": HOSTILE}, index={"chunker": HOSTILE}, run={"a": 1})
+        )
+        for n, case in enumerate(cases):
+            writer.write_result(_result(n, case))
+        writer.finish(case["id"] for case in cases)
+        for name in ("retrieval", "context", "groundedness", "abstention", "pipeline"):
+            command = importlib.import_module(f"score_{name}").main
+            done = self.call(command, "--quiet")
+            assert done.exit_code == 0, done.output
+
+    def call(self, command: click.Command, *options: str) -> Result:
+        words = ["--eval-set", str(self.folder / "set.jsonl"), "--run", str(self.run)]
+        return CliRunner().invoke(command, [*words, *options])
+
+    def report(self, *options: str) -> dict[str, Any]:
+        """What --json prints, after the files were written."""
+        done = self.call(report_run.main, "--json", *options)
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def text(self, form: str) -> str:
+        return (self.run / f"report.{form}").read_text("utf-8")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A run whose every text is hostile, with its report in all forms. Do not write into it."""
+    run = Made(tmp_path_factory.mktemp("made"))
+    run.report()
+    return run
+
+
+@pytest.fixture(scope="session")
+def hostile() -> str:
+    return HOSTILE

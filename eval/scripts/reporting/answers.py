@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reporting.judge import verdicts
 from reporting.scan import Check
 from reporting.text import cut
 from storage import RetrievedChunk, TestCase, TestResult
@@ -47,6 +48,7 @@ def describe(
         ],
         "because": list(_because(lines)),
         "claims": _claims(lines.get("groundedness", {}).get("evidence") or {}),
+        "verdicts": verdicts(lines.get("judged", {}).get("evidence") or {}),
         "gold": _gold(case, chunks, retrieval),
         "retrieved": [
             _passage(chunk, place, place in hits, _cited(chunk, place, result))

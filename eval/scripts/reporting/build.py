@@ -11,7 +11,7 @@ from typing import Any
 
 import storage
 from ragmetrics.metric import Metric
-from reporting import confidence, correlations, figures, naming
+from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
 from reporting.choosing import worst_by, worst_rows
 from reporting.run_files import Returned, read_calibration, read_cases, read_results
@@ -19,7 +19,6 @@ from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan
 from reporting.text import cut, page_bytes
 from suite.diagnosis import diagnose
 from suite.measures import measures
-from suite.perspectives import BANDS
 from targets import Target
 
 MOST_CORRELATED = 20
@@ -60,15 +59,15 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
         raise storage.StorageError(
             f"{folder / 'metrics.json'}: holds no section; score the run first (eval_suite.py)."
         )
-    targets = {name: table for name, table in wishes.targets.items() if name != BANDS}
-    found = measures(sections, targets)
+    found = measures(sections, wishes.targets)
     perspectives = [figures.perspective(name, sections[name], found) for name in order]
-    scan, success, absent = _scan(folder, sections, targets, wishes)
+    scan, success, absent = _scan(folder, sections, wishes)
     rows = _worst(scan, sections, wishes)
     back = read_results(folder, scan, rows)
     notes = [
         f"scores/{name}.jsonl is not there: its single answers are not shown." for name in absent
     ]
+    judged = read_calibration(folder)
     report = {
         "schema": storage.SCHEMA,
         "kind": "report_run",
@@ -87,7 +86,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
         "latency": figures.latency(sections.get("pipeline")),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
-        "judge_calibration": read_calibration(folder),
+        "judge_calibration": judge.calibration(judged) if judged else None,
         "correlations": _correlations(scan, wishes.correlation),
         "worst": _answers(folder, scan, back, rows, wishes),
         "prompts": _prompts(scan),
@@ -116,7 +115,7 @@ def _set_notes(known: Mapping[str, Any], eval_set: Path) -> list[str]:
 
 
 def _scan(
-    folder: Path, sections: Mapping[str, Any], targets: Any, wishes: Wishes
+    folder: Path, sections: Mapping[str, Any], wishes: Wishes
 ) -> tuple[Scan, Name | None, list[str]]:
     """Read the score files once, keeping the columns that the report needs."""
     wanted: dict[str, list[str]] = {}
@@ -126,9 +125,9 @@ def _scan(
         if name != PROMPTS:
             wanted[name] = naming.summary_of(name, names)
         must, rows = naming.must_of(name), naming.rows_of(section)
-        checks += checks_of(name, names, targets.get(name, {}), must, rows)
+        checks += checks_of(name, names, wishes.targets.get(name, {}), must, rows)
     success = _named(sections, wishes.success) if wishes.success else None
-    success = success or next((one for one in SUCCESS if _measured(sections, one)), None)
+    success = success or next((one for one in SUCCESS if _says(sections, one)), None)
     extra = (success, _named(sections, wishes.worst_by) if wishes.worst_by else None)
     for one in extra:
         if one and one[1] not in wanted[one[0]]:
@@ -137,9 +136,13 @@ def _scan(
     return scan, success, absent
 
 
-def _measured(sections: Mapping[str, Any], name: Name) -> bool:
+def _says(sections: Mapping[str, Any], name: Name) -> bool:
+    """True when the run has the metric, and not from the embedded judge, which counts words."""
     section = sections.get(name[0])
-    return section is not None and bool(section["n"].get(name[1]))
+    if section is None or not section["n"].get(name[1]):
+        return False
+    said = section.get("options", {}).get("judge") or {}
+    return (said.get("identity") or {}).get("provider") != "local"
 
 
 def _named(sections: Mapping[str, Any], metric: str) -> Name:

@@ -180,9 +180,29 @@ def _calibration(found: Mapping[str, Any], judge: Mapping[str, Any] | None) -> I
         yield f"Not shown: {found['reason']}."
     yield from ("", "### The judge")
     if judge:
-        yield from table(("what", "value"), words.flat(judge), text=2)
+        yield from _judge(judge)
     else:
-        yield from ("", "No judge was compared with people in this run (calibrate_judge.py does).")
+        yield from (
+            "",
+            "The judge of this run was not held against people (calibrate_judge.py does that).",
+        )
+
+
+def _judge(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", *(safe(line) for line in words.judge_text(found)))
+    if found["figures"]:
+        yield from table(("figure", "value", "95 % interval"), map(_figure, found["figures"]))
+    if found["shares"]:
+        yield from table(
+            ("share supported", "mean", "95 % interval"), map(_figure, found["shares"])
+        )
+    for one in found["worst"]:
+        claim, case = safe(one["claim"]["text"]), safe(f"{one['case_id']} {one['claim_id']}")
+        yield f"- {case}: people {safe(one['human'])}, judge {safe(one['verdict'])}: {claim}"
+
+
+def _figure(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    return one["name"], number(one["value"]), words.ends(one["ci95"])
 
 
 def _correlations(found: Mapping[str, Any]) -> Iterator[str]:
@@ -220,6 +240,10 @@ def _answer(one: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {safe(why)}" for why in one["because"])
     for claim in one["claims"]:
         yield f"- not supported ({number(claim['score'])}): {safe(claim['text']['text'])}"
+    for said in one["verdicts"]:
+        blame = f", {words.spaced(said['blame'])}" if said["blame"] else ""
+        told = f"{said['kind']} {words.spaced(said['verdict'])}{blame}"
+        yield f"- judge: {safe(told)}: {safe(said['text']['text'])}"
     for gold in one["gold"]:
         rank = f"found at rank {gold['rank']}" if gold["rank"] else "not retrieved"
         yield f"- wanted: {safe(gold['place'])} ({rank})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tables import number
@@ -48,10 +48,7 @@ def milliseconds(value: float) -> str:
 
 def interval(metric: Mapping[str, Any]) -> str:
     """The 95 % interval, with a star when too few cases stand behind it."""
-    if metric["ci95"] is None:
-        return "–"
-    low, high = metric["ci95"]
-    return f"{number(low)} – {number(high)}" + ("*" if metric["few"] else "")
+    return ends(metric["ci95"]) + ("*" if metric["few"] and metric["ci95"] else "")
 
 
 def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
@@ -180,14 +177,24 @@ def totals(latency: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """A nested JSON object as dotted names and values in words; lists of objects are numbered."""
-    rows: list[tuple[str, str]] = []
-    for name, value in values.items():
-        if isinstance(value, dict):
-            rows += flat(value, f"{before}{name}.")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            rows += flat({str(i): one for i, one in enumerate(value, 1)}, f"{before}{name}.")
-        else:
-            rows.append((f"{before}{name}", plain_value(value)))
-    return rows
+def ends(interval: Sequence[float] | None) -> str:
+    """Both ends of an interval; an en dash where there is none."""
+    return "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
+
+
+def judge_text(found: Mapping[str, Any]) -> list[str]:
+    """Who judged, against whose labels, and whether they are enough, in sentences."""
+    prompt = f", prompt {found['prompt']}" if found["prompt"] else ""
+    who = ", ".join(found["annotators"]) or "nobody"
+    lines = [
+        f"{found['metric']} by {found['judge']}{prompt}, against {found['n']:,} claims of "
+        f"{found['sources']:,} documents, labelled by {who}."
+    ]
+    if found["alpha"] is not None:
+        lines.append(f"People among themselves: Krippendorff's alpha {number(found['alpha'])}.")
+    if found["too_few"]:
+        lines.append(
+            f"Too few to tell: {found['supported']:,} supported and {found['unsupported']:,} "
+            "unsupported claims are labelled."
+        )
+    return lines

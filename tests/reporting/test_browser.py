@@ -1,0 +1,114 @@
+"""The page in a real browser: quiet, offline, narrow enough for a phone, usable by keyboard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+WIDTHS = [(1280, False), (390, True)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "mobile"), WIDTHS)
+async def test_it_is_quiet_offline_and_as_wide_as_the_window(
+    browser: Any, made: Any, width: int, mobile: bool, scheme: str
+) -> None:
+    address = (made.run / "report.html").as_uri()
+    async with browser.tab() as tab:
+        await tab.look(width, scheme, mobile=mobile)
+        await tab.open(address)
+        await tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert await tab.value("document.documentElement.scrollWidth") <= width
+        assert tab.requests() == [address]
+        assert tab.said() == []
+
+
+async def test_hostile_text_makes_no_element_and_runs_nothing(browser: Any, made: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.open((made.run / "report.html").as_uri())
+        foreign = "script, img, iframe, object, base, form, body style, a[href^=javascript]"
+        assert await tab.value(f"document.querySelectorAll('{foreign}').length") == 0
+        assert await tab.value("typeof window.ran") == "undefined"
+        assert await tab.value("getComputedStyle(document.body).display") == "block"
+        assert await tab.value("document.title") == "Report of run run"
+        shown = await tab.value("document.getElementById('main').textContent")
+        assert "<script>window.ran = 1" in shown
+
+
+async def test_the_policy_would_stop_a_script_that_got_in(browser: Any, made: Any) -> None:
+    """The second wall: even markup put into the finished page does not run or load."""
+    async with browser.tab() as tab:
+        await tab.open((made.run / "report.html").as_uri())
+        bad = "<img src='http://192.0.2.1/z.png' onerror='window.ran = 5'>"
+        await tab.value(f'void document.body.insertAdjacentHTML("beforeend", "{bad}")')
+        await tab.value(
+            "void document.body.appendChild(Object.assign("
+            "document.createElement('script'), {textContent: 'window.ran = 6'}))"
+        )
+        assert await tab.value("typeof window.ran") == "undefined"
+        assert len(tab.said()) >= 2  # the browser says what it refused
+
+
+async def test_the_keyboard_reaches_the_text_and_opens_a_case(browser: Any, made: Any) -> None:
+    async with browser.tab() as tab:
+        await tab.look(1280, "light")
+        await tab.open((made.run / "report.html").as_uri())
+        await tab.press("Tab", 9)
+        assert await tab.value("document.activeElement.className") == "skip"
+        left = await tab.value("document.activeElement.getBoundingClientRect().left")
+        assert left >= 0  # it comes into sight when it has the focus
+        await tab.press("Enter", 13, "\r")
+        assert await tab.value("document.activeElement.id") == "main"
+        await tab.value("document.querySelector('.case > summary').focus()")
+        assert await tab.value("document.querySelector('.case').open") is False
+        await tab.press("Enter", 13, "\r")
+        assert await tab.value("document.querySelector('.case').open") is True
+
+
+async def test_light_and_dark_differ(browser: Any, made: Any) -> None:
+    colours = []
+    for scheme in ("light", "dark"):
+        async with browser.tab() as tab:
+            await tab.look(800, scheme)
+            await tab.open((made.run / "report.html").as_uri())
+            colours.append(await tab.value("getComputedStyle(document.body).backgroundColor"))
+    assert colours == ["rgb(246, 247, 249)", "rgb(19, 22, 26)"]
+
+
+async def test_every_text_has_contrast(browser: Any, made: Any) -> None:
+    """WCAG 2.2 AA asks for 4.5 to 1; measured on every element that holds text itself."""
+    for scheme in ("light", "dark"):
+        async with browser.tab() as tab:
+            await tab.look(1280, scheme)
+            await tab.open((made.run / "report.html").as_uri())
+            poor = await tab.value(CONTRAST)
+            assert poor == [], scheme
+
+
+CONTRAST = """
+(() => {
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map(c => c / 255)
+      .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const under = node => {
+    for (let one = node; one; one = one.parentElement) {
+      const colour = parse(getComputedStyle(one).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = new Set();
+  for (const node of document.querySelectorAll('body *')) {
+    const own = [...node.childNodes].some(one => one.nodeType === 3 && one.data.trim());
+    if (!own || node.closest('svg')) continue;
+    const a = light(parse(getComputedStyle(node).color)), b = light(under(node));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) found.add(`${node.localName}.${node.className}: ${ratio.toFixed(2)}`);
+  }
+  return [...found];
+})()
+"""

@@ -1,0 +1,152 @@
+"""The page without a browser: what it is made of, and what a screen reader is told."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+VOID = {"meta", "link", "br", "wbr", "img", "input", "hr", "rect", "line", "circle", "path"}
+
+
+class Reader(HTMLParser):
+    """Collects the elements of a page as (path of names, attributes, text directly inside)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, dict[str, str | None], list[str]]] = []
+        self.found: list[tuple[tuple[str, ...], dict[str, str | None], list[str]]] = []
+        self.mismatched: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said: list[str] = []
+        path = (*(name for name, _, _ in self.open), tag)
+        self.found.append((path, dict(attrs), said))
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs), said))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(((*(name for name, _, _ in self.open), tag), dict(attrs), []))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop()[0] != tag:
+            self.mismatched.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.open[-1][2].append(data)
+
+    def named(self, *names: str) -> list[tuple[tuple[str, ...], dict[str, str | None], list[str]]]:
+        return [one for one in self.found if one[0][-1] in names]
+
+
+@pytest.fixture(scope="module")
+def page(made: Any) -> str:
+    text: str = made.text("html")
+    return text
+
+
+@pytest.fixture(scope="module")
+def read(page: str) -> Reader:
+    return Reader(page)
+
+
+def test_it_is_well_formed_with_a_language_and_one_title(read: Reader) -> None:
+    assert read.mismatched == []
+    assert read.open == []
+    assert [attrs["lang"] for _, attrs, _ in read.named("html")] == ["en"]
+    assert len([path for path, _, _ in read.named("title") if "head" in path]) == 1
+    assert len(read.named("main")) == 1
+
+
+def test_headings_go_down_one_step_at_a_time(read: Reader) -> None:
+    levels = [int(path[-1][1]) for path, _, _ in read.named("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_every_table_has_a_caption_and_scoped_heads(read: Reader) -> None:
+    assert len(read.named("table")) > 10
+    assert len(read.named("caption")) == len(read.named("table"))
+    assert all(attrs.get("scope") in ("col", "row") for _, attrs, _ in read.named("th"))
+    body_rows = [path for path, _, _ in read.named("tr") if "tbody" in path]
+    row_heads = [attrs for _, attrs, _ in read.named("th") if attrs["scope"] == "row"]
+    assert len(row_heads) == len(body_rows)
+
+
+def test_tables_scroll_in_a_named_box_that_the_keyboard_reaches(read: Reader) -> None:
+    boxes = [attrs for _, attrs, _ in read.named("div") if attrs.get("class") == "scroll"]
+    assert len(boxes) == len(read.named("table"))
+    assert all(one["tabindex"] == "0" and one["role"] == "region" for one in boxes)
+
+
+def test_every_chart_has_a_title_and_is_described_or_decoration(read: Reader) -> None:
+    charts = read.named("svg")
+    assert len(charts) > 5
+    titles = [path for path, _, _ in read.named("title") if "svg" in path]
+    assert len(titles) == len(charts)
+    described = [attrs for _, attrs, _ in charts if attrs.get("role") == "img"]
+    assert len(described) == 3  # ranks, latency, reliability
+    assert len(read.named("desc")) == 3
+    assert all(attrs.get("aria-hidden") for _, attrs, _ in charts if attrs not in described)
+
+
+def test_ids_are_unique_and_what_is_named_exists(read: Reader) -> None:
+    ids = Counter(attrs["id"] for _, attrs, _ in read.found if "id" in attrs)
+    assert set(ids.values()) == {1}
+    wanted = {
+        word for _, attrs, _ in read.found for word in (attrs.get("aria-labelledby") or "").split()
+    }
+    links = {str(attrs["href"]) for _, attrs, _ in read.named("a")}
+    assert all(link.startswith("#") for link in links)
+    assert wanted | {link[1:] for link in links} <= set(ids)
+    assert read.named("a")[0][1]["href"] == "#main"  # the skip link comes first
+
+
+def test_nothing_runs_and_nothing_loads(read: Reader) -> None:
+    names = {path[-1] for path, _, _ in read.found}
+    assert names & {"script", "img", "iframe", "object", "embed", "form", "base", "video"} == set()
+    attributes = Counter(name for _, attrs, _ in read.found for name in attrs)
+    assert [name for name in attributes if name.startswith("on")] == []
+    assert {"src", "srcset", "action", "formaction", "style", "xlink:href"} & set(
+        attributes
+    ) == set()
+    assert [attrs["href"] for _, attrs, _ in read.named("link")] == ["data:,"]
+    metas = {attrs.get("http-equiv"): attrs.get("content") for _, attrs, _ in read.named("meta")}
+    assert set(metas) == {None, "Content-Security-Policy"}
+    policy = metas["Content-Security-Policy"] or ""
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def test_the_style_loads_nothing_and_ends_where_it_should(read: Reader) -> None:
+    (style,) = read.named("style")
+    text = "".join(style[2])
+    assert re.search(r"url\(|@import|https?:", text) is None
+    for wanted in ("prefers-color-scheme: dark", "@media print", ":focus-visible", "max-width"):
+        assert wanted in text
+
+
+def test_no_sign_hides_or_turns_text(page: str) -> None:
+    assert [hex(ord(char)) for char in set(page) if ord(char) < 32 and char not in "\n\t"] == []
+    assert {"\u202e", "\u202c", "\ufeff", "\x7f"} & set(page) == set()
+    assert "⟨U+202E⟩txt.exe" in page
+    assert "␛]0;title" in page
+
+
+def test_hostile_text_is_shown_as_it_is(page: str, read: Reader) -> None:
+    assert "&lt;script&gt;window.ran = 1" in page
+    assert "{{ 7 * 7 }} {% raw %}" in page
+    texts = ["".join(said) for _, attrs, said in read.named("div") if attrs.get("class") == "text"]
+    assert any('<img src="http://192.0.2.1/x.png" onerror=' in text for text in texts)
+
+
+def test_bands_and_marks_are_told_in_words(page: str) -> None:
+    assert ">✗ missed<" in page
+    assert re.search(r'<span class="band (poor|fair|good|excellent)">\1</span>', page)
