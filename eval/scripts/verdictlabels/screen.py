@@ -127,7 +127,9 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             return
         passage = item.passages[self.passage]
         best = "best window" if self.passage == item.best and passage.window else ""
-        left = f"passage {self.passage + 1} of {total} {one_line(passage.title, width)}"
+        left = f"passage {self.passage + 1} of {total} "
+        room = width - len(left) - len(best) - 9  # dashes and spaces around both
+        left += fit(one_line(passage.title), room).rstrip()
         self.bars["v-passage-rule"].show([rule(self.look, width, left, best)])
         limit = max(SHOWN_LIMIT, passage.window[1] + 4096) if passage.window else SHOWN_LIMIT
         shown = display(passage.text, limit)
