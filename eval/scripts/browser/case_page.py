@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from browser.document import Doc, squeezed
+from browser.document import Blank, Doc, squeezed
 from browser.lines import score
 from browser.model import Detail, Passage
+from labeller.display import one_line
 
+GOLD_INDENT = 19
 SHORT_CHUNK = 260
 """Characters of a chunk that are shown until the whole is asked for."""
 
@@ -31,6 +33,9 @@ def question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
     doc.part("Question", detail.case_id + (f" repeat {detail.repeat}" if detail.repeat else ""))
     doc.line(detail.question, "term")
     doc.line(state, "bad" if failing else "good")
+    for label, text in detail.trace if failing else ():
+        if label == "outcome":
+            doc.pair(label, text)
     for problem in detail.problems:
         doc.line(f"! {problem}", "warn")
 
@@ -72,10 +77,11 @@ def gold_part(doc: Doc, detail: Detail) -> None:
             said, style = "not retrieved", "bad"
         else:
             said, style = f"found at {gold.rank}", "good"
-        doc.add(f"gold {said:<{13}} ", style)
-        doc.line(gold.place)
+        doc.add(f"{f'gold {said}':<{GOLD_INDENT - 1}} ", style)
+        doc.hang(gold.place, GOLD_INDENT)
         for snippet in gold.snippets:
-            doc.line(f'                   "{squeezed(snippet)}"', "dim")
+            doc.add(" " * GOLD_INDENT)
+            doc.hang(f'"{squeezed(snippet)}"', GOLD_INDENT, "dim")
     for label, text in detail.labels:
         doc.pair(label, text)
 
@@ -104,9 +110,8 @@ def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retriev
 def _passage_head(doc: Doc, passage: Passage) -> None:
     scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
     style = "good" if passage.gold else "key"
-    doc.add(f"{passage.rank:>2} {'GOLD ' if passage.gold else ''}", style)
-    doc.add(passage.place, style if passage.gold else "")
-    doc.line(f"  {scores}", "dim")
+    doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
+    doc.hang(f"{one_line(passage.place, 400)}  {scores}", 8, style if passage.gold else "dim")
 
 
 def judged_part(doc: Doc, detail: Detail) -> None:
@@ -146,14 +151,14 @@ def trace_part(doc: Doc, detail: Detail) -> None:
 
 
 def case_docs(
-    detail: Detail, state: str, *, failing: bool, full: bool, two: bool, ascii_only: bool
+    blank: Blank, detail: Detail, state: str, *, failing: bool, full: bool, two: bool
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, or as two that stand side by side."""
-    left = Doc(ascii_only=ascii_only)
+    left = blank()
     question_part(left, detail, state, failing)
     answer_part(left, detail)
     if two:
-        right = Doc(ascii_only=ascii_only)
+        right = blank()
         passages_part(right, detail, full=full)
         for part in (claims_part, gold_part, judged_part, scores_part):
             part(left, detail)
@@ -167,9 +172,9 @@ def case_docs(
     return left, None
 
 
-def raw_doc(detail: Detail, ascii_only: bool) -> Doc:
+def raw_doc(blank: Blank, detail: Detail) -> Doc:
     """The result as JSON."""
-    doc = Doc(ascii_only=ascii_only)
+    doc = blank()
     doc.part("Result as it stands in the file", detail.case_id)
     doc.line(detail.raw)
     return doc

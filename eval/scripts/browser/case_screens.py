@@ -45,24 +45,24 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def row(self) -> int:
         return self._keys_of_list.row(self.run.table, self.at)
 
+    def result(self) -> int | None:
+        return self.row
+
     def label_text(self) -> str:
         return f"{self.run.run_id}  {self.detail.case_id}"
 
     def docs(self) -> tuple[Doc, Doc | None]:
         if self.raw:
-            return raw_doc(self.detail, self.look.ascii), None
+            return raw_doc(self.blank, self.detail), None
         codes = self.success.codes(self.run.table)
         code = codes[self.row] if self.row < len(codes) else 0
-        state = f"FAILS: {self.success.says(code)}" if code else "ok: no rule is broken"
+        condition = self.success.condition
+        holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
+        state = f"FAILS: {self.success.says(code)}" if code else holds
         if not self.run.table.metrics and not code:
             state = "not scored yet"
         return case_docs(
-            self.detail,
-            state,
-            failing=bool(code),
-            full=self.full,
-            two=self.two,
-            ascii_only=self.look.ascii,
+            self.blank, self.detail, state, failing=bool(code), full=self.full, two=self.two
         )
 
     def show(self) -> None:
@@ -130,6 +130,9 @@ class PairScreen(PageScreen, inherit_bindings=False):
         if self.details != before:
             self.redraw()
 
+    def result(self) -> int | None:
+        return self.rows[1]
+
     def label_text(self) -> str:
         arrow = "->" if self.look.ascii else "→"
         return f"{self.list.base.run_id} {arrow} {self.list.run.run_id}  {self.details[1].case_id}"
@@ -146,7 +149,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
             for run, detail, success, code in zip(runs, self.details, successes, codes, strict=True)
         )
         change = flip_word(*codes)
-        return pair_docs(base, new, change, two=self.two, ascii_only=self.look.ascii)
+        return pair_docs(self.blank, base, new, change, two=self.two)
 
     def _open_one(self, run: OpenRun, success: Success, row: int) -> None:
         keys = OneKey(run.table, row)

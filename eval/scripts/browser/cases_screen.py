@@ -90,7 +90,7 @@ class CasesScreen(Choosing, inherit_bindings=False):
         try:
             return self.listed.index(row)
         except ValueError:
-            return 0
+            return self.rows.cursor
 
     def changed(self) -> None:
         table, version = self._drawn
@@ -217,8 +217,8 @@ class CasesScreen(Choosing, inherit_bindings=False):
     def do_compare(self) -> None:
         self.browse_app.ask_base(self.run.run_id)
 
-    def closed(self, place: int | None) -> None:
-        """A page was closed on the case at `place`: the cursor goes there."""
-        if place is not None:
-            self.move_to(place)
-        self.show_head()
+    def closed(self, row: int | None) -> None:
+        """A page was closed on the case of `row`: the cursor goes there."""
+        self.changed()
+        if row is not None:
+            self.move_to(self._place_of(row))

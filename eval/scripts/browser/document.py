@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from browser.model import Claim, Verdict
 from labeller.display import DisplayText, display, one_line
+from labeller.measure import wrap
 from labeller.text_pane import Mark
 
 STYLES: dict[Verdict, str] = {
@@ -32,13 +33,19 @@ SIGNS: dict[Verdict, tuple[str, str]] = {
 }
 """A sign for each colour, so that nothing is told by colour alone; the second one in ASCII."""
 LABEL_WIDTH = 18
+CLAIM_INDENT = 17
+CLAIM_LIMIT = 160
 
 
 class Doc:
-    """Grows at its end. ``text`` is harmless to show; ``marks`` are offsets in it."""
+    """Grows at its end. ``text`` is harmless to show; ``marks`` are offsets in it.
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
+    ``width``: cells of a line, for texts that are wrapped with an indent; 0: they are not.
+    """
+
+    def __init__(self, *, ascii_only: bool = False, width: int = 0) -> None:
         self.ascii = ascii_only
+        self.width = width
         self._pieces: list[str] = []
         self._size = 0
         self.marks: list[Mark] = []
@@ -73,7 +80,19 @@ class Doc:
     def pair(self, label: str, text: str, style: str = "") -> None:
         """A labelled value: the label in a column of its own."""
         self.add(f"{one_line(label, 60):<{LABEL_WIDTH}} ", "key")
-        self.line(str(display(text)).replace("\n", "\n" + " " * (LABEL_WIDTH + 1)), style)
+        self.hang(text, LABEL_WIDTH + 1, style)
+
+    def hang(self, text: str, indent: int, style: str = "") -> None:
+        """A text whose further lines begin below its first one, ``indent`` cells from the left."""
+        shown = display(text)
+        if self.width > 2 * indent:
+            breaks = wrap(shown, self.width - indent)
+            pieces = [shown[start:end] for start, end in breaks]
+        else:
+            pieces = shown.split("\n")
+        for number, piece in enumerate(pieces):
+            self.add(" " * indent if number else "")
+            self.line(piece, style)
 
     def sign(self, verdict: Verdict) -> str:
         """The sign of a verdict."""
@@ -97,12 +116,15 @@ class Doc:
     def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
         """A claim with its verdict in words."""
         style = STYLES[claim.verdict]
-        self.add(f"{self.sign(claim.verdict)} {SAYS[claim.verdict]}", style)
+        said = f"{self.sign(claim.verdict)} {SAYS[claim.verdict]}"
+        self.add(f"{said:<{CLAIM_INDENT}}", style)
         notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
-        self.line(f"  {notes}" if notes else "", "dim")
-        self.line(f"    {one_line(claim.text, 2000)}")
+        self.hang(notes, CLAIM_INDENT, "dim")
+        self.add(" " * CLAIM_INDENT)
+        self.hang(shortened(claim.text), CLAIM_INDENT)
         if quote:
-            self.line(f'    quote: "{one_line(quote, 2000)}"', "dim")
+            self.add(" " * CLAIM_INDENT)
+            self.hang(f'quote: "{shortened(quote, 600)}"', CLAIM_INDENT, "dim")
 
     def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
         """A chunk's text with gold snippets marked; around the first one when it is cut."""
@@ -120,6 +142,10 @@ class Doc:
         self.line(" …" if last < len(text) else "")
 
 
+Blank = Callable[[], Doc]
+"""Makes an empty document for the page in view."""
+
+
 def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
     """Where the snippets stand in a text, whatever its line breaks; in order."""
     found = []
@@ -129,6 +155,12 @@ def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
             pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
             found += [match.span() for match in pattern.finditer(text)]
     return sorted(found)
+
+
+def shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
+    """The beginning of a text on one line: it stands in full elsewhere."""
+    shown = one_line(text, limit)
+    return f"{shown} …" if len(text) > limit else shown
 
 
 def squeezed(text: str) -> str:

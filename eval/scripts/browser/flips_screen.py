@@ -42,7 +42,9 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
 
     def shown_metrics(self) -> list[str]:
         shared = set(self.known_metrics())
-        return [name for name in super().shown_metrics() if name in shared]
+        condition = self.success.condition
+        names = [*(condition.needs if condition and self.metrics is None else ())]
+        return [name for name in dict.fromkeys(names + super().shown_metrics()) if name in shared]
 
     def want(self, names: Collection[str]) -> None:
         self.run.want(list(names))

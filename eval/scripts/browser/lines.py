@@ -64,6 +64,12 @@ def score(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
 
 
+def cell(table: Table, row: int, name: str) -> str:
+    """A number of a case as the list shows it: milliseconds whole."""
+    value = table.number(name, row)
+    return f"{value:.0f}" if name == "latency" and value is not None else score(value)
+
+
 def metric_column(name: str) -> Column:
     """The column of a metric."""
     head = SHORT.get(name, name)
@@ -115,15 +121,14 @@ def case_row(
         if column.name == "id":
             text = one_line(table.ids[row], 200)
         elif column.name == "why":
-            text = display(success.word(code) or "ok")
+            text = display(success.word(code) or ("ok" if table.metrics else "-"))
             style = "bad" if code else "dim"
         elif column.name == "question":
             text = one_line(table.questions[row], 600)
             style = "dim"
         else:
-            value = table.number(column.name, row)
-            text = display(f"{value:.0f}" if column.name == "latency" and value else score(value))
-            style = "dim" if value is None else "row"
+            text = display(cell(table, row, column.name))
+            style = "dim" if text == "-" else "row"
         spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
     return tuple(spans)
 
@@ -152,9 +157,12 @@ def flip_row(
         elif column.name == "question":
             text, shown = one_line(new.questions[rows[1]], 600), "dim"
         else:
-            before, after = base.number(column.name, rows[0]), new.number(column.name, rows[1])
-            text = display(f"{score(before)}{arrow}{score(after)}")
-            shown = "dim" if before == after else "key"
+            before, after = (
+                cell(table, row, column.name) for table, row in zip((base, new), rows, strict=True)
+            )
+            same = before == after
+            text = display(after if same else f"{before}{arrow}{after}")
+            shown = "dim" if same else "key"
         spans.append((shown, DisplayText(fit(text, column.width, right=column.right) + " ")))
     return tuple(spans)
 

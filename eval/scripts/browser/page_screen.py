@@ -39,6 +39,10 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
         """Is there room for two pages?"""
         return self.size.width >= TWO_FROM
 
+    def blank(self) -> Doc:
+        """An empty document as wide as a page."""
+        return Doc(ascii_only=self.look.ascii, width=max(0, self.pages[0].size.width - 2))
+
     def docs(self) -> tuple[Doc, Doc | None]:
         """The page of the case in view."""
         raise NotImplementedError
@@ -50,9 +54,6 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
     def load(self) -> None:
         """Read the case in view from the files."""
         raise NotImplementedError
-
-    def place(self) -> int | None:
-        return self.at
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= TWO_FROM, "-two")

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from browser.case_page import answer_part, gold_part, passages_part
-from browser.document import SAYS, STYLES, Doc
+from browser.document import SAYS, STYLES, Blank, Doc
 from browser.lines import score
 from browser.model import Detail
+
+RANK_INDENT = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ def ranks_part(doc: Doc, base: Side, new: Side) -> None:
         style = "dim" if before.rank == after.rank else "good"
         if before.rank and (after.rank is None or after.rank > before.rank):
             style = "bad"
-        doc.add(f"{ranks[0]:>5} {arrow} {ranks[1]:<5} ", style)
-        doc.line(after.place)
+        doc.add(f"{ranks[0]:>4} {arrow} {ranks[1]:<4} ".ljust(RANK_INDENT), style)
+        doc.hang(after.place, RANK_INDENT)
     lists = [", ".join(map(str, detail.hits or ())) or "none" for detail in sides]
     doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
 
@@ -78,16 +80,17 @@ def side_part(doc: Doc, side: Side, title: str) -> None:
 
 
 def pair_docs(
-    base: Side, new: Side, change: tuple[str, str], *, two: bool, ascii_only: bool
+    blank: Blank, base: Side, new: Side, change: tuple[str, str], *, two: bool
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, one run under the other, or as two side by side."""
-    left = Doc(ascii_only=ascii_only)
+    left = blank()
     head_part(left, base, new, *change)
     if two:
-        right = Doc(ascii_only=ascii_only)
+        right = blank()
         ranks_part(right, base, new)
-        _side(left, base, "Base", two=True)
-        _side(right, new, "New", two=True)
+        for doc, side, title in ((left, base, "Base"), (right, new, "New")):
+            side_part(doc, side, title)
+            passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
         changes_part(left, base, new)
         gold_part(right, new.detail)
         return left, right
@@ -99,11 +102,6 @@ def pair_docs(
     passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
     gold_part(left, new.detail)
     return left, None
-
-
-def _side(doc: Doc, side: Side, title: str, *, two: bool) -> None:
-    side_part(doc, side, title)
-    passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
 
 
 def flips(keys: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:

@@ -80,7 +80,8 @@ class RunsScreen(ListScreen, inherit_bindings=False):
             )
             self.about_rule.show([rule(self.look, width, "no run")])
             return
-        doc = about(self.run, ascii_only=self.look.ascii)
+        blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
+        doc = about(blank, self.run)
         self.about_rule.show([rule(self.look, width, self.run.run_id, "Enter shows its cases")])
         self.about.show(doc.text, doc.marks)
 
@@ -115,9 +116,8 @@ class RunsScreen(ListScreen, inherit_bindings=False):
         self.browse_app.open_flips(self.marked, new)
 
 
-def about(run: RunInfo, *, ascii_only: bool) -> Doc:
-    """Means by section, and what the run was made with."""
-    doc = Doc(ascii_only=ascii_only)
+def about(doc: Doc, run: RunInfo) -> Doc:
+    """Means by section, and what the run was made with, added to an empty document."""
     if run.problem:
         doc.line(f"! {run.problem}", "warn")
     if run.state == "running":

@@ -12,6 +12,7 @@ from labeller import lines
 from labeller.actions import Action
 from labeller.display import DisplayText, one_line
 from labeller.lists import Bar, Span
+from labeller.modals import Ask
 from labeller.ports import Refused
 from labeller.window import ClosesOnce
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
-    """A full screen with keys of its own; `do_<id>` is an action. It returns a place in a list."""
+    """A full screen with keys of its own; `do_<id>` is an action. A page returns its row."""
 
     AUTO_FOCUS = ""
     ALLOW_SELECT = False
@@ -111,19 +112,19 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
         """The actions of this screen, for the command palette."""
         return list(ACTIONS[self.where].values())
 
-    def place(self) -> int | None:
-        """What the screen returns when it closes."""
+    def result(self) -> int | None:
+        """The row that the list's cursor goes to when the screen closes."""
         return None
 
     def do_back(self) -> None:
         if self.browse_app.first is self:
             self.app.exit()
         else:
-            self.dismiss(self.place())
+            self.dismiss(self.result())
 
     def do_left(self) -> None:
         if self.browse_app.first is not self:
-            self.dismiss(self.place())
+            self.dismiss(self.result())
 
     def do_quit(self) -> None:
         self.app.exit()
@@ -148,4 +149,14 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
 
     def label(self, run_id: str, case_id: str) -> None:
         """Hand the terminal to label_eval.py, and come back."""
-        self.say(self.browse_app.label(run_id, case_id), "warn")
+
+        def closed(answer: str | None) -> None:
+            if answer:
+                self.say(self.browse_app.label(run_id, case_id), "warn")
+
+        text = (
+            "The labeller opens where it was left, with this run's chunks.\n"
+            f"To come to this case, press : there, type {one_line(case_id, 100)} and Enter.\n"
+            "q leaves it and comes back here."
+        )
+        self.app.push_screen(Ask(text, {"enter": "start it"}), closed)
