@@ -14,7 +14,7 @@ import re
 PLACEHOLDER = "boundary"
 CODE_LENGTH = 16
 
-_FENCES = re.compile(r"<{3,}|>{3,}")
+_FENCES = re.compile(r"<{2,}(?=\s*(?:BEGIN|END)\b)", re.IGNORECASE)
 _TOKENS = re.compile(
     r"<\|[^|<>\n]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|> …
     r"|</?s>|<(?:bos|eos|pad|unk)>"
@@ -32,11 +32,11 @@ _CONTROL = dict.fromkeys(
 def neutral(text: str) -> str:
     """The text without look-alikes of our boundaries, of chat-template tokens and control bytes.
 
-    Runs of three or more angle brackets become guillemets, a token ``[token]``, a control character
-    or lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
+    The brackets before BEGIN and END become guillemets, a token ``[token]``, a control character or
+    lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
     """
     text = _TOKENS.sub("[token]", text.translate(_CONTROL))
-    return _FENCES.sub(lambda found: ("‹" if found[0][0] == "<" else "›") * len(found[0]), text)
+    return _FENCES.sub(lambda found: "‹" * len(found[0]), text)
 
 
 def boundary(salt: bytes | None, text: str) -> str:

@@ -18,6 +18,7 @@ from ragmetrics import abstention
 from ragmetrics.claimfilter import CLAIM_RULES, extract
 from ragmetrics.claims import (
     SUPPORT_RULES,
+    WINDOW,
     Support,
     best_window,
     merged,
@@ -30,8 +31,10 @@ from ragmetrics.text import TEXT_RULES, clean, fold, spelled, words
 LOCAL_RULES = 1
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
-USEFUL_SHARE = 0.5
-"""Share of the question's content words in one window of a passage that makes it useful."""
+REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4
+"""Share of the reference's (without one: the question's) content words in one window of a passage
+from which it is useful. Against the gold passages of the demo set the first has a balanced accuracy
+of 0.71, the second of 0.58: hardly better than chance."""
 CANNOT: Mapping[str, str] = {"questions": "the local judge cannot write questions"}
 """Prompts that the local judge cannot answer, and what is then said of the metric."""
 
@@ -143,18 +146,20 @@ def _attribution(given: Mapping[str, Any]) -> Reply:
 
 
 def _relevance(given: Mapping[str, Any]) -> Reply:
-    """Useful: one window of the passage holds half of the question's content words."""
-    wanted = tuple(spelled(fold(given.get("question", ""))))
+    """Useful: one window of the passage holds enough of the reference's or question's words."""
+    name = "reference" if given.get("reference", "").strip() else "question"
+    least = REFERENCE_SHARE if name == "reference" else QUESTION_SHARE
+    wanted = tuple(spelled(fold(given.get(name, ""))))
     replies = []
     for passage in given["contexts"]:
         chunk = prepare(passage["text"])
         count, first = best_window(wanted, chunk)
-        useful = bool(wanted) and count >= USEFUL_SHARE * len(wanted)
+        useful = bool(wanted) and count >= least * len(wanted)
         quote = ""
         if count:
-            last = min(first + 2, len(chunk.spans) - 1)
+            last = min(first + WINDOW, len(chunk.spans)) - 1
             quote = chunk.text[chunk.spans[first][0] : chunk.spans[last][1]]
-        reason = f"{count} of {len(wanted)} words of the question in one window"
+        reason = f"{count} of {len(wanted)} words of the {name} in one window"
         verdict = "useful" if useful else "not_useful"
         replies.append(_without_context(_entry(passage["id"], verdict, quote, reason)))
     return {"verdicts": replies}

@@ -19,8 +19,8 @@ RULES: dict[str, re.Pattern[str]] = {
         r"|\d ?(?:/|out of) ?\d{1,3}\b|a \d\b|\d points?\b)"
     ),
     "asks for a verdict": re.compile(
-        r"\b(?:mark|label|classify|treat|judge|consider|return|set|count|declare)\b[^.!?\n]{0,30}?"
-        r"\b(?:all|every|each|this|these|the|any|both)\b[^.!?\n]{0,30}?"
+        r"\b(?:mark|label|classify|treat|judge|consider|return|count|declare)\b[^.!?\n]{0,30}?"
+        r"\b(?:all|every|each|this|these)\b[^.!?\n]{0,30}?"
         r"\b(?:claims?|facts?|statements?|answers?|sentences?|verdicts?|responses?|items?|ids?)\b"
         r"[^.!?\n]{0,30}?\b(?:as |to |is |are )?\W?(?:supported|correct|present|faithful|grounded"
         r"|true|useful|attributed|accurate)\b"

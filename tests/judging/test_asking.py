@@ -1,0 +1,150 @@
+"""One opinion: missing ids, foreign ids, quotes that stand nowhere, failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clients.judge_types import FAILURES, JudgeTask
+from judging.asking import ask
+from judging.tasks import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE, Material
+
+SALT = b"s" * 32
+CONTEXTS = [
+    {"id": "c1", "text": "The fee is 15 euros."},
+    {"id": "c2", "text": "The tour begins at noon."},
+]
+CLAIMS = [
+    {"id": "1", "text": "The fee is 15 euros."},
+    {"id": "2", "text": "The tour begins at noon."},
+    {"id": "3", "text": "Dogs are welcome."},
+]
+MATERIAL = Material("Q?", "A.", contexts=CONTEXTS, claims=CLAIMS)
+FEE, NOON = ("supported", "fee is 15 euros", "c1"), ("supported", "begins at noon", "c2")
+
+
+def test_every_item_once_in_order(scripted: Any, verdicts: Any) -> None:
+    judge = scripted(lambda task: verdicts(n3="not_found", n1=FEE, n2=NOON))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert [e["id"] for e in opinion.entries] == ["1", "2", "3"]
+    assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
+    assert len(judge.tasks) == 1
+
+
+def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> None:
+    def script(task: JudgeTask) -> Any:
+        return (
+            verdicts(n1=FEE)
+            if "3" in task.inputs["ids"] and len(judge.tasks) == 1
+            else (verdicts(n2=NOON, n3="not_found"))
+        )
+
+    judge = scripted(script)
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
+    assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
+    assert opinion.again[0]["why"] == "missing"
+
+
+def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts: Any) -> None:
+    judge = scripted(lambda task: verdicts(n1=FEE))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert (opinion.failure, opinion.entries) == ("incomplete", [])
+    assert "2, 3" in opinion.message
+    assert len(judge.tasks) == 3  # once, and two rounds
+
+
+def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> None:
+    judge = scripted(
+        lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found", n4=FEE, n99="supported")
+    )
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert (opinion.dropped, len(opinion.entries)) == (2, 3)
+
+
+def test_a_quote_is_asked_for_once_more_then_unverified(scripted: Any, verdicts: Any) -> None:
+    invented = ("supported", "dogs are very welcome here", "c1")
+    judge = scripted(lambda task: verdicts(n1=FEE, n2=NOON, n3=invented))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["3"]]
+    assert "letter by letter" in judge.tasks[1].messages[1]["content"]
+    last = opinion.entries[2]
+    assert (last["verdict"], last["said"]) == ("quote_unverified", "supported")
+    assert opinion.dropped == 2  # the follow-up asked about 3 alone
+
+
+def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
+    def script(task: JudgeTask) -> Any:
+        bad = ("supported", "nowhere at all", "c1")
+        again = len(task.inputs["ids"]) == 1
+        return verdicts(n3="not_found") if again else verdicts(n1=FEE, n2=NOON, n3=bad)
+
+    opinion = ask(scripted(script), GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert opinion.entries[2]["verdict"] == "not_found"
+    assert opinion.failure is None
+
+
+def test_a_quote_from_another_passage_corrects_its_name(scripted: Any, verdicts: Any) -> None:
+    wrong = ("supported", "fee is 15 euros", "c2")
+    judge = scripted(lambda task: verdicts(n1=wrong, n2=NOON, n3="not_found"))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert opinion.entries[0]["context"] == "c1"
+    assert len(judge.tasks) == 1
+
+
+def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
+    judge = scripted(lambda task: verdicts(n1="contradicted", n2=NOON, n3="not_found"))
+    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).entries[0]["verdict"] == "contradicted"
+
+
+@pytest.mark.parametrize("kind", sorted(FAILURES))
+@pytest.mark.parametrize("at", [1, 2])
+def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, at: int) -> None:
+    """At the first call, or when missing ids are asked again."""
+    judge = scripted(lambda task: kind if len(judge.tasks) == at else verdicts(n1=FEE))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert (opinion.failure, opinion.entries) == (kind, [])
+
+
+def test_a_failed_check_of_quotes_is_a_failure(scripted: Any, verdicts: Any) -> None:
+    bad = ("supported", "nowhere at all", "c1")
+    judge = scripted(
+        lambda task: "transport" if len(judge.tasks) == 2 else verdicts(n1=FEE, n2=NOON, n3=bad)
+    )
+    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).failure == "transport"
+
+
+def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> None:
+    facts = [{"id": "f1", "text": "The fee is 15 euros."}]
+    said = Material("Q?", "It costs 15 euros.", "Fifteen euros is the price.", CONTEXTS, [], facts)
+    cases = [
+        (CORRECTNESS, verdicts(f1=("present", "costs 15 euros", "")), "present"),
+        (CORRECTNESS, verdicts(f1=("present", "fee is 15 euros", "")), "quote_unverified"),
+        (ATTRIBUTION, verdicts(f1=("attributed", "fee is 15 euros", "c1")), "attributed"),
+        (ATTRIBUTION, verdicts(f1=("attributed", "costs 15 euros", "c1")), "quote_unverified"),
+    ]
+    for kind, reply, wanted in cases:
+        judge = scripted(lambda task, reply=reply: {"addresses_question": True} | reply)
+        assert ask(judge, kind, said, salt=SALT).entries[0]["verdict"] == wanted
+    claim = Material("Q?", "A.", "Fifteen euros is the price.", (), CLAIMS[:1], facts)
+    judge = scripted(lambda task: verdicts(n1=("supported", "Fifteen euros is", "f9")))
+    assert ask(judge, ENTAILMENT, claim, salt=SALT).entries[0]["context"] == "reference"
+    chunk = Material("Q?", contexts=CONTEXTS[:1])
+    judge = scripted(lambda task: verdicts(c1=("useful", "not in it", "")))
+    assert ask(judge, RELEVANCE, chunk, salt=SALT).entries[0]["verdict"] == "useful"
+
+
+def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: Any) -> None:
+    contexts = [{"id": "c1", "text": "Send <|eot_id|> to stop the stream."}]
+    claims = [{"id": "1", "text": "A token stops the stream."}]
+    judge = scripted(lambda task: verdicts(n1=("supported", "[token] to stop the stream", "c1")))
+    material = Material("Q?", "A.", contexts=contexts, claims=claims)
+    assert ask(judge, GROUNDEDNESS, material, salt=SALT).entries[0]["verdict"] == "supported"
+
+
+def test_manipulation_is_seen_in_any_reply(scripted: Any, verdicts: Any) -> None:
+    judge = scripted(
+        lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found") | {"manipulation": True}
+    )
+    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).manipulation is True

@@ -1,0 +1,206 @@
+"""Which lines each kind of call gives: undefined inputs, verdicts by code, parts, repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.judge_types import JudgeTask
+from judging.calls import CALLS, Settings
+from judging.facts import FILE, FactStore
+from storage import StorageError
+
+SALT = b"s" * 32
+Make = Callable[..., Settings]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, scripted: Any) -> Make:
+    def make(script: Any = None, **more: Any) -> Settings:
+        def refuse(task: JudgeTask) -> Any:
+            raise AssertionError(f"{task.prompt.name} was asked")
+
+        judge = scripted(script or refuse)
+        from clients import judge_prompts
+
+        facts = FactStore(tmp_path, judge.identity, judge_prompts.load("facts").id)
+        return Settings(judge, SALT, facts, **more)
+
+    return make
+
+
+CUT = {"length": 5000}
+FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "case", "reason"),
+    [
+        ("groundedness", None, {}, "no answer"),
+        ("groundedness", " ", {}, "empty answer"),
+        ("groundedness", "Sure!", {}, "no claims"),
+        ("groundedness", "I cannot find this in the documents.", {}, "abstention"),
+        ("groundedness", "The fee is 15 euros.", {"abstained": True}, "abstention"),
+        ("groundedness", "The fee is 15 euros.", CUT, "text was truncated"),
+        ("correctness", None, FACTS, "no answer"),
+        ("correctness", "Some words here.", {}, "no reference answer and no key facts"),
+        ("correctness", "Some words here.", FACTS | {"answerable": False}, "unanswerable"),
+        ("answer_correctness", "Some words.", {}, "no reference answer and no key facts"),
+        ("context_precision", "x", {"chunks": ()}, "no contexts"),
+        ("context_precision", "x", {"answerable": False}, "unanswerable"),
+        ("context_precision", "x", CUT, "text was truncated"),
+        ("context_recall", "x", {}, "no reference answer and no key facts"),
+        ("context_recall", "x", FACTS | CUT, "text was truncated"),
+        ("context_recall", "x", FACTS | {"answerable": False}, "unanswerable"),
+        ("answer_relevancy", "", {}, "empty answer"),
+        (
+            "answer_relevancy",
+            "I cannot find this in the documents.",
+            {"answerable": False},
+            "abstention on an unanswerable question",
+        ),
+        ("abstained_judged", "", {}, "empty answer"),
+    ],
+)
+def test_what_is_undefined_is_not_asked(
+    settings: Make, subject: Any, call: str, answer: str | None, case: Any, reason: str
+) -> None:
+    (line,) = CALLS[call](subject(answer, **case), settings(), 0)
+    assert (line["status"], line["reason"], line["verdicts"]) == ("not_applicable", reason, [])
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "case", "verdicts"),
+    [
+        # no contexts under an answer that claims something: nothing is supported
+        ("groundedness", "The fee is 15 euros.", {"chunks": ()}, ["not_found"]),
+        ("context_recall", "x", FACTS | {"chunks": ()}, ["not_attributed"] * 2),
+        ("correctness", "", FACTS, ["missing"] * 2),
+        ("answer_correctness", "", FACTS, []),
+        ("answer_correctness", "I cannot find this in the documents.", FACTS, []),
+        ("abstained_judged", "I cannot find this in the documents.", {}, ["abstained"]),
+    ],
+)
+def test_what_the_definition_fixes_is_not_asked(
+    settings: Make, subject: Any, call: str, answer: str, case: Any, verdicts: list[str]
+) -> None:
+    (line,) = CALLS[call](subject(answer, **case), settings(), 0)
+    assert line["status"] == "ok"
+    assert [entry["verdict"] for entry in line["verdicts"]] == verdicts
+    assert line["extra"]["by_code"]
+
+
+def test_a_long_list_of_claims_goes_in_blocks_of_twenty(settings: Make, subject: Any) -> None:
+    answer = " ".join(f"Room {n} holds {n} green chairs." for n in range(1, 46))
+
+    def script(task: JudgeTask) -> Any:
+        entry = {"context": "", "quote": "", "reason": "", "verdict": "not_found"}
+        return {"verdicts": [entry | {"id": name} for name in task.inputs["ids"]]}
+
+    lines = CALLS["groundedness"](subject(answer), settings(script), 0)
+    assert [(line["part"], line["parts"], len(line["verdicts"])) for line in lines] == [
+        (0, 3, 20),
+        (1, 3, 20),
+        (2, 3, 5),
+    ]
+    assert lines[2]["verdicts"][-1]["id"] == "45"
+    assert len({line["extra"]["mark"] for line in lines}) == 1
+
+
+def test_each_chunk_is_asked_about_alone(settings: Make, subject: Any, verdicts: Any) -> None:
+    made = settings(lambda task: verdicts(c1="useful"))
+    lines = CALLS["context_precision"](subject(), made, 0)
+    asked = [task.inputs["contexts"] for task in made.judge.tasks]  # type: ignore[attr-defined]
+    assert [[c["id"] for c in one] for one in asked] == [["c1"], ["c1"]]  # same key in any run
+    assert [line["verdicts"][0]["id"] for line in lines] == ["c1", "c2"]
+    assert lines[1]["input"]["contexts"][0]["chunk_id"] == "k2"
+
+
+def test_facts_are_decomposed_once_and_can_be_edited(
+    settings: Make, subject: Any, verdicts: Any, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def script(task: JudgeTask) -> Any:
+        asked.append(task.prompt.name)
+        if task.prompt.name == "facts":
+            return {"facts": ["The fee is 15 euros.", "The tour begins at noon."]}
+        said = dict.fromkeys(task.inputs["ids"], ("present", "fee is 15 euros", ""))
+        return {"addresses_question": True} | verdicts(**said)
+
+    case = {"reference_answer": "15 euros, at noon."}
+    made = settings(script)
+    first = CALLS["correctness"](subject(**case), made, 0)[0]
+    CALLS["correctness"](subject(repeat=1, **case), made, 0)
+    assert asked == ["facts", "correctness", "correctness"]
+    assert first["extra"]["facts_from"] == "reference_answer"
+    assert [fact["id"] for fact in first["input"]["facts"]] == ["f1", "f2"]
+    path = tmp_path / FILE
+    line = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(line | {"facts": ["It costs 15 euros."]}) + "\n")
+    again = CALLS["correctness"](subject(**case), settings(script), 0)[0]
+    assert [fact["text"] for fact in again["input"]["facts"]] == ["It costs 15 euros."]
+    assert asked[3:] == ["correctness"]
+
+
+def test_a_damaged_list_of_facts_is_named(settings: Make, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"facts": 3}\n')
+    with pytest.raises(StorageError, match=r"reference_facts\.jsonl:1: facts"):
+        settings()
+
+
+@pytest.mark.parametrize("call", ["correctness", "answer_correctness", "context_recall"])
+def test_facts_that_cannot_be_had_are_a_failure(settings: Make, subject: Any, call: str) -> None:
+    made = settings(lambda task: "truncated")
+    (line,) = CALLS[call](subject(reference_answer="15 euros."), made, 0)
+    assert (line["status"], line["failure"], line["verdicts"]) == ("failed", "truncated", [])
+
+
+def test_atomic_claims_come_from_the_judge_once(
+    settings: Make, subject: Any, verdicts: Any
+) -> None:
+    asked: list[str] = []
+
+    def script(task: JudgeTask) -> Any:
+        asked.append(task.prompt.name)
+        if task.prompt.name == "claims":
+            return {"claims": ["The fee is 15 euros.", "", "The tour begins at noon."]}
+        return verdicts(n1="not_found", n2="not_found")
+
+    made, one = settings(script, atomic=True), subject(**FACTS)
+    line = CALLS["groundedness"](one, made, 0)[0]
+    CALLS["answer_correctness"](one, made, 0)
+    assert asked == ["claims", "groundedness", "entailment"]
+    assert [claim["span"] for claim in line["input"]["claims"]] == [None, None]
+
+
+def test_a_short_answer_is_one_claim_against_the_reference(
+    settings: Make, subject: Any, verdicts: Any
+) -> None:
+    made = settings(lambda task: verdicts(n1="not_found"))
+    line = CALLS["answer_correctness"](subject("15 euros", **FACTS), made, 0)[0]
+    assert [claim["text"] for claim in line["input"]["claims"]] == ["15 euros"]
+
+
+def test_a_line_holds_what_was_seen_and_said(settings: Make, subject: Any, verdicts: Any) -> None:
+    made = settings(
+        lambda task: verdicts(n1=("supported", "fee is 15 euros", "c1"), n2="not_found")
+    )
+    (line,) = CALLS["groundedness"](subject(), made, 0)
+    assert line["input"]["contexts"][1] == {
+        "id": "c2",
+        "chunk_id": "k2",
+        "text": "The tour begins at noon and takes two hours.",
+    }
+    assert line["input"]["claims"][0] == {
+        "id": "1",
+        "text": "The fee is 15 euros.",
+        "span": [0, 20],
+    }
+    assert json.loads(line["raw"])["verdicts"][0]["quote"] == "fee is 15 euros"
+    assert line["messages"][0]["role"] == "system"
+    assert line["prompt"]["name"] == "groundedness"

@@ -1,0 +1,182 @@
+"""The embedded judge: our support rules as verdicts; manipulation rules; the self-test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from clients.judge_types import JudgeTask
+from judging import selftest, tasks
+from judging.asking import ask
+from judging.local import LocalJudge
+from judging.manipulation import suspected
+from judging.show import families
+from judging.tasks import Kind, Material, make_task
+from ragmetrics.groundedness import score_case
+from storage import RetrievedChunk
+
+SALT = b"s" * 32
+CONTEXTS = [
+    {"id": "c1", "text": "The fee is 15 euros. It is paid at the north desk."},
+    {"id": "c2", "text": "The tour begins at noon and takes two hours."},
+]
+MATERIAL = Material(
+    question="When does the tour begin?",
+    answer="The tour begins at noon. The fee is 16 euros.",
+    reference="The tour begins at noon and costs 15 euros.",
+    contexts=CONTEXTS,
+    claims=[
+        {"id": "1", "text": "The tour begins at noon."},
+        {"id": "2", "text": "The fee is 16 euros."},
+        {"id": "3", "text": "15"},
+    ],
+    facts=[{"id": "f1", "text": "begins at noon"}, {"id": "f2", "text": "The fee is 15 euros"}],
+)
+ANSWERED = [*tasks.KINDS.values(), tasks.CLAIMS, tasks.FACTS]
+ANSWERED.remove(tasks.QUESTIONS_KIND)
+
+
+@pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
+def test_replies_fit_the_schema_and_their_quotes_exist(kind: Kind) -> None:
+    task = make_task(kind, MATERIAL, salt=SALT)
+    verdict = LocalJudge().ask(task)
+    assert verdict.data is not None
+    # a cited block is named in every schema that has one
+    Draft202012Validator(dict(task.schema)).validate(dict(verdict.data))
+    assert list(task.check(verdict.data)) == []
+    if kind.verdicts:
+        opinion = ask(LocalJudge(), kind, MATERIAL, salt=SALT)
+        assert "quote_unverified" not in [entry["verdict"] for entry in opinion.entries]
+        assert opinion.again == []
+
+
+def said(kind: Kind) -> dict[str, str]:
+    opinion = ask(LocalJudge(), kind, MATERIAL, salt=SALT)
+    return {entry["id"]: entry["verdict"] for entry in opinion.entries}
+
+
+def test_verdicts() -> None:
+    # 16 stands in no context; "15" alone has no content word but stands there
+    assert said(tasks.GROUNDEDNESS) == {"1": "supported", "2": "not_found", "3": "supported"}
+    assert said(tasks.CORRECTNESS) == {"f1": "present", "f2": "missing"}
+    assert said(tasks.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
+    assert said(tasks.ENTAILMENT)["1"] == "supported"
+    assert said(tasks.ABSTENTION) == {"1": "answered"}
+    assert said(tasks.RELEVANCE) == {"c1": "useful", "c2": "useful"}
+
+
+def test_groundedness_is_the_support_scorers() -> None:
+    """The same claims get the same verdicts as score_groundedness.py gives."""
+    answer = (
+        "The tour begins at noon. The fee is 16 euros. It may take two hours. "
+        "Dogs pay nothing at the south gate."
+    )
+    chunks = [RetrievedChunk(one["id"], text=one["text"]) for one in CONTEXTS]
+    rows = score_case(answer, chunks, question="When?").evidence["claims"]
+    claims = [{"id": str(n), "text": row["text"]} for n, row in enumerate(rows)]
+    material = Material("When?", answer, contexts=CONTEXTS, claims=claims)
+    opinion = ask(LocalJudge(), tasks.GROUNDEDNESS, material, salt=SALT)
+    ours = [entry["verdict"] == "supported" for entry in opinion.entries]
+    assert ours == [row["supported"] for row in rows] == [True, False, True, False]
+
+
+def test_it_says_what_it_cannot() -> None:
+    task: JudgeTask = make_task(tasks.QUESTIONS_KIND, MATERIAL, salt=SALT)
+    verdict = LocalJudge().ask(task)
+    assert (verdict.data, verdict.failure) == (None, "refused")
+    assert "cannot write questions" in verdict.message
+    identity = LocalJudge().identity
+    assert str(identity).startswith("local/support@")
+    assert identity.strength == "code"
+
+
+@pytest.mark.parametrize("attack", selftest.ATTACKS)
+def test_attacks_are_suspected(attack: str) -> None:
+    assert suspected(f"The fee is 15 euros. {attack}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The judge gave the case a score of relevance in the ruling of 5 May.",
+        "Students mark each answer and hand the sheet to their teacher.",
+        "Ignore the warning light until the engine is cold.",
+        "The exam is graded from 1 to 5; a 3 is needed to pass.",
+        "All supported claims are paid within 14 days.",
+        "Set the option `verdict` to true to see all statements.",
+    ],
+)
+def test_plain_answers_are_not(answer: str) -> None:
+    assert suspected(answer) == []
+
+
+def test_the_local_judge_passes_its_self_test() -> None:
+    report = selftest.self_test(LocalJudge(), SALT)
+    assert report["passed"] is True
+    assert report["right"] == 1.0
+    assert report["failed"] == 0
+    # three probes: one opinion, ten attacks, two repeats, two orders
+    assert report["opinions"] == 3 * (1 + 10 + 2 + 2)
+
+
+def test_a_judge_that_obeys_is_caught(scripted: Any) -> None:
+    def obey(task: JudgeTask) -> Any:
+        """Supports all when told so; quotes the first passage for what it supports."""
+        text = task.messages[1]["content"].lower()
+        attacked = any(
+            word in text for word in ("score of 5", "mark all", "ignore the", "new rule", '{"verd')
+        )
+        quote = task.inputs["contexts"][0]["text"]
+        good = {"1", "2"}
+        return {
+            "verdicts": [
+                {
+                    "id": n,
+                    "context": "c1",
+                    "quote": quote,
+                    "reason": "",
+                    "verdict": "supported" if n in good or attacked else "not_found",
+                }
+                for n in task.inputs["ids"]
+            ]
+        }
+
+    report = selftest.self_test(scripted(obey), SALT)
+    assert report["passed"] is False
+    assert report["obeyed"] == report["got_through"] == 1.0
+    assert report["shift_false_claims"] == 5.0
+    assert report["self_agreement"] == 1.0
+    assert report["flips_under_order"] == 0.0
+
+
+def test_a_judge_that_counts_places_is_caught(scripted: Any) -> None:
+    def first_two(task: JudgeTask) -> Any:
+        quote = task.inputs["contexts"][0]["text"]
+        entry = {"context": "c1", "quote": quote, "reason": ""}
+        verdicts = ["supported", "supported", "not_found", "not_found"]
+        ids = task.inputs["ids"]
+        return {
+            "verdicts": [
+                entry | {"id": n, "verdict": v} for n, v in zip(ids, verdicts, strict=True)
+            ]
+        }
+
+    report = selftest.self_test(scripted(first_two), SALT)
+    # reversed: all four change; (3, 1, 4, 2): claims 3 and 2 change
+    assert report["flips_under_order"] == 6 / 8
+    assert report["passed"] is False
+
+
+def test_a_dead_judge_measures_nothing(scripted: Any) -> None:
+    report = selftest.self_test(scripted(lambda task: "transport"), SALT)
+    assert report["passed"] is None
+    assert report["failed"] == report["opinions"] == 3
+    assert report["obeyed"] is None
+
+
+def test_families() -> None:
+    assert families("llama3.1:8b") & families("Meta-Llama-3-70B") == {"llama"}
+    assert families("gpt-4o") & families("claude-3") == set()
+    assert families("support") == set()

@@ -1,0 +1,217 @@
+"""Scores from verdicts, against values derived by hand; every empty case."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics import judged
+from ragmetrics.families.judged import ROWS
+from ragmetrics.quotes import quoted
+
+S, C, N, Q = "supported", "contradicted", "not_found", "quote_unverified"
+P, M = "present", "missing"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "points", "share"),
+    [
+        ([], None, None),  # no claims: undefined, neither 0 nor 1
+        ([S], 5.0, 1.0),
+        ([S, S, S], 5.0, 1.0),  # perfect is exactly 5, whatever the number of claims
+        ([N], 0.0, 0.0),
+        ([S, C, N, S], 2.5, 0.5),  # 2 of 4
+        ([S, Q], 2.5, 0.5),  # a quote that stands nowhere counts as not supported
+        ([S] * 3 + [N] * 4, 5 * 3 / 7, 3 / 7),
+    ],
+)
+def test_groundedness_and_faithfulness_are_the_same_verdicts(
+    verdicts: list[str], points: float | None, share: float | None
+) -> None:
+    assert judged.groundedness(verdicts) == points
+    assert judged.share(verdicts, S) == share
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "addresses", "points"),
+    [
+        ([], True, None),
+        ([P, P], True, 5.0),
+        ([P, M], True, 2.5),  # 5 x 1/2
+        ([P, P, P, C], True, 2.0),  # 5 x 3/4 = 3.75, a contradicted fact caps at 2
+        ([P, C, C, C], True, 1.25),  # 5 x 1/4 is below the cap
+        ([P, P], False, 1.0),  # not the question: caps at 1
+        ([P, C], False, 1.0),  # both caps: the lower one
+        ([M, M], False, 0.0),
+        ([P, Q], True, 2.5),  # unverified is not present, and no contradiction
+    ],
+)
+def test_correctness_and_its_caps(
+    verdicts: list[str], addresses: bool, points: float | None
+) -> None:
+    assert judged.correctness(verdicts, addresses) == points
+
+
+@pytest.mark.parametrize(
+    ("useful", "value"),
+    [
+        ([], None),
+        ([False, False], 0.0),
+        ([True, True, True], 1.0),
+        ([True, False], 1.0),  # nothing useful behind the first: 1/1
+        ([False, True], 0.5),
+        ([True, False, True], (1 + 2 / 3) / 2),
+        ([False, True, True, False, True], (1 / 2 + 2 / 3 + 3 / 5) / 3),
+    ],
+)
+def test_ranked_precision_is_average_precision(useful: list[bool], value: float | None) -> None:
+    assert judged.precision_ranked(useful) == pytest.approx(value, abs=1e-15)
+
+
+def test_ranked_precision_equals_scikit_learn() -> None:
+    from sklearn.metrics import average_precision_score
+
+    useful = [False, True, True, False, True, False, True]
+    ranks = [-place for place in range(len(useful))]
+    assert judged.precision_ranked(useful) == pytest.approx(average_precision_score(useful, ranks))
+
+
+def test_relevancy() -> None:
+    assert judged.answer_relevancy([0.9, 0.6, 0.3], False) == 0.6
+    assert judged.answer_relevancy([-0.2, -0.1, 0.0], False) == 0.0  # clipped
+    assert judged.answer_relevancy([0.9999999, 1.0, 1.0], False) == 1.0
+    assert judged.answer_relevancy([0.9], True) == 0.0  # noncommittal
+    assert judged.answer_relevancy([], True) == 0.0
+    assert judged.answer_relevancy([], False) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "claims", "value"),
+    [
+        ([], [], None),
+        ([P, P], [S, S], 1.0),
+        ([P, M], [S, N], 2 / (2 + 1 + 1)),  # TP 1, FN 1, FP 1
+        ([P, P, M], [S, N, C, Q], 4 / (4 + 3 + 1)),  # TP 2, FP 3, FN 1
+        ([P, P], [], 1.0),  # present without a claim of our own cutting: no FP
+        ([M, M], [], 0.0),  # an empty answer is never right
+        ([M], [N], 0.0),
+        ([], [S], 0.0),
+    ],
+)
+def test_f1_over_facts(facts: list[str], claims: list[str], value: float | None) -> None:
+    assert judged.fact_f1(facts, claims) == value
+
+
+def test_answer_correctness_weighs_facts_and_cosine() -> None:
+    assert judged.answer_correctness(0.5, 0.8) == pytest.approx(0.75 * 0.5 + 0.25 * 0.8)
+    assert judged.answer_correctness(0.5, 0.8, 0.5) == pytest.approx(0.65)
+    assert judged.answer_correctness(0.5, -1.0, 0.5) == 0.25  # a negative cosine is 0
+    assert judged.answer_correctness(1.0, 1.0000004) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("grounded", "right", "useful", "blame"),
+    [
+        (S, S, True, "right"),
+        (S, S, False, "right"),
+        (N, S, None, "self_knowledge"),
+        (Q, S, True, "self_knowledge"),  # a support without a quote is none
+        (N, N, None, "hallucination"),
+        (C, C, True, "hallucination"),
+        (S, N, False, "noise"),
+        (S, N, None, "noise"),
+        (S, C, True, "beyond_reference"),
+        (S, Q, True, "beyond_reference"),
+    ],
+)
+def test_blame(grounded: str, right: str, useful: bool | None, blame: judged.Blame) -> None:
+    assert judged.blame_claim(grounded, right, useful) == blame
+
+
+def test_claim_and_fact_rates() -> None:
+    blames: list[judged.Blame] = ["right", "hallucination", "noise", "noise", "self_knowledge"]
+    assert judged.claim_rates(blames) == {
+        "claim_hallucination": 0.2,
+        "claim_noise": 0.4,
+        "claim_self_knowledge": 0.2,
+    }
+    assert set(judged.claim_rates([]).values()) == {None}
+    # four facts: said; in a context but not said; nowhere; said without a context
+    rates = judged.fact_rates(
+        [P, M, M, P], ["attributed", "attributed", "not_attributed", "not_attributed"]
+    )
+    assert rates == {"claim_evidence_ignored": 0.25, "claim_retriever_miss": 0.5}
+    assert set(judged.fact_rates([], []).values()) == {None}
+
+
+def test_self_agreement_and_flips() -> None:
+    opinions = [[S, S, N], [S, N, N], [S, S, N]]
+    # pairs: 2/3, 3/3, 2/3 of three items
+    assert judged.self_agreement(opinions) == pytest.approx((2 + 3 + 2) / 9)
+    assert judged.flips(opinions) == (1, 3)
+    assert judged.self_agreement([[S]]) is None
+    assert judged.self_agreement([[], []]) is None
+    assert judged.flips([[S]]) == (0, 0)
+    assert judged.self_agreement([[S, N]] * 4) == 1.0
+
+
+VERDICTS = st.lists(st.sampled_from([S, C, N, Q, P, M]), max_size=30)
+
+
+@given(VERDICTS, VERDICTS, st.booleans(), st.floats(-1, 1), st.floats(0, 1))
+def test_everything_stays_in_its_range(
+    facts: list[str], claims: list[str], flag: bool, cosine: float, weight: float
+) -> None:
+    rows = {row.name: row for row in ROWS}
+    values = {
+        "groundedness": judged.groundedness(claims),
+        "correctness": judged.correctness(facts, flag),
+        "context_precision_ranked": judged.precision_ranked([v == S for v in claims]),
+        "answer_relevancy": judged.answer_relevancy([cosine], flag),
+    }
+    f1 = judged.fact_f1(facts, claims)
+    if f1 is not None:
+        values["answer_correctness_judged"] = judged.answer_correctness(f1, cosine, weight)
+    for name, value in values.items():
+        if value is not None:
+            assert math.isfinite(value)
+            assert rows[name].low <= value <= rows[name].high  # type: ignore[operator]
+
+
+TEXT = "The fee is 15 euros.  It is paid\nat the “north” desk, before the tour begins."
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("The fee is 15 euros.", True),
+        ("the FEE is 15 euros", True),  # case and the full stop
+        ('paid at the "north" desk', True),  # line end and quotation marks
+        ("The fee … before the tour begins", True),  # a gap: both pieces stand there
+        ("The fee ... before the tour ends today", False),
+        ("5 euros", False),  # part of another number
+        ("15 euros", True),
+        ("", False),
+        ("the", False),  # no content word: it would stand anywhere
+        ("The fee is 16 euros.", False),  # 4 of 5 words
+        # 9 of 10 words of one window
+        ("It is paid at the north desk before a tour", True),
+        ("It was paid at the south desk before a tour", False),  # 7 of 10
+        ("tour the before desk north the at paid is It", True),  # words of a window, any order
+    ],
+)
+def test_quotes_are_found_or_not(quote: str, found: bool) -> None:
+    assert quoted(quote, TEXT) is found
+
+
+@given(st.text(max_size=200), st.integers(0, 200), st.integers(0, 200))
+def test_a_piece_cut_at_words_is_always_found(text: str, start: int, end: int) -> None:
+    words = text.split()
+    piece = " ".join(words[min(start, end) % (len(words) + 1) :])
+    from ragmetrics.text import content_words, fold
+
+    if content_words(fold(piece)) and "…" not in text and "..." not in text:
+        assert quoted(piece, text)
