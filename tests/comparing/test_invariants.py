@@ -1,0 +1,193 @@
+"""What may not differ, what may, and what is said about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparing import Comparison, IncomparableError, Wanted, compare
+
+Runs = Any
+SCORES = {"mrr": [1.0, 0.5]}
+JUDGED = {"groundedness": [5.0, 4.0]}
+
+
+def judge(**parts: Any) -> dict[str, Any]:
+    identity = {"provider": "ollama", "model": "m", "digest": "abc"} | parts.pop("identity", {})
+    prompts = {"groundedness": {"version": 1, "sha256": "1"}}
+    parameters = {"temperature": 0.0, "seed": 1}
+    whole = {"identity": identity, "prompts": prompts, "parameters": parameters}
+    return {"judge": whole | parts}
+
+
+def refused(base: Any, new: Any) -> IncomparableError:
+    """The refusal; with --ignore-invariants the same pair is compared, and the difference named."""
+    with pytest.raises(IncomparableError) as caught:
+        compare(base, new)
+    found = compare(base, new, Wanted(ignore_invariants=True))
+    assert found.controls == caught.value.differences
+    assert any("what measures them differs" in note for note in found.notes)
+    assert caught.value.exit_code == 2
+    assert "--ignore-invariants" in caught.value.message
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("section", "scores", "changed", "named"),
+    [
+        ("retrieval", SCORES, {"eval_set": "6" * 64}, "eval set (scored): 555555555555 → 6666"),
+        (
+            "retrieval",
+            SCORES,
+            {"config": {"dataset": {"sha256": "7" * 64}}},
+            "eval set (asked): 555555555555 → 7777",
+        ),
+        (
+            "retrieval",
+            SCORES,
+            {"definitions": {"mrr": "retrieval/mrr@2"}},
+            "retrieval.definitions.mrr: x/mrr@1 → retrieval/mrr@2",
+        ),
+        ("retrieval", SCORES, {"options": {"match": "doc"}}, "retrieval.options.match: – → doc"),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(identity={"model": "n"})},
+            "judge.identity.model: m → n",
+        ),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(prompts={"groundedness": {"version": 2, "sha256": "1"}})},
+            "judge.prompts.groundedness.version: 1 → 2",
+        ),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(parameters={"temperature": 0.7, "seed": 1})},
+            "judge.parameters.temperature: 0.0 → 0.7",
+        ),
+    ],
+)
+def test_what_measures_must_be_the_same(
+    runs: Runs, section: str, scores: Any, changed: dict[str, Any], named: str
+) -> None:
+    own = {"config": judge()} if section == "judged" else {}
+    base = runs.make("base", scores, section, **own)
+    new = runs.make("new", scores, section, **(own | changed))
+    error = refused(base, new)
+    assert len(error.differences) == 1
+    assert named in error.message
+
+
+def test_a_judge_that_judged_nothing_here_does_not_matter(runs: Runs) -> None:
+    base = runs.make("base", SCORES, config=judge())
+    new = runs.make("new", SCORES, config=judge(identity={"model": "n"}))
+    assert compare(base, new).controls == ()
+
+
+def test_seeds_and_cut_offs_may_differ(runs: Runs) -> None:
+    base = runs.make("base", SCORES, options={"seed": 0, "k": [1, 3]})
+    new = runs.make("new", SCORES, options={"seed": 1, "k": [1, 5]})
+    assert compare(base, new).controls == ()
+
+
+def test_gold_that_changed_between_the_scorings_is_refused(runs: Runs) -> None:
+    same, other = {"match": "doc", "found": [1, None]}, {"match": "doc", "found": [2]}
+    base = runs.make("base", SCORES, evidence=[same, same])
+    new = runs.make("new", SCORES, evidence=[{"match": "doc", "found": [None, 7]}, other])
+    error = refused(base, new)
+    assert "other gold in 1 cases (q1)" in error.message
+    # Other ranks of the same number of supports are what is compared.
+    fine = runs.make("fine", SCORES, evidence=[{"match": "doc", "found": [None, 7]}, same])
+    assert compare(base, fine).controls == ()
+
+
+FIELDS = ["answer", "references", "retrieved", "retrieved[].chunk_id", "retrieved[].text"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        (FIELDS[:-1], "payload field retrieved[].text: sent → –"),
+        (FIELDS[1:], "payload field answer: sent → –"),
+        ([*FIELDS, "abstained"], "payload field abstained: – → sent"),
+    ],
+)
+def test_fields_that_scores_are_made_from_must_be_sent_by_both(
+    runs: Runs, fields: list[str], named: str
+) -> None:
+    base = runs.make("base", SCORES, config={"api": {"fields_seen": FIELDS}})
+    new = runs.make("new", SCORES, config={"api": {"fields_seen": fields}})
+    assert named in refused(base, new).message
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [*FIELDS, "retriever.reranker", "guardrail.output_score", "retrieved[].score_vector"],
+        ["answer", "references", "retrieved"],  # the first answer had no chunks
+        [],  # imported answers: nothing is known
+    ],
+)
+def test_fields_that_describe_the_system_may_differ(runs: Runs, fields: list[str]) -> None:
+    base = runs.make("base", SCORES, config={"api": {"fields_seen": FIELDS}})
+    new = runs.make("new", SCORES, config={"api": {"fields_seen": fields}})
+    assert compare(base, new).controls == ()
+
+
+def varied(runs: Runs, base: dict[str, Any], new: dict[str, Any], *declared: str) -> Comparison:
+    one = runs.make("base", SCORES, config=base)
+    other = runs.make("new", SCORES, config=new)
+    return compare(one, other, Wanted(varied=declared))
+
+
+ONE = {"retriever": {"k": 5, "requested": {"k": 5}}, "index": {"chunk_size": 800, "hash": "a"}}
+
+
+def test_one_change_is_shown_and_no_cause_for_a_warning(runs: Runs) -> None:
+    new = ONE | {"retriever": {"k": 9, "requested": {"k": 9}}}
+    found = varied(runs, ONE, new)
+    assert [str(change) for change in found.varied] == [
+        "retriever.k: 5 → 9",
+        "retriever.requested.k: 5 → 9",
+    ]
+    assert not any("changed at once" in note for note in found.notes)
+
+
+def test_a_hash_follows_from_the_setting_that_changed(runs: Runs) -> None:
+    found = varied(runs, ONE, ONE | {"index": {"chunk_size": 400, "hash": "b"}})
+    assert len(found.varied) == 2
+    assert not any("changed at once" in note for note in found.notes)
+
+
+TWO = {"retriever": {"k": 9, "requested": {"k": 9}}, "index": {"chunk_size": 400, "hash": "b"}}
+
+
+def test_two_changes_are_warned_of_until_they_are_declared(runs: Runs) -> None:
+    found = varied(runs, ONE, TWO)
+    (warning,) = (note for note in found.notes if "changed at once" in note)
+    assert "2 things changed at once (index.chunk_size, retriever.k)" in warning
+    for declared in (("index", "retriever"), ("chunk_size", "retriever.k")):
+        notes = varied(runs, ONE, TWO, *declared).notes
+        assert not any("changed at once" in note for note in notes)
+    assert any("changed at once" in note for note in varied(runs, ONE, TWO, "index").notes)
+
+
+def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
+    notes = varied(runs, ONE, ONE, "answerer", "k").notes
+    assert "Declared as varied, but the same in both: answerer, k." in notes
+
+
+def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> None:
+    base = {"retriever": {"requested": {"k": 5, "folder_mode": None}}}
+    new = {"retriever": {"requested": {"k": 9, "folder_mode": "on"}}}
+    assert any("2 things changed at once" in note for note in varied(runs, base, new).notes)
+
+
+def test_changed_labels_are_remarked(runs: Runs) -> None:
+    sha = {"sha256": "5" * 64}
+    base = {"dataset": sha | {"labels_sha256": "a"}}
+    found = varied(runs, base, {"dataset": sha | {"labels_sha256": "b"}})
+    assert any("label files changed" in note for note in found.notes)
