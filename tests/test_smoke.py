@@ -21,6 +21,8 @@ ABSENT = "/no/such/place"
 
 MISSING_FILE = {
     "calibrate_judge": ["--run", ABSENT],
+    "completion": ["bash", "--output", ABSENT],
+    "convert_data": ["import", "json", ABSENT, "--output", "made"],
     "compare_runs": [ABSENT, ABSENT],
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],

@@ -44,9 +44,24 @@ IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names",
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
 
 
+def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: the formats that can do what was asked for."""
+    wanted = ctx.params.get("direction")
+    return [
+        name
+        for name, module in all_formats().items()
+        if name.startswith(incomplete) and (wanted is None or wanted in directions(module))
+    ]
+
+
 @options.command(help=__doc__)
 @click.argument("direction", type=click.Choice(["import", "export"]), required=False)
-@click.argument("format", type=click.Choice(list(all_formats())), required=False)
+@click.argument(
+    "format",
+    type=click.Choice(list(all_formats())),
+    required=False,
+    shell_complete=fitting_formats,
+)
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--list", "as_list", is_flag=True, help="List the formats and stop.")
 @click.option(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import completers
 import storage
 
 if TYPE_CHECKING:
@@ -54,7 +55,14 @@ def settings(script: str, path: Path | None = None) -> dict[str, Any]:
 
 
 class Command(click.Command):
-    """A command that knows the three sources of defaults, and ends an interrupted run with 130."""
+    """A command that knows the three sources of defaults, and ends an interrupted run with 130.
+
+    Run ids, metrics and profiles are offered by the shell (``completion.py``).
+    """
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        completers.attach(self)
 
     def make_context(
         self,
