@@ -20,6 +20,7 @@ disturbed: they wait for the moment in which the file is replaced.
 from __future__ import annotations
 
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,11 +54,8 @@ class Moment(click.ParamType[str]):
                 moment = datetime.fromisoformat(str(value).strip())
         except (ValueError, OverflowError):
             self.fail(f"{value!r}: write an age (90d, 12h, 6w) or a day (2026-01-31).", param, ctx)
-        return (
-            (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-            .astimezone(UTC)
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-        )
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 @options.command(help=__doc__)
@@ -81,11 +79,16 @@ class Moment(click.ParamType[str]):
 )
 @click.option("--dry-run", is_flag=True, help="prune: only say what would go.")
 @options.json_option
-@options.verbosity_options
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
 def main(
-    action: str, cache: Path, output: Path | None, dry_run: bool, as_json: bool, **chosen: Any
+    action: str,
+    cache: Path,
+    output: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    **chosen: Any,
 ) -> None:
-    quiet = chosen.pop("quiet")
     choice = choice_of(**chosen)
     if not cache.is_file():
         raise StorageError(f"{cache}: no such file; nothing has been judged yet.")
@@ -103,7 +106,6 @@ def choice_of(
     metric: str | None,
     prompt: str | None,
     stale_prompts: bool,
-    verbose: bool,
 ) -> Choice:
     from clients.judge_prompts import load, names
     from clients.judge_upkeep import Choice
@@ -159,10 +161,13 @@ def export(path: Path, choice: Choice, output: Path | None, quiet: bool) -> None
 
     if output is not None and output.exists():
         raise StorageError(f"{output}: is there already; name a new file.")
-    lines = [line for line, _ in entries(path, choice)]
+    chosen = (line for line, _ in entries(path, choice))
     if output is None:
-        click.get_binary_stream("stdout").writelines(lines)
+        stdout = sys.stdout.buffer
+        for line in chosen:
+            stdout.write(line)
     else:
+        lines = list(chosen)
         storage.replace_bytes(output, b"".join(lines))
         if not quiet:
             click.echo(f"{output}: {len(lines):,} entries.", err=True)
