@@ -24,6 +24,7 @@ MISSING_FILE = {
     "completion": ["bash", "--output", ABSENT],
     "convert_data": ["import", "json", ABSENT, "--output", "made"],
     "compare_runs": [ABSENT, ABSENT],
+    "browse_runs": [ABSENT],
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
