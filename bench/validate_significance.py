@@ -1,0 +1,261 @@
+"""Are the paired tests of compare_runs.py sound on the outputs of real systems?
+
+    RAG_EVAL_DATA=FOLDER python bench/validate_significance.py --simulations 1000
+
+Three questions. Do p and intervals equal scipy's (and McNemar and the corrections statsmodels', if
+it is installed), as far as two sets of 10,000 draws can? How often is a difference called where
+there is none: one system, its cases split into two halves by seed, the halves paired? What is the
+power against a drop of 5 points, simulated and as --power prints it? FOLDER holds trec_robust03,
+ragtruth, xstest_refusals and mtrag_human: several systems that answered the same questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from measuring import SCRIPTS, print_table, say
+
+sys.path.insert(0, str(SCRIPTS))
+
+import numpy as np
+
+from ragmetrics import significance, stats
+
+DRAWN = 10_000
+NS = (60, 200, 1000)
+DROP = 0.05
+TAIL = 0.025
+
+Scores = dict[str, dict[str, dict[str, float]]]
+"""By measure, system and case."""
+
+
+class Sample(NamedTuple):
+    """The values of one measure for two systems, case by case."""
+
+    name: str
+    binary: bool
+    base: Any
+    new: Any
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def read(data: Path) -> Scores:
+    """Every measure of every set that is there."""
+    found: Scores = {}
+
+    def add(measure: str, system: str, case: str, value: float) -> None:
+        found.setdefault(measure, {}).setdefault(system, {})[case] = float(value)
+
+    with gzip.open(data / "trec_robust03" / "reference.json.gz", "rt") as file:
+        for system, parts in json.load(file).items():
+            for topic, values in parts["depth100"]["per_query"].items():
+                for name, value in values.items():
+                    add(f"trec {name}", system, topic, value)
+    for row in lines(data / "ragtruth" / "data.jsonl.gz"):
+        add("ragtruth hallucinated", row["system"], row["source_id"], row["hallucinated"])
+    for row in lines(data / "xstest_refusals" / "data.jsonl.gz"):
+        if row["refused"] is not None:
+            add("xstest refused", row["system"], row["group"], row["refused"])
+    for row in lines(data / "mtrag_human" / "data.jsonl.gz"):
+        if row["faithfulness"] is not None:
+            add("mtrag faithfulness", row["system"], row["task"], row["faithfulness"])
+    return found
+
+
+def samples(scores: Scores) -> Iterator[Sample]:
+    """Each two systems under each measure, over the cases that both answered."""
+    for measure, systems in scores.items():
+        binary = set().union(*(set(v.values()) for v in systems.values())) <= {0.0, 1.0}
+        for first, second in combinations(sorted(systems), 2):
+            cases = sorted(systems[first].keys() & systems[second].keys())
+            base, new = (np.array([systems[s][c] for c in cases]) for s in (first, second))
+            yield Sample(f"{measure}: {first}, {second}", binary, base, new)
+
+
+def beside_peers(found: list[Sample]) -> bool:
+    """Our numbers beside scipy's and statsmodels'; False when one is off by more than chance."""
+    from scipy import stats as peer
+
+    p_off, ends_off, ours, rows = [], [], [], []
+    for place, sample in enumerate(found):
+        differences = sample.new - sample.base
+        mine = significance.paired_test(sample.base, sample.new, name=sample.name)
+        drawn = peer.permutation_test(
+            (differences,), np.mean, permutation_type="samples", n_resamples=DRAWN - 1, rng=place
+        )
+        if mine.sd:
+            p = float(drawn.pvalue)
+            p_off.append((mine.p - p) / (sqrt(2 * p * (1 - p) / DRAWN) + 1 / DRAWN))
+            means = peer.bootstrap(
+                (differences,), np.mean, n_resamples=DRAWN, method="percentile", rng=place
+            ).bootstrap_distribution
+            low, high = mine.interval
+            ends_off += [tail_off(means, low), tail_off(-means, -high)]
+        ours.append(mine.p)
+    for name, off in (
+        ("permutation p - scipy's", p_off),
+        ("tail of scipy's means below our ends - 2.5 %", ends_off),
+    ):
+        size = np.abs(off)
+        rows.append([name, len(off), f"{np.mean(off):+.2f}", f"{np.std(off):.2f}"])
+        rows[-1] += [f"{size.max():.1f}", f"{100 * np.mean(size > 1.96):.0f} %"]
+    print(
+        "## Beside scipy: differences in errors of the drawing (expected spread 1, 5 % above 1.96)"
+    )
+    print_table(("number", "compared", "mean", "spread", "largest", "above 1.96"), rows)
+    sound = max(np.abs(p_off)) < 5 and max(np.abs(ends_off)) < 5
+    return beside_statsmodels(found, ours) and sound
+
+
+def tail_off(means: Any, end: float) -> float:
+    """How far the share of scipy's resampled means below our end is from 2.5 %, in errors.
+
+    Means have few values where differences have: then the end may lie on a value, and any share
+    between below and up to it is right.
+    """
+    slack = 1e-9 * float(np.ptp(means))
+    below, up_to = float(np.mean(means < end - slack)), float(np.mean(means <= end + slack))
+    off = max(below - TAIL, 0.0) + min(up_to - TAIL, 0.0)
+    return off / sqrt(2 * TAIL * (1 - TAIL) / DRAWN)
+
+
+def beside_statsmodels(found: list[Sample], p: list[float]) -> bool:
+    if importlib.util.find_spec("statsmodels") is None:
+        say("left out: statsmodels is not installed")
+        return True
+    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats.multitest import multipletests
+
+    binary = [sample for sample in found if sample.binary]
+    off = []
+    for sample in binary:
+        rose = int((sample.new > sample.base).sum())
+        fell = int((sample.new < sample.base).sum())
+        theirs = mcnemar([[0, rose], [fell, 0]], exact=True).pvalue
+        off.append(abs(significance.mcnemar(rose, fell)[0] - theirs))
+    rows = [["McNemar exact", len(binary), f"{max(off):.1e}"]]
+    for name, correct, method in (
+        ("Holm", significance.holm, "holm"),
+        ("Benjamini-Hochberg", significance.benjamini_hochberg, "fdr_bh"),
+    ):
+        theirs = multipletests(p, method=method)[1]
+        rows.append([name, len(p), f"{np.abs(np.array(correct(p)) - theirs).max():.1e}"])
+    print("## Beside statsmodels")
+    print_table(("number", "compared", "largest difference"), rows)
+    return all(float(row[2]) < 1e-9 for row in rows)
+
+
+def null_calls(scores: Scores, simulations: int) -> None:
+    """One system against itself: its cases in two halves by seed, paired."""
+    rows = []
+    for measure, systems in scores.items():
+        system = max(systems, key=lambda name: len(systems[name]))
+        values = np.array([systems[system][case] for case in sorted(systems[system])])
+        half = len(values) // 2
+        calls = 0
+        for seed in range(simulations):
+            shuffled = np.random.default_rng(seed).permutation(values)
+            base, new = shuffled[:half], shuffled[half : 2 * half]
+            binary = set(values) <= {0.0, 1.0}
+            test = significance.paired_test(base, new, binary=binary, seed=seed)
+            calls += test.p < significance.ALPHA
+        rows.append([measure, system, half, *share(calls, simulations)])
+    rows.append(["any of five, Holm", "", *family_calls(scores, simulations)])
+    print(f"## A system against itself, {simulations} simulations: how often is p < .05?")
+    print_table(("measure", "system", "n", "called", "95 % interval"), rows)
+
+
+def family_calls(scores: Scores, simulations: int) -> list[Any]:
+    """Five measures of one system at once, corrected: any of them called?"""
+    measures = [name for name in scores if name.startswith("trec ")]
+    system = min(scores[measures[0]])
+    topics = sorted(scores[measures[0]][system])
+    table = np.array([[scores[m][system][topic] for topic in topics] for m in measures])
+    half, calls = len(topics) // 2, 0
+    for seed in range(simulations):
+        order = np.random.default_rng(seed).permutation(len(topics))
+        p = [
+            significance.paired_test(
+                row[order[:half]], row[order[half : 2 * half]], name=name, seed=seed
+            ).p
+            for name, row in zip(measures, table, strict=True)
+        ]
+        calls += min(significance.holm(p)) < significance.ALPHA
+    return [half, *share(calls, simulations)]
+
+
+def share(calls: int, simulations: int) -> list[str]:
+    low, high = stats.wilson(calls, simulations)
+    return [f"{100 * calls / simulations:.1f} %", f"{100 * low:.1f} to {100 * high:.1f} %"]
+
+
+def power_table(found: list[Sample], simulations: int) -> None:
+    """Differences of two real systems, shifted to a mean of -.05 and drawn n at a time."""
+    rows = []
+    seen = set()
+    for sample in found:
+        measure = sample.name.partition(":")[0]
+        if measure in seen or sample.binary:
+            continue
+        seen.add(measure)
+        differences = sample.new - sample.base
+        differences = differences - differences.mean() - DROP * np.ptp([*sample.base, *sample.new])
+        sd, drop = differences.std(ddof=1), -differences.mean()
+        for n in NS:
+            draw = np.random.default_rng(n)
+            hits = sum(
+                significance.sign_flip_p(draw.choice(differences, n), draw) < significance.ALPHA
+                for _ in range(simulations)
+            )
+            rows.append([measure, f"{sd:.3f}", n, *share(hits, simulations)])
+            rows[-1].append(f"{100 * significance.power(drop, sd, n):.1f} %")
+    for broke, fixed in ((0.05, 0.0), (0.10, 0.05), (0.15, 0.10)):
+        sd = sqrt(broke + fixed - DROP**2)
+        for n in NS:
+            draw = np.random.default_rng(n)
+            cases = draw.multinomial(n, [fixed, broke, 1 - broke - fixed], simulations)
+            hits = sum(
+                significance.mcnemar(int(up), int(down))[1] < significance.ALPHA
+                for up, down, _ in cases
+            )
+            name = f"binary, {100 * broke:.0f} % broke, {100 * fixed:.0f} % mended"
+            rows.append([name, f"{sd:.3f}", n, *share(hits, simulations)])
+            rows[-1].append(f"{100 * significance.power(DROP, sd, n):.1f} %")
+    print("## Power against a drop of 5 points (of the measure's range)")
+    print_table(("differences", "sd", "n", "found", "95 % interval", "--power says"), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("RAG_EVAL_DATA"))
+    parser.add_argument("--simulations", type=int, default=1000, help="(%(default)s)")
+    options = parser.parse_args()
+    if options.data is None or not Path(options.data).is_dir():
+        sys.exit("Where are the sets? Give --data FOLDER or set RAG_EVAL_DATA.")
+    scores = read(options.data)
+    found = list(samples(scores))
+    say(f"{len(found)} pairs of systems under {len(scores)} measures")
+    sound = beside_peers(found)
+    null_calls(scores, options.simulations)
+    power_table(found, options.simulations)
+    if not sound:
+        sys.exit("A number is off by more than chance: see the tables.")
+
+
+if __name__ == "__main__":
+    main()
