@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from storage import StorageError
@@ -65,14 +66,17 @@ class Repository:
         if not follow:
             folder = _WILD.sub(r"\\\1", place)
             spec = f":(top,glob){'' if place == '.' else folder + '/'}*/metrics.json"
-        words = ["log", "-z", "--raw", "--no-abbrev", "--reverse", "--date-order", "-M", FORMAT]
+        words = ["log", "-z", "--raw", "--no-abbrev", "--date-order", "-M", FORMAT]
         words += ["--encoding=UTF-8", "--no-show-signature", "--no-ext-diff", "--no-textconv"]
         if first_parent:
             words += ["--first-parent", "--diff-merges=first-parent"]
         else:
             words.append("--diff-merges=combined")
         words += ["--follow"] if follow else []
-        return list(_versions(self.run(*words, "--", spec)))
+        newest_first = _versions(self.run(*words, "--", spec))
+        # Turned round here: git's --reverse loses most of the history with --follow.
+        commits = [list(group) for _, group in groupby(newest_first, key=lambda one: one.sha)]
+        return [one for commit in reversed(commits) for one in commit]
 
     def read(self, blobs: Sequence[str]) -> Iterator[bytes | None]:
         """The bytes of each blob, in order; None for one that this clone does not hold."""

@@ -1,0 +1,195 @@
+"""Reading history from a real repository: renames, deletions, merges, shallow clones, odd files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import StorageError
+from tracking.history import read_history
+from tracking.points import NotMetrics, read_point
+
+
+def one(
+    repo: Any, make_metrics: Any, run: str, value: float, subject: str = "s", **more: Any
+) -> str:
+    repo.write(run, make_metrics(run, {"retrieval": {"mrr": value}}, **more))
+    return str(repo.commit(subject))
+
+
+def means(points: Any) -> list[float]:
+    return [point.values["retrieval", "mrr"].mean for point in points]
+
+
+def test_every_version_is_a_point_in_the_order_of_commits(repo: Any, make_metrics: Any) -> None:
+    shas = [
+        one(repo, make_metrics, "b", 0.1),
+        one(repo, make_metrics, "a", 0.2),
+        one(repo, make_metrics, "b", 0.3),
+    ]
+    repo.commit("nothing to do with metrics")
+    found = read_history([repo.results])
+    assert means(found.points) == [0.1, 0.2, 0.3]
+    assert [point.sha for point in found.points] == shas
+    assert [point.date[:10] for point in found.points] == [f"2026-01-0{day}" for day in (1, 2, 3)]
+    assert found.points[0].path == "eval/results/b/metrics.json"
+    assert found.notes == []
+
+
+def test_nothing_is_checked_out_or_changed(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "a", 0.1)
+    shutil.rmtree(repo.results)
+    before = repo.git("status", "--porcelain")
+    assert means(read_history([repo.results]).points) == [0.1]
+    assert repo.git("status", "--porcelain") == before
+    assert not repo.results.exists()
+
+
+def test_renames_and_deletions(repo: Any, make_metrics: Any) -> None:
+    """A move alone is no new point; a move with a change is one; what is deleted stays history."""
+    one(repo, make_metrics, "a", 0.1)
+    repo.git("mv", "eval/results/a", "eval/results/b")
+    repo.commit("move")
+    one(repo, make_metrics, "b", 0.2)
+    repo.git("rm", "-rq", "eval/results/b")
+    repo.commit("delete")
+    assert means(read_history([repo.results]).points) == [0.1, 0.2]
+    followed = read_history([repo.results / "b" / "metrics.json"])
+    assert means(followed.points) == [0.1, 0.2]
+    assert followed.points[0].path == "eval/results/a/metrics.json"
+
+
+def test_one_file_among_several(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "a", 0.1)
+    one(repo, make_metrics, "b [x]*", 0.5)
+    one(repo, make_metrics, "a", 0.2)
+    assert means(read_history([repo.results / "a"]).points) == [0.1, 0.2]
+    assert means(read_history([repo.results / "b [x]*" / "metrics.json"]).points) == [0.5]
+    both = [repo.results / "b [x]*", repo.results / "a"]
+    assert means(read_history(both).points) == [0.1, 0.5, 0.2]
+
+
+def test_runs_not_committed_come_last_by_their_start(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "z", 0.1)
+    for name, started in (("late", "2026-05-02T00:00:00Z"), ("early", "2026-05-01T00:00:00+02:00")):
+        path = repo.write(name, make_metrics(name, {"retrieval": {"mrr": 0.5}}))
+        config = {"schema": 1, "run_id": name, "started": started}
+        (path.parent / "config.json").write_text(json.dumps(config))
+    found = read_history([repo.results])
+    assert [point.run_id for point in found.points] == ["z", "early", "late"]
+    assert found.points[1].sha is None
+    assert [p.run_id for p in read_history([repo.results], "git").points] == ["z"]
+    # runs: all three, since git is not asked which are committed; z has no config: its file's time
+    assert {p.run_id for p in read_history([repo.results], "runs").points} == {"z", "early", "late"}
+
+
+def test_a_merge_is_read_from_the_branch_or_as_one_commit(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "a", 0.1)
+    repo.git("checkout", "--quiet", "-b", "side")
+    branch = one(repo, make_metrics, "a", 0.2)
+    repo.git("checkout", "--quiet", "main")
+    repo.git("merge", "--quiet", "--no-ff", "--message", "merge", "side")
+    merge = repo.git("rev-parse", "HEAD")
+    assert [p.sha for p in read_history([repo.results]).points][1:] == [branch]
+    main = read_history([repo.results], first_parent=True)
+    assert [p.sha for p in main.points][1:] == [merge]
+
+
+def test_a_merge_that_settles_a_conflict_is_a_point(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "a", 0.1)
+    repo.git("checkout", "--quiet", "-b", "side")
+    one(repo, make_metrics, "a", 0.2)
+    repo.git("checkout", "--quiet", "main")
+    one(repo, make_metrics, "a", 0.3)
+    repo.git("merge", "--quiet", "--strategy=ours", "--no-commit", "side")
+    sha = one(repo, make_metrics, "a", 0.4)
+    found = read_history([repo.results]).points
+    assert sorted(means(found)) == [0.1, 0.2, 0.3, 0.4]
+    assert (found[-1].sha, found[-1].values["retrieval", "mrr"].mean) == (sha, 0.4)
+
+
+def test_damaged_versions_are_told_and_left_out(repo: Any, make_metrics: Any) -> None:
+    one(repo, make_metrics, "a", 0.1)
+    repo.write("a", "{")
+    repo.commit("broken")
+    repo.write("a", '{"schema": 9, "sections": {}}')
+    sha = repo.commit("from the future")
+    one(repo, make_metrics, "a", 0.2)
+    found = read_history([repo.results])
+    assert means(found.points) == [0.1, 0.2]
+    assert len(found.notes) == 2
+    assert found.notes[1].startswith(f"eval/results/a/metrics.json at {sha[:9]}: schema 9")
+
+
+def test_a_shallow_clone_says_so(repo: Any, make_metrics: Any, tmp_path: Path) -> None:
+    for value in (0.1, 0.2, 0.3):
+        last = one(repo, make_metrics, "a", value)
+    clone = tmp_path / "clone"
+    words = ["git", "clone", "--quiet", "--depth", "1", repo.top.as_uri(), str(clone)]
+    subprocess.run(words, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
+    found = read_history([clone / "eval" / "results"])
+    assert [point.sha for point in found.points] == [last]
+    assert "shallow" in found.notes[0]
+    assert "--unshallow" in found.notes[0]
+
+
+def test_a_commit_of_many_files_says_that_their_order_is_unknown(
+    repo: Any, make_metrics: Any
+) -> None:
+    for name in ("b", "a"):
+        repo.write(name, make_metrics(name, {"retrieval": {"mrr": 0.5}}))
+    sha = repo.commit("both")
+    found = read_history([repo.results])
+    assert [point.run_id for point in found.points] == ["a", "b"]
+    assert found.notes == [f"{sha[:9]} holds 2 metrics.json files; they are in the order of paths."]
+
+
+def test_an_empty_repository_and_no_repository(repo: Any, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"no metrics\.json"):
+        read_history([repo.results])
+    with pytest.raises(StorageError, match="no git repository"):
+        read_history([tmp_path], "git")
+    with pytest.raises(StorageError, match=r"no metrics\.json(.|\n)*only runs on disk"):
+        read_history([tmp_path])
+
+
+def test_a_point_is_named_by_commit_tag_or_run(repo: Any, make_metrics: Any) -> None:
+    first = one(repo, make_metrics, "a", 0.1)
+    repo.git("tag", "v1")
+    one(repo, make_metrics, "b", 0.2)
+    found = read_history([repo.results])
+    named = {first: 0, first[:8]: 0, "v1": 0, "HEAD~1": 0, "a": 0, "b": 1, "HEAD": 1}
+    assert {name: found.place_of(name) for name in named} == named
+    for name in ("c", "HEAD~9", "--all", ""):
+        with pytest.raises(StorageError, match="no point"):
+            found.place_of(name)
+
+
+def test_subjects_of_any_kind_are_read(repo: Any, make_metrics: Any) -> None:
+    subject = "commit :100644 é\t[red]::error::x \x1b[31m"
+    one(repo, make_metrics, "a", 0.1, subject)
+    one(repo, make_metrics, "a", 0.2, "ordinary")
+    found = read_history([repo.results]).points
+    assert means(found) == [0.1, 0.2]
+    assert found[0].subject.startswith("commit :100644 é")
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"sections": {}}'])
+def test_what_is_no_metrics_file(data: bytes) -> None:
+    with pytest.raises(NotMetrics):
+        read_point(data, sha=None, date="", subject="", path="p")
+
+
+def test_odd_values_are_passed_over() -> None:
+    section = {"mean": {"a": 0.5, "b": None, "c": "x", "d": True}, "ci95": {"a": [1]}, "n": 3}
+    data = json.dumps({"schema": 1, "sections": {"s": section, "t": 5}}).encode()
+    point = read_point(data, sha=None, date="", subject="", path="p")
+    assert list(point.values) == [("s", "a")]
+    value = point.values["s", "a"]
+    assert (value.ci95, value.n, value.definition) == (None, 0, "")
