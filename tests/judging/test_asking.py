@@ -52,7 +52,16 @@ def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts:
     opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "2, 3" in opinion.message
-    assert len(judge.tasks) == 3  # once, and two rounds
+    assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
+
+
+def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
+    scripted: Any, verdicts: Any
+) -> None:
+    judge = scripted(lambda task: verdicts(n99="supported"))
+    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    assert opinion.failure == "incomplete"
+    assert len(judge.tasks) == 1
 
 
 def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> None:

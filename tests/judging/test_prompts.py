@@ -23,7 +23,7 @@ HOSTILE = (
 
 def test_a_changed_text_needs_a_new_version() -> None:
     lock: dict[str, dict[str, str]] = json.loads(judge_prompts.LOCK.read_text("utf-8"))
-    assert set(lock) == set(judge_prompts.names())
+    assert set(lock) == set(judge_prompts.names()), "lock.json has a line for each prompt"
     for name in judge_prompts.names():
         known = judge_prompts.load(name).id
         versions = lock[name]
@@ -101,6 +101,13 @@ def test_checks_of_replies() -> None:
     check = make_task(tasks.ABSTENTION, Material("Q?", "A."), salt=SALT).check
     assert check({"verdicts": [entry("answered"), entry("answered")]}) == []
     assert "several different" in check({"verdicts": [entry("answered"), entry("partial")]})[0]
+    claims = [{"id": "1", "text": "One."}, {"id": "2", "text": "Two."}]
+    material = Material("Q?", "A.", claims=claims)
+    lenient = make_task(tasks.GROUNDEDNESS, material, salt=SALT).check
+    strict = make_task(tasks.GROUNDEDNESS, material, salt=SALT, strict=True).check
+    assert lenient({"verdicts": [entry("supported")]}) == []
+    assert strict({"verdicts": [entry("supported")]}) == ["there is no verdict for the id 2"]
+    assert lenient({"verdicts": []}) == ["there is no verdict for the id 1, 2"]
     questions = make_task(tasks.QUESTIONS_KIND, Material(answer="A."), salt=SALT).check
     assert questions({"questions": ["a?", "b?", "c?"]}) == []
     assert questions({"questions": ["a?", "A?", "c?"]})

@@ -1,8 +1,8 @@
 """One opinion of a judge: asked, completed, and its quotes checked.
 
-A judge leaves items out and invents quotes. Items that are missing are asked again, alone; so is,
-once, every positive verdict whose quote stands nowhere. What remains open after that is a failure
-of the opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
+A judge leaves items out and invents quotes. Items that are missing are asked again, alone; so is
+every positive verdict whose quote stands nowhere. What remains open after that is a failure of the
+opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from judging.tasks import Item, Kind, Material, ids_of, make_task
 from ragmetrics.judged import QUOTE_UNVERIFIED
 from ragmetrics.quotes import quoted
 
-ROUNDS = 2
-"""Times that missing items are asked again."""
 Entry = dict[str, Any]
 
 
@@ -67,17 +65,11 @@ def ask(judge: Judge, kind: Kind, material: Material, *, salt: bytes, repeat: in
         return opinion
     asked = ids_of(kind, material)
     found = _taken(opinion, first, asked)
-    for _ in range(ROUNDS):
-        missing = [name for name in asked if name not in found]
-        if not missing:
-            break
+    if missing := [name for name in asked if name not in found]:
         again = _again(opinion, judge, kind, material, missing, "missing", salt)
         if not again.ok:
             return opinion.failed(again)
         found |= _taken(opinion, again, missing)
-    if missing := [name for name in asked if name not in found]:
-        lost = f"no verdict on {', '.join(missing)}"
-        return opinion.failed(Verdict(first.key, None, "incomplete", lost))
     failed = _check_quotes(opinion, judge, kind, material, found, salt)
     if failed is not None:
         return opinion.failed(failed)
@@ -111,6 +103,7 @@ def _again(
         salt=salt,
         repeat=opinion.task.repeat,
         hint=why == "quote",
+        strict=True,
     )
     verdict = judge.ask(task)
     opinion.calls.append(verdict)

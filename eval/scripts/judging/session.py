@@ -7,9 +7,10 @@ nothing twice: the same command goes on where it stopped.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,8 @@ def judge_run(
     def work(pair: Pair) -> list[Line]:
         return judge_answer(Subject(*pair), settings, plan)
 
-    found = ask_all(answers, work, plan.concurrency, connection.stop)
-    with storage.JsonlWriter(path) as writer, closing(found):
+    found = ask_all(answers, work, plan.concurrency, threading.Event())
+    with _stopping(connection), storage.JsonlWriter(path) as writer, closing(found):
         for judged in found:
             outcome.answers += 1
             for line in judged:
@@ -122,6 +123,16 @@ def judge_run(
         writer.sync()
     write_config(plan, connection.describe())
     return outcome
+
+
+@contextmanager
+def _stopping(connection: Connection) -> Iterator[None]:
+    """Ends the calls under way when the session is broken off."""
+    try:
+        yield
+    except BaseException:
+        connection.stop.set()
+        raise
 
 
 def judge_answer(subject: Subject, settings: Settings, plan: Plan) -> list[Line]:

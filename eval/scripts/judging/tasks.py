@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from clients import judge_prompts
@@ -90,11 +91,22 @@ def schema(kind: Kind) -> dict[str, Any]:
     return _object(fields | {"manipulation": flag})
 
 
-def _contradictory(reply: Mapping[str, Any]) -> Sequence[str]:
-    """An id that came twice with different verdicts cannot be used, and neither can the reply."""
+def _complaints(asked: Sequence[str], strict: bool, reply: Mapping[str, Any]) -> Sequence[str]:
+    """What makes a list of verdicts unusable; such a reply is never kept.
+
+    An id that came with different verdicts; no verdict at all, or (``strict``) one that is missing.
+    """
     said = {(entry["id"], entry["verdict"]) for entry in reply["verdicts"]}
-    twice = [name for name, times in Counter(name for name, _ in said).items() if times > 1]
-    return [f'the id "{name}" has several different verdicts; give one' for name in sorted(twice)]
+    times = Counter(name for name, _ in said)
+    problems = [
+        f'the id "{name}" has several different verdicts; give one'
+        for name in sorted(times)
+        if times[name] > 1
+    ]
+    missing = [name for name in asked if name not in times]
+    if missing and (strict or len(missing) == len(asked)):
+        problems.append(f"there is no verdict for the id {', '.join(missing)}")
+    return problems
 
 
 def _questions(reply: Mapping[str, Any]) -> Sequence[str]:
@@ -156,10 +168,12 @@ def make_task(
     salt: bytes,
     repeat: int = 0,
     hint: bool = False,
+    strict: bool = False,
 ) -> JudgeTask:
     """The task for one call; its items are the facts or claims that the material holds.
 
-    ``hint``: these items are asked again because their quotes were not found.
+    ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
+    that lacks any of them is refused; else only one that lacks all.
     """
     prompt = judge_prompts.load(kind.prompt)
     asked = ids_of(kind, material)
@@ -170,7 +184,7 @@ def make_task(
         messages=prompt.messages(_values(kind, material, salt, asked, hint)),
         key_messages=prompt.messages(_values(kind, material, None, asked, hint)),
         schema=schema(kind),
-        check=CHECKS.get(kind.prompt, _contradictory),
+        check=CHECKS.get(kind.prompt) or partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
         repeat=repeat,
         max_tokens=TOKENS_BASE + TOKENS_EACH * count,
