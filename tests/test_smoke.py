@@ -31,6 +31,7 @@ MISSING_FILE = {
     "judge_cache": ["stats", "--cache", ABSENT],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],
+    "report_run": ["--run", ABSENT],
     "run_eval": ["--api-url", "demo", "--eval-set", ABSENT],
     "score_abstention": ["--run", ABSENT],
     "score_context": ["--run", ABSENT],
