@@ -115,8 +115,10 @@ def _gold(
         for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path):
             if place in hits and name:
                 ranks.setdefault(name, place)
-    ids = (*case.relevant_chunks, *case.chunk_relevance_grades)
-    ids += (*case.relevant_docs, *case.relevance_grades)
+    ids: tuple[str, ...] = ()
+    if not case.gold_supports:
+        ids = (*case.relevant_chunks, *case.chunk_relevance_grades)
+        ids += (*case.relevant_docs, *case.relevance_grades)
     gold += [{"place": name, "quote": None, "rank": ranks.get(name)} for name in dict.fromkeys(ids)]
     gold += [
         {"place": "a given text", "quote": cut(text, QUOTE), "rank": None}

@@ -16,13 +16,14 @@ def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> d
     """``r`` and ``n`` as symmetric lists of lists; columns hold NaN where there is no score.
 
     r lies in [-1, 1] and is None with fewer than 3 pairs or when one side is constant among them;
-    n counts the pairs. Spearman's is Pearson's of the ranks, ties sharing their mean rank.
+    n counts the pairs; on the diagonal a metric meets itself. Spearman's is Pearson's of the ranks,
+    ties sharing their mean rank.
     """
     import numpy as np
 
     measure = spearman if method == "spearman" else pearson
-    table = np.array(columns, dtype=float).reshape(len(columns), -1)
-    known = ~np.isnan(table)
+    table = [np.asarray(column, dtype=float) for column in columns]
+    known = [~np.isnan(column) for column in table]
     size = len(columns)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
     n = [[0] * size for _ in range(size)]

@@ -220,7 +220,7 @@ def _correlations(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _pair(r: float | None, n: int) -> str:
-    return f"{'–' if r is None else f'{r:.2f}'} ({words.count(n)})"
+    return f"{words.coefficient(r)} ({words.count(n)})"
 
 
 def _answer(one: Mapping[str, Any]) -> Iterator[str]:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 import storage
+from calibration import document
 from reporting.scan import Key, Scan
 from storage import TestCase, TestResult
 
 PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
-CALIBRATION = "calibration.json"
 MOST_IDS = 20
 
 
@@ -108,5 +108,5 @@ def _pass_over(problem: storage.Problem) -> None:
 
 def read_calibration(folder: Path) -> dict[str, Any] | None:
     """What calibrate_judge.py found of the judge; None where it has not been run."""
-    path = folder / CALIBRATION
-    return storage.read_json(path, storage.SCHEMA) if path.exists() else None
+    path = folder / document.NAME
+    return document.read(path) if path.exists() else None

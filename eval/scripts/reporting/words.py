@@ -74,7 +74,7 @@ def answer_state(answer: Mapping[str, Any]) -> str:
     parts = []
     if answer["abstained"]:
         why = answer["abstain_reason"]
-        parts.append("abstained" + (f" ({why})" if why else ""))
+        parts.append("abstained" + (f": {why}" if why else ""))
     if answer["confidence"] is not None:
         parts.append(f"confidence {number(answer['confidence'])}")
     return ", ".join(parts)
@@ -175,6 +175,11 @@ def totals(latency: Mapping[str, Any]) -> list[str]:
     if latency["cost_usd"] is not None:
         lines.append(f"Cost: {latency['cost_usd']:.4f} USD.")
     return lines
+
+
+def coefficient(r: float | None) -> str:
+    """A correlation with two decimals; an en dash for an undefined one, and no minus zero."""
+    return "–" if r is None else f"{r:.2f}".replace("-0.00", "0.00")
 
 
 def ends(interval: Sequence[float] | None) -> str:

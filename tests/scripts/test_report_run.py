@@ -1,0 +1,253 @@
+"""report_run.py as a user calls it: what it writes, that its forms agree, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import report_run
+import score_pipeline
+import score_retrieval
+from storage import ErrorInfo, Reference, RetrievedChunk, TestResult
+
+FORMS = ("md", "json", "html")
+
+
+def result(case_id: str, rank: int | None, **more: Any) -> TestResult:
+    """An answer whose gold passage stands at ``rank`` of three."""
+    chunks: list[RetrievedChunk | str] = [
+        RetrievedChunk(chunk_id="gold" if place == rank else f"x{place}", text="Words.", rank=place)
+        for place in (1, 2, 3)
+    ]
+    said: dict[str, Any] = {"answer": "It is so [1].", "confidence": 0.5} | more
+    refs = [Reference(index=1, chunk_id="gold" if rank == 1 else "x1")]
+    return TestResult(case_id, f"About {case_id}?", retrieved=chunks, references=refs, **said)
+
+
+CASES: list[dict[str, Any]] = [
+    {"id": "first", "relevant_chunks": ["gold"], "category": "factual"},
+    {"id": "third", "relevant_chunks": ["gold"], "category": "factual"},
+    {"id": "never", "relevant_chunks": ["gold"], "category": "reasoning"},
+    {"id": "bare", "category": "reasoning"},
+    {"id": "broken", "relevant_chunks": ["gold"], "category": "reasoning"},
+]
+RESULTS = [
+    result("first", 1),
+    result("third", 3, confidence=0.9),
+    result("never", None, confidence=0.9),
+    result("bare", 1),
+    TestResult("broken", "?", status="error", error=ErrorInfo("timeout", "no answer in 60 s", 4)),
+]
+
+
+@pytest.fixture
+def run(finished: Any) -> Any:
+    finished.write(CASES, RESULTS)
+    assert finished.score(score_retrieval.main, "--quiet").exit_code == 0
+    return finished
+
+
+def made(run: Any, *options: str) -> dict[str, Any]:
+    done = run.score(report_run.main, "--json", *options)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def written(run: Any) -> dict[str, bytes]:
+    return {form: (run.run / f"report.{form}").read_bytes() for form in FORMS}
+
+
+def test_three_forms_are_written_and_named_on_stdout(run: Any) -> None:
+    done = run.score(report_run.main)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.split() == [str(run.run / f"report.{form}") for form in FORMS]
+    assert json.loads(written(run)["json"])["run_id"] == "run"
+
+
+def test_json_on_stdout_is_the_file(run: Any) -> None:
+    made(run)
+    done = run.score(report_run.main, "--json")
+    assert done.stdout.encode() == written(run)["json"]
+
+
+def test_the_same_run_gives_the_same_bytes(run: Any) -> None:
+    made(run)
+    before = written(run)
+    made(run)
+    assert written(run) == before
+
+
+def test_numbers_are_those_of_metrics_json(run: Any) -> None:
+    section = json.loads((run.run / "metrics.json").read_text())["sections"]["retrieval"]
+    (part,) = made(run)["perspectives"]
+    assert {one["metric"]: one["mean"] for one in part["metrics"]} == section["mean"]
+    recall = next(one for one in part["metrics"] if one["metric"] == "recall@5")
+    # three cases with gold and an answer: found, found, not found; bare has no gold, broken failed
+    assert recall["mean"] == pytest.approx(2 / 3, abs=1e-6)
+    assert (recall["n"], recall["not_applicable"], recall["failed"]) == (3, 1, 1)
+    assert recall["coverage"] == 0.6
+    assert (recall["target"], recall["passed"], recall["band"]) == ("> 0.7", False, "fair")
+
+
+def test_forms_tell_the_same(run: Any) -> None:
+    report = made(run)
+    texts = {form: content.decode() for form, content in written(run).items()}
+    for text in (texts["md"], texts["html"].replace("<wbr>", "")):
+        assert report["verdict"]["says"] in text
+        for finding in report["diagnosis"]:
+            assert finding["says"] in text.replace("&#39;", "'")
+        for metric in report["perspectives"][0]["metrics"]:
+            assert metric["metric"] in text
+        for answer in report["worst"]["listed"]:
+            assert answer["question"]["text"] in text
+        assert "no answer in 60 s" in text
+        assert "0.667" in text  # recall@5
+
+
+def test_ranks_errors_and_reasons(run: Any) -> None:
+    report = made(run)
+    ranks = {one["rank"]: one["count"] for one in report["first_relevant"]["bins"]}
+    assert {rank: n for rank, n in ranks.items() if n} == {"1": 1, "3": 1}
+    assert (report["first_relevant"]["n"], report["first_relevant"]["not_found"]) == (3, 1)
+    assert report["errors"] == [
+        {"kind": "timeout", "count": 1, "example": "no answer in 60 s", "cases": ["broken"]}
+    ]
+    reasons = {one["reason"]: one["answers"] for one in report["not_applicable"]}
+    assert reasons["no gold"] == 1
+    assert not any("call failed" in reason for reason in reasons)
+
+
+def test_confidence_is_held_against_what_was_cited(run: Any) -> None:
+    """first (0.5) cites its gold; third and never (0.9) do not; bare has no gold.
+    ECE = (1 x |1 - 0.5| + 2 x |0 - 0.9|) / 3 = 2.3 / 3."""
+    found = made(run)["confidence"]
+    assert found["success"] == "attribution_hit = 1"
+    assert (found["n"], found["left_out"]) == (3, {"not scored": 1})
+    assert found["ece"] == pytest.approx(2.3 / 3, abs=1e-6)
+    chosen = made(run, "--success", "recall@5")["confidence"]
+    assert chosen["success"] == "recall@5 ≥ 0.8"
+    assert chosen["ece"] == pytest.approx((0.5 + 2 * 0.4) / 3, abs=1e-6)
+
+
+def test_the_worst_come_first_with_all_that_explains_them(run: Any) -> None:
+    worst = made(run)["worst"]
+    assert [one["case_id"] for one in worst["listed"]] == ["never", "third"]
+    assert (worst["failing"], worst["left_out"]) == (2, 0)
+    third = worst["listed"][1]
+    assert third["misses"] == [
+        {"section": "retrieval", "metric": "ndcg@5", "score": 0.5, "wanted": "> 0.6"}
+    ]  # 1 / log2(3 + 1)
+    assert third["gold"] == [{"place": "gold", "quote": None, "rank": 3}]
+    assert [one["gold"] for one in third["retrieved"]] == [False, False, True]
+    assert [one["cited"] for one in third["retrieved"]] == [True, False, False]
+    assert third["answer"]["text"] == "It is so [1]."
+
+
+def test_the_worst_are_capped_and_may_follow_a_metric(run: Any) -> None:
+    worst = made(run, "--worst", "1")["worst"]
+    assert [one["case_id"] for one in worst["listed"]] == ["never"]
+    assert worst["left_out"] == 1
+    assert "1 are left out" in written(run)["html"].decode()
+    by = made(run, "--worst-by", "mrr")["worst"]
+    assert [one["case_id"] for one in by["listed"]] == ["never", "third", "first"]
+
+
+def test_latency_budgets_and_outcomes_come_from_the_pipeline(finished: Any) -> None:
+    times = {"retrieve": 10.0, "total": 40.0}
+    finished.write(CASES, [result(case["id"], 1, latency_ms=times) for case in CASES])
+    assert finished.score(score_pipeline.main, "--quiet").exit_code == 0
+    found = made(finished)["latency"]
+    stages = {one["stage"]: one["p95"] for one in found["stages"]}
+    assert stages == {"retrieve": 10.0, "total": 40.0}
+    assert '<title id="latency-t">Latency by stage</title>' in written(finished)["html"].decode()
+
+
+def test_huge_answers_do_not_make_a_huge_page(finished: Any) -> None:
+    """400 answers of hostile text, a megabyte each as the bot gave them."""
+    cases: list[dict[str, Any]] = [{"id": f"c{n}", "relevant_chunks": ["gold"]} for n in range(400)]
+    long = "<\u202e&" * 40_000
+    results = []
+    for case in cases:
+        one = result(case["id"], None, answer=long)
+        one.retrieved = [RetrievedChunk(chunk_id=f"x{n}", text=long[:9000], rank=n) for n in (1, 2)]
+        results.append(one)
+    finished.write(cases, results)
+    assert finished.score(score_retrieval.main, "--quiet").exit_code == 0
+    worst = made(finished, "--worst", "200")["worst"]
+    assert (finished.run / "report.html").stat().st_size < 5_000_000
+    assert 10 < len(worst["listed"]) <= 200
+    assert len(worst["listed"]) + worst["left_out"] == worst["failing"] == 400
+    assert worst["listed"][0]["answer"]["left_out"] == len(long) - 6000
+
+
+def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> None:
+    """That is what git holds of a run."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "metrics.json").write_bytes((run.run / "metrics.json").read_bytes())
+    report = made(run, "--run", str(folder))
+    assert len(report["notes"]) == 2
+    assert report["worst"]["listed"] == report["errors"] == report["configuration"] == []
+    assert "reason" in report["confidence"]
+    assert (folder / "report.html").exists()
+
+
+def test_a_changed_eval_set_is_told(run: Any) -> None:
+    path = run.folder / "set.jsonl"
+    path.write_text(path.read_text() + '{"id": "new", "question": "New?"}\n')
+    assert made(run)["notes"] == [
+        "The eval set has changed since the run was scored; its texts may differ."
+    ]
+
+
+def test_forms_and_place_are_chosen(run: Any, tmp_path: Path) -> None:
+    done = run.score(
+        report_run.main, "--format", "html, md", "--output", str(tmp_path / "new" / "r1.2")
+    )
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"r1.2.html", "r1.2.md"}
+    assert not (run.run / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--format", "pdf"], "name some of md, json, html"),
+        (["--worst-by", "nonsense"], "'nonsense': the run has no such metric; choose one of: "),
+        (["--success", "nonsense"], "'nonsense': the run has no such metric"),
+    ],
+)
+def test_a_wrong_wish_is_one_sentence_and_writes_nothing(
+    run: Any, options: list[str], told: str
+) -> None:
+    done = run.score(report_run.main, *options)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+    assert list(run.run.glob("report.*")) == []
+
+
+def test_an_unscored_run_is_told_what_to_do(finished: Any) -> None:
+    finished.write(CASES, RESULTS)
+    done = finished.score(report_run.main)
+    assert done.exit_code == 2
+    assert "metrics.json: no such file; score the run first" in done.stderr
+
+
+def test_a_damaged_score_line_is_named(run: Any) -> None:
+    path = run.run / "scores" / "retrieval.jsonl"
+    path.write_text(path.read_text() + '{"case_id": "x"}\n')
+    done = run.score(report_run.main)
+    assert done.exit_code == 2
+    assert "retrieval.jsonl:6: is no score line; score the run again" in done.stderr
+    assert list(run.run.glob("report.*")) == []
+
+
+def test_a_folder_that_cannot_be_written_keeps_the_old_report(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run.score(report_run.main, "--output", str(tmp_path / "file" / "report"))
+    assert done.exit_code == 2
+    assert "cannot be made" in done.stderr
