@@ -29,6 +29,7 @@ MISSING_FILE = {
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_cache": ["stats", "--cache", ABSENT],
+    "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],
     "report_run": ["--run", ABSENT],
