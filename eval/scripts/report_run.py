@@ -2,8 +2,8 @@
 
 In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
 config.json and calibration.json), the eval set, and the targets. Out: report.md, report.json and
-report.html in the run folder, all drawn from the same data; their paths on stdout. The page loads
-nothing and runs no script: open it from disk, mail it, or keep it beside the run.
+report.html in the run folder, all drawn from the same data; their paths on stdout (with --json the report). The page loads nothing
+and runs no script: open it from disk, mail it, or keep it beside the run.
 
 \b
 Examples:
@@ -90,7 +90,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Pass marks.  [default: eval/targets.toml]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout, too.")
+@options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
 def main(
     run: str,
