@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from converting.stored import Stored, StoredCase
 from ragmetrics.matching import DEFAULT_GRADE
 from storage import RetrievedChunk, TestCase
 
+BREAKS = re.compile(r"\r\n|[\t\n\r\x0b\x0c]")
 GRADE_FIELDS = {
     "doc": {"relevant_docs", "relevance_grades", "gold_supports"},
     "chunk": {"relevant_chunks", "chunk_relevance_grades"},
@@ -103,14 +105,14 @@ class Exporter:
 
     def one_word(self, name: str) -> str:
         """A name without blanks, which part the columns: percent-encoded where it has some."""
-        if name.split() == [name]:
+        if name.encode().split() == [name.encode()]:
             return name
         self._notes.changed["names with blanks, percent-encoded (import with --decode-names)"] += 1
         return quote(name, safe="/-_.~#:")
 
     def one_line(self, text: str) -> str:
-        """A question on one line."""
-        line = " ".join(text.split())
+        """A question on one line, without tabs."""
+        line = BREAKS.sub(" ", text)
         if line != text:
-            self._notes.changed["questions with line breaks or runs of blanks, on one line"] += 1
+            self._notes.changed["questions with line breaks or tabs, on one line"] += 1
         return line

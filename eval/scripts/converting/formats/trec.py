@@ -84,14 +84,19 @@ def decoded(path: Path, number: int, line: bytes, notes: Notes) -> str | None:
         return None
 
 
+def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
+    """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
+    text = decoded(path, number, line, notes)
+    return None if text is None else [part.decode() for part in line.split()]
+
+
 def parse_judgement(
     path: Path, notes: Notes, number: int, line: bytes
 ) -> tuple[str, Judgement] | None:
     """A line of qrels: topic, iteration, document, relevance."""
-    text = decoded(path, number, line, notes)
-    if text is None:
+    columns = _columns(path, number, line, notes)
+    if columns is None:
         return None
-    columns = text.split()
     if len(columns) != 4:
         notes.problem(path, number, "", f"has {len(columns)} columns; qrels have 4")
         return None
@@ -107,10 +112,9 @@ def parse_ranked(
     path: Path, notes: Notes, tags: set[str], number: int, line: bytes
 ) -> tuple[str, Ranked] | None:
     """A line of a run: topic, Q0, document, rank, score, tag."""
-    text = decoded(path, number, line, notes)
-    if text is None:
+    columns = _columns(path, number, line, notes)
+    if columns is None:
         return None
-    columns = text.split()
     if len(columns) != 6:
         notes.problem(path, number, "", f"has {len(columns)} columns; runs have 6")
         return None

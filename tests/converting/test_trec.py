@@ -1,0 +1,192 @@
+"""TREC files in and out."""
+
+from __future__ import annotations
+
+import string
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from converting.judged import Ranked, order_key, single
+
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
+RUN = "q1 Q0 d2 1 9.5 mine\nq1 Q0 d1 2 3.25 mine\nq3 Q0 d1 1 1 mine\n"
+TOPICS = "q2\tWhat is two?\nq1\tWhat is one?\n"
+
+
+def test_topics_qrels_and_a_run_become_cases_labels_and_a_run(desk: Any) -> None:
+    sources = [desk.file("qrels", QRELS), desk.file("run", RUN), desk.file("topics", TOPICS)]
+    report = desk.take("trec", *sources)
+    # the topics' order, then what only the run names
+    assert [case["id"] for case in desk.cases()] == ["q2", "q1", "q3"]
+    assert [case["question"] for case in desk.cases()] == ["What is two?", "What is one?", "q3"]
+    grades = desk.labels("retrieval_labels")
+    assert grades == {
+        "q1": {"relevance_grades": {"d1": 2, "d2": 0}},
+        "q2": {"relevance_grades": {"d3": 1}},
+    }
+    found = {row["test_case_id"]: row["retrieved"] for row in desk.results("mine")}
+    assert [(one["doc_id"], one["score_final"], one["rank"]) for one in found["q1"]] == [
+        ("d2", 9.5, 1),
+        ("d1", 3.25, 2),
+    ]
+    assert list(found) == ["q1", "q3"]
+    assert report["rows"] == {
+        "judgements": 3,
+        "ranked documents": 3,
+        "topics": 2,
+        "topics without a judgement": 1,
+    }
+    assert report["changed"] == {"question: the topic has no text, its id stands there": 1}
+    assert not report["lossless"]
+
+
+def test_lists_stand_in_the_order_of_trec_eval(desk: Any) -> None:
+    """By score, then by document, both downwards; ranks do not count. 1e-9 is lost in 32 bits."""
+    run = "1 Q0 a 1 1.0 t\n1 Q0 c 2 1.000000001 t\n1 Q0 b 3 2.5 t\n1 Q0 d 9 1.0 t\n"
+    report = desk.take("trec", desk.file("run", run))
+    (result,) = desk.results("t")
+    assert [one["doc_id"] for one in result["retrieved"]] == ["b", "d", "c", "a"]
+    assert list(report["changed"].values()) == [1, 1]  # no text of the topic; the order
+
+
+def test_lines_of_a_topic_need_not_stand_together(desk: Any) -> None:
+    run = "1 Q0 a 1 5 t\n2 Q0 x 1 5 t\n\n1 Q0 b 2 4 t\n2 Q0 y 2 4 t\n1 Q0 c 3 3 t\n"
+    desk.take("trec", desk.file("run", run))
+    lists = [[one["doc_id"] for one in row["retrieved"]] for row in desk.results("t")]
+    assert lists == [["a", "b", "c"], ["x", "y"]]
+
+
+def test_runs_of_the_same_tag_are_named_by_their_files(desk: Any) -> None:
+    sources = [desk.file(f"{name}.txt", f"1 Q0 {name} 1 1 same\n") for name in ("a", "b")]
+    desk.take("trec", *sources)
+    assert {path.name for path in (desk.folder / "out/results").iterdir()} == {"a", "b"}
+    assert desk.results("b")[0]["retrieved"][0]["doc_id"] == "b"
+
+
+def test_every_fault_is_told_at_once(desk: Any) -> None:
+    lines = [
+        "q1 0 d1 2",
+        "q1 0 d1",
+        "q1 0 d2 nan",
+        "q1 0 d3 1e999",
+        "q1 0 d1 2",
+        "q1 0 d1 1",
+        "q1 0 \xff 1",
+    ]
+    qrels = desk.file("qrels", "\n".join(lines).encode("latin-1"))
+    run = desk.file("run", "q1 Q0 d1 1 inf t\nq1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n")
+    said = desk.refused("trec", qrels, run)
+    for place in (
+        f"{qrels}:2: has 3 columns; qrels have 4",
+        f"{qrels}:3: relevance: 'nan' is no finite number",
+        f"{qrels}:4: relevance: '1e999' is no finite number",
+        f"{qrels}:6: relevance: 'd1' of topic 'q1' has another grade further up",
+        f"{qrels}:7: is not UTF-8",
+        f"{run}:1: score: 'inf' is no finite number",
+        f"{run}:3: document: 'd1' stands on line 2 for this topic too",
+    ):
+        assert place in said
+    assert "7 problems" in said
+
+
+def test_what_a_file_is_must_be_seen(desk: Any) -> None:
+    assert "has 3 columns" in desk.refused("trec", desk.file("x", "a b c\n"))
+    assert "is empty" in desk.refused("trec", desk.file("y", "\n\n"))
+
+
+def test_a_byte_order_mark_and_crlf_are_taken(desk: Any) -> None:
+    desk.take("trec", desk.file("qrels", b"\xef\xbb\xbfq1 0 d1 1\r\nq2 0 d2 1\r\n"))
+    assert desk.labels("retrieval_labels")["q1"] == {"relevance_grades": {"d1": 1}}
+
+
+def test_names_with_blanks_are_encoded_and_decoded(desk: Any) -> None:
+    rows = [
+        {
+            "id": "a case",
+            "question": "Two\nlines?",
+            "relevance_grades": {"my note.md": 3, "50%.md": 1},
+        }
+    ]
+    desk.take("json", desk.rows("rows.jsonl", rows))
+    report = desk.give("trec", "trec")
+    assert desk.text("trec/qrels.txt") == "a%20case 0 my%20note.md 3\na%20case 0 50%.md 1\n"
+    assert desk.text("trec/topics.tsv") == "a%20case\tTwo lines?\n"
+    assert sorted(report["changed"].values()) == [1, 2]
+    desk.take("trec", str(desk.folder / "trec/qrels.txt"), out="back", more=["--decode-names"])
+    assert desk.labels("retrieval_labels", "back") == {
+        "a case": {"relevance_grades": {"my note.md": 3, "50%.md": 1}}
+    }
+
+
+def test_scores_that_would_change_the_order_are_replaced(desk: Any) -> None:
+    """Ranks say a, b; equal scores would make trec_eval put b before a."""
+    desk.take("trec", desk.file("run", "1 Q0 b 1 2 t\n1 Q0 a 2 1 t\n"))
+    path = desk.folder / "out/results/t/results.jsonl"
+    path.write_text(path.read_text().replace("2.0", "7").replace("1.0", "7"))
+    assert desk.give("trec", "same", run="t")["changed"] == {}
+    path.write_text(path.read_text().replace('"b"', '"A"').replace("7", "8", 1))
+    text = path.read_text().replace('"score_final":8', '"score_final":5')
+    path.write_text(text)
+    report = desk.give("trec", "new", run="t")
+    assert list(report["changed"].values()) == [1]
+    assert desk.text("new/run.txt") == "1 Q0 A 1 2.0 t\n1 Q0 a 2 1.0 t\n"
+
+
+def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
+    rows = [
+        {"id": "a", "question": "?", "relevance_grades": {"x": 0.25, "y": 2.5, "z": -0.5}},
+        {
+            "id": "b",
+            "question": "?",
+            "gold_supports": [{"rel_path": "n.md"}],
+            "category": "general",
+        },
+    ]
+    desk.take("json", desk.rows("rows.jsonl", rows))
+    report = desk.give("trec", "trec")
+    assert desk.text("trec/qrels.txt") == "a 0 x 1\na 0 y 2\na 0 z -1\nb 0 n.md 3\n"
+    assert report["changed"] == {
+        "cases whose gold_supports stand as whole files": 1,
+        "grades that are no whole numbers, rounded": 3,
+    }
+    assert report["left_out"] == {"case.category": 1}
+
+
+@pytest.mark.parametrize(("score", "held"), [(0.1, 0.10000000149011612), (1e300, float("inf"))])
+def test_a_score_in_single_precision(score: float, held: float) -> None:
+    assert single(score) == held
+    assert order_key(Ranked("b", "", -1e300)) == (float("-inf"), "b")
+
+
+LETTERS = string.ascii_letters + string.digits + "-_./%#é漢\u00a0\u2028"
+NAMES = st.text(LETTERS, min_size=1, max_size=8).filter(str.strip)
+JUDGED = st.dictionaries(NAMES, st.dictionaries(NAMES, st.integers(-2, 9), min_size=1), min_size=1)
+LISTS = st.dictionaries(NAMES, st.floats(-1e6, 1e6, width=32), max_size=6)
+
+
+@settings(max_examples=50)
+@given(qrels=JUDGED, lists=st.dictionaries(NAMES, LISTS, max_size=4))
+def test_qrels_and_runs_come_back_as_they_were(
+    desk_class: Any, qrels: dict[str, dict[str, int]], lists: dict[str, dict[str, float]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desk_class(Path(folder))
+        lines = sorted(f"{q} 0 {d} {g}" for q, one in qrels.items() for d, g in one.items())
+        sources = [desk.file("qrels", "\n".join(lines) + "\n")]
+        ranked = []
+        for topic, scores in lists.items():
+            order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+            ranked += [f"{topic} Q0 {d} {n} {scores[d]!r} t" for n, d in enumerate(order, 1)]
+        if ranked:
+            sources.append(desk.file("run", "\n".join(ranked) + "\n"))
+        desk.take("trec", *sources)
+        report = desk.give("trec", "back", run="t" if ranked else "")
+        assert sorted(desk.text("back/qrels.txt").split("\n")[:-1]) == lines
+        assert report["changed"] == {}
+        if ranked:
+            assert sorted(desk.text("back/run.txt").split("\n")[:-1]) == sorted(ranked)
