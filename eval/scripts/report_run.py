@@ -2,8 +2,8 @@
 
 In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
 config.json and calibration.json), the eval set, and the targets. Out: report.md, report.json and
-report.html in the run folder, all drawn from the same data; their paths on stdout (with --json the report). The page loads nothing
-and runs no script: open it from disk, mail it, or keep it beside the run.
+report.html in the run folder, all drawn from the same data; their paths on stdout (with --json the
+report itself). The page loads nothing and runs no script: open it from disk, or mail it.
 
 \b
 Examples:
