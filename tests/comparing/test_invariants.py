@@ -87,6 +87,30 @@ def test_a_judge_that_judged_nothing_here_does_not_matter(runs: Runs) -> None:
     assert compare(base, new).controls == ()
 
 
+def test_a_judge_is_known_by_the_scores_themselves(runs: Runs) -> None:
+    """Both sections say who judged: config.json may be gone (only metrics.json is committed)."""
+    one, other = judge()["judge"], judge(identity={"digest": "def"})["judge"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one})
+    new = runs.make("new", JUDGED, "judged", options={"judge": other})
+    error = refused(base, new)
+    assert [str(one) for one in error.differences] == ["judge.identity.digest: abc → def"]
+
+
+def test_prompts_of_other_metrics_and_builds_of_a_server_do_not_matter(runs: Runs) -> None:
+    one, other = judge()["judge"], judge()["judge"]
+    other["prompts"] = other["prompts"] | {"correctness": {"version": 1, "sha256": "2"}}
+    one["fingerprints"], other["fingerprints"] = ["fp_1"], ["fp_2"]
+    one["answered_as"], other["answered_as"] = [], ["m-2025"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one, "embedding_model": ""})
+    new = runs.make("new", JUDGED, "judged", options={"judge": other, "embedding_model": "e"})
+    found = compare(base, new)
+    assert found.controls == ()
+    assert any("other builds: fp_1; then fp_2" in note for note in found.notes)
+    one["answered_as"] = ["m-2024"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one})
+    assert "judge.answered_as: m-2024 → m-2025" in refused(base, new).message
+
+
 def test_seeds_and_cut_offs_may_differ(runs: Runs) -> None:
     base = runs.make("base", SCORES, options={"seed": 0, "k": [1, 3]})
     new = runs.make("new", SCORES, options={"seed": 1, "k": [1, 5]})

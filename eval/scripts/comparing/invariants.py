@@ -19,8 +19,11 @@ from storage import RunConfig, StorageError
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 ITEM_FIELDS = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
 """Fields of the bot's answer that scores are made from; the rest describes the system itself."""
-FREE_OPTIONS = ("seed", "k")
-"""Options of a scorer that names carry (``recall@5``) or that chance alone depends on."""
+FREE_OPTIONS = ("seed", "k", "judge")
+"""Options of a scorer that chance alone depends on, that names carry (``recall@5``), and the judge,
+who is looked at by himself. An option that is the empty text was not used."""
+SEEN = "fingerprints"
+"""What a judge's server tells of its build, which may change from call to call."""
 PARTS = ("index", "retriever", "answerer", "api")
 
 
@@ -81,10 +84,31 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
         if old and now != old and now
     ]
     if "judged" in sections:
-        found += differences(base.config.judge, new.config.judge, "judge")
+        found += _judge_differences(judge_of(base), judge_of(new))
     for name in sections:
         found += _section_differences(name, base.section(name), new.section(name))
     return found + list(_payload_differences(base.config, new.config))
+
+
+def judge_of(run: Run) -> Mapping[str, Any]:
+    """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
+    scored = run.section("judged").get("options", {}).get("judge")
+    found: Mapping[str, Any] = scored or run.config.judge
+    return found
+
+
+def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Identity, parameters and way of asking; prompts that both used; the name a server answered
+    under, where both tell it. What a server says of its build from call to call is a remark."""
+    old, now = ({k: v for k, v in judge.items() if k != SEEN} for judge in (base, new))
+    prompts = [judge.pop("prompts", None) or {} for judge in (old, now)]
+    names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
+    found = differences(old, now, "judge")
+    for name in sorted(prompts[0].keys() & prompts[1].keys()):
+        found += differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+    if all(names):
+        found += differences(names[0], names[1], "judge.answered_as")
+    return found
 
 
 def _section_differences(
@@ -97,7 +121,9 @@ def _section_differences(
     for difference in differences(
         base.get("options", {}), new.get("options", {}), f"{name}.options"
     ):
-        if difference.name.rpartition(".")[2] not in FREE_OPTIONS:
+        option = difference.name.split(".")[2]
+        unused = "" in (difference.base, difference.new)
+        if option not in FREE_OPTIONS and not unused:
             yield difference
 
 
@@ -169,6 +195,11 @@ def remarks(
         notes.append(
             "The label files changed between the runs: score both again, so that both are held "
             "against the same labels."
+        )
+    old, now = judge_of(base).get(SEEN), judge_of(new).get(SEEN)
+    if old and now and old != now:
+        notes.append(
+            f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
         )
     if base.config.tool_version != new.config.tool_version:
         notes.append(
