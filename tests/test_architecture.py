@@ -64,7 +64,8 @@ RULES = {
     "scorecli": rule("storage options ragmetrics scoring tables targets worst", "click", "rich"),
     "scorers": rule("storage scoring ragmetrics guardrails", "orjson"),
     "suite": rule(
-        "storage options ragmetrics scoring scorers clients runner opensets tables targets gating",
+        "storage options ragmetrics scoring scorers clients runner opensets tables targets gating "
+        "judging",  # counts the verdicts that a run has
         "click msgspec orjson",
         "rich",
     ),

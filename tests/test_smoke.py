@@ -28,6 +28,7 @@ MISSING_FILE = {
     "demo_api": ["--vault", ABSENT],
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
+    "judge_answers": ["--run", ABSENT],
     "judge_cache": ["stats", "--cache", ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],

@@ -457,3 +457,18 @@ def test_a_killed_run_pays_for_nothing_twice(finished: Any, server: Server) -> N
     # at most the two calls under way at the kill are paid again
     assert server.judgements - before == 30 - cached
     assert before - cached <= 2
+
+
+def test_the_suite_counts_the_verdicts_of_a_run(finished: Any) -> None:
+    from eval_suite import main as suite
+
+    finished.write(CASES, RESULTS)
+    words = ("--run", "run", "--json", "-q", "--perspective", "groundedness,judged")
+    without = json.loads(finished.score(suite, *words).stdout)
+    assert without["perspectives"]["judged"]["status"] == "cannot run"
+    assert "run judge_answers.py" in without["perspectives"]["judged"]["reason"]
+    found = judged(finished, "--metrics", "groundedness")
+    counted = json.loads(finished.score(suite, *words).stdout)["perspectives"]["judged"]
+    assert counted["status"] == "scored"
+    kept = json.loads((finished.run / "metrics.json").read_text("utf-8"))["sections"]["judged"]
+    assert kept["mean"] == found["mean"]

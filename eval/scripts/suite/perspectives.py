@@ -171,6 +171,19 @@ def _pipeline(settings: Settings) -> Scorer:
     return PipelineScorer()
 
 
+def _judged(settings: Settings) -> dict[str, Any]:
+    from suite.judged import score_verdicts
+
+    return score_verdicts(
+        settings.folder,
+        settings.eval_set,
+        settings.labels_dir,
+        model=settings.model,
+        cache_dir=settings.cache_dir,
+        seed=settings.seed,
+    )
+
+
 def _custom(settings: Settings) -> Scorer:
     from suite.plugins import PluginScorer
 
@@ -247,6 +260,19 @@ PERSPECTIVES: tuple[Perspective, ...] = (
     ),
     Perspective(
         "pipeline", ("pass", "outcome_match", "latency_ok"), _of_cases(_pipeline), ("pass",)
+    ),
+    Perspective(
+        "judged",
+        (
+            "groundedness",
+            "faithfulness",
+            "correctness",
+            "context_precision",
+            "context_recall",
+            "answer_relevancy",
+            "answer_correctness_judged",
+        ),
+        _judged,
     ),
     Perspective("custom", (), _of_cases(_custom)),
 )

@@ -18,6 +18,7 @@ from ragmetrics.metric import Metric
 from suite.asking import ask
 from suite.baseline import Baseline, caveats, compare, read_baseline
 from suite.diagnosis import diagnose
+from suite.judged import has_verdicts
 from suite.measures import measures
 from suite.perspectives import (
     PERSPECTIVES,
@@ -115,6 +116,8 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = copy_of(real, ids, Path(temporary))
+        if plan.perspective is None and not has_verdicts(folder):
+            perspectives = [one for one in perspectives if one.name != "judged"]
         settings = _settings(plan, folder, custom, console)
         outcomes = _score(perspectives, settings, console)
         if plan.perspective is None:

@@ -115,6 +115,7 @@ ROWS: tuple[Metric, ...] = (
         "1 for an abstention or a refusal, 0 for an answer; partial answers and questions back "
         "are counted apart",
         "an answer",
+        unit="proportion",  # neither good nor bad by itself: no band
         higher_is_better=False,
         binary=True,
     ),
