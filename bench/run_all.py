@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 QUICK = {
     "bench_compare": ["--cases", "1000", "--rounds", "2"],
     "bench_score_retrieval": ["--cases", "1000,10000", "--rounds", "3"],
+    "bench_report": ["--cases", "1000", "--rounds", "2"],
     "bench_run_eval": ["--concurrency", "8,32", "--seconds", "2", "--rounds", "2"],
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
     "bench_start": ["--rounds", "3"],

@@ -137,7 +137,7 @@ def test_no_sign_hides_or_turns_text(page: str) -> None:
     assert [hex(ord(char)) for char in set(page) if ord(char) < 32 and char not in "\n\t"] == []
     assert {"\u202e", "\u202c", "\ufeff", "\x7f"} & set(page) == set()
     assert "⟨U+202E⟩txt.exe" in page
-    assert "␛]0;title" in page
+    assert "⟨U+001B⟩]0;title" in page
 
 
 def test_hostile_text_is_shown_as_it_is(page: str, read: Reader) -> None:

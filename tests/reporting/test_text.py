@@ -16,9 +16,9 @@ from reporting.text import cut, one_line, page_bytes, visible
 
 
 def test_control_and_direction_signs_become_visible() -> None:
-    assert visible("a\x1b[31mb\x07\x7f\x85") == "a␛[31mb␇␡⟨U+0085⟩"
+    assert visible("a\x1b[31mb\x07\x7f\x85") == "a⟨U+001B⟩[31mb⟨U+0007⟩⟨U+007F⟩⟨U+0085⟩"
     assert visible("\u202eabc\u2066\ufeff\u200b") == "⟨U+202E⟩abc⟨U+2066⟩⟨U+FEFF⟩⟨U+200B⟩"
-    assert visible("a\r\nb\rc\td") == "a\nb␍c\td"
+    assert visible("a\r\nb\rc\td") == "a\nb⟨U+000D⟩c\td"
 
 
 def test_joiners_of_emoji_and_scripts_stay() -> None:

@@ -6,25 +6,26 @@ import html
 from typing import Any
 
 _HIDDEN = (
-    *range(0x80, 0xA0),  # C1 controls
+    *(code for code in range(32) if code not in (9, 10)),
+    *range(0x7F, 0xA0),
     0xAD,  # soft hyphen
     0x061C,
-    0x180E,
+    *(0x115F, 0x1160, 0x180E, 0x3164, 0xFFA0),  # fillers without a shape
     0x200B,  # zero width space; the joiners at 200C and 200D are part of words and emoji
     *range(0x200E, 0x2010),
     *range(0x2028, 0x202F),
     *range(0x2060, 0x2070),
     0xFEFF,
     *range(0xFFF9, 0xFFFC),
-    *range(0xE0000, 0xE0080),
+    *range(0xE0000, 0xE0080),  # tags
+    *range(0xE0100, 0xE01F0),  # variation selectors, a place to hide text in
     *range(0xD800, 0xE000),  # lone surrogates, which UTF-8 cannot hold
 )
-VISIBLE: dict[int, str] = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
-VISIBLE |= {0x7F: "\u2421"} | {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
+VISIBLE = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
 
 
 def visible(text: str) -> str:
-    """The text with control, direction and invisible characters shown as signs.
+    """The text with control, direction and invisible characters shown by number.
 
     Line feeds and tabs stay; a carriage return before a line feed goes. Nothing that is left can
     move the cursor, turn the direction of reading, or hide.
