@@ -6,7 +6,7 @@ broke or were mended. Runs that were not measured alike are refused (exit 2).
 
 \b
 Examples:
-  python eval/scripts/compare_runs.py base night-12
+  python eval/scripts/compare_runs.py base latest
   python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
   python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
@@ -229,19 +229,24 @@ def main(
         clusters=cases.clusters_of_cases(eval_set, cluster) if cluster else None,
         parts=cases.slices_of_cases(eval_set, labels_dir) if by else None,
     )
+    talk = options.stderr_console(quiet=quiet)
+    if (by or cluster) and (remark := cases.changed_set(eval_set, folders[0])):
+        talk.print(f"Note: {remark}", soft_wrap=True)
+    if verbose:
+        talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
     flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
     report = Report(found, flips, failures(found, rules_of(fail_on)))
-    if as_json:
-        click.echo(json_bytes(report), nl=False)
-    else:
-        show(report, everything, drop)
     if markdown is not None:
         from comparing.markdown import render
 
         text = render(report.comparisons, report.flips, report.failures)
         storage.replace_bytes(markdown, text.encode())
+    if as_json:
+        click.echo(json_bytes(report), nl=False)
+    else:
+        show(report, everything, drop)
     for reason in report.failures:
-        click.echo(f"Failed: {reason}", err=True)
+        talk.print(f"Failed: {reason}", soft_wrap=True)
     return options.Exit.GATE_FAILED if report.failures else options.Exit.DONE
 
 

@@ -146,10 +146,22 @@ def test_clusters_from_the_set(compare: Compare) -> None:
     assert '"units": 24' in done.stdout
 
 
+def test_a_set_that_changed_since_is_remarked(compare: Compare, folder: Path) -> None:
+    words = ("good", "bad", "--by", "category", "--flips", "0")
+    assert compare(*words).stderr == ""
+    path = folder / "set.jsonl"
+    path.write_text(path.read_text().replace('"reasoning"', '"factual"'))
+    done = compare(*words)
+    assert done.exit_code == 0
+    assert "is not the set that good was scored with" in done.stderr
+
+
 def test_fail_on(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--fail-on", "worse", "-q")
+    done = compare("good", "bad", "--metrics", "recall@5", "--fail-on", "worse")
     assert done.exit_code == 1
     assert done.stderr.startswith("Failed: retrieval.recall@5 is worse in bad: -0.3333 over 24 ca")
+    silent = compare("good", "bad", "--fail-on", "any-worse", "-q")
+    assert (silent.exit_code, silent.stderr) == (1, "")
     assert compare("good", "same", "--fail-on", "any-worse").exit_code == 0
     assert compare("bad", "good", "--fail-on", "worse,mrr").exit_code == 0, "it got better"
     assert compare("good", "bad", "--fail-on", "mrr").exit_code == 1

@@ -31,6 +31,17 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     return found
 
 
+def changed_set(eval_set: Path, run: Path) -> str | None:
+    """A remark when the set is not the one that a run was scored with, else None."""
+    scored = storage.read_json(run / "metrics.json").get("eval_set_sha256")
+    if scored in (None, storage.sha256_file(eval_set)):
+        return None
+    return (
+        f"{eval_set} is not the set that {run.resolve().name} was scored with: slices and clusters "
+        "are those of the set as it is now."
+    )
+
+
 def clusters_of_cases(eval_set: Path, key: str) -> dict[str, int]:
     """The number of each case's cluster: cases with the same value of ``key`` go together.
 
