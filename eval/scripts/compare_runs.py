@@ -37,8 +37,8 @@ class Names(click.ParamType[tuple[str, ...]]):
     name = "name,…"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
+        if isinstance(value, tuple | list):
+            return tuple(map(str, value))
         return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 

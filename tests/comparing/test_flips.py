@@ -55,6 +55,7 @@ def test_numbers_without_bounds_only_rise_and_fall(runs: Runs) -> None:
     assert (found.success, found.broke, found.fixed) == (None, 0, 0)
     assert ids(found.worse) == ["q0"]
     assert success_rule("unknown_metric", None) == (None, None)
+    assert success_rule("groundedness", None)[0] == ">= 2.5", "of 0 to 5"
 
 
 def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:

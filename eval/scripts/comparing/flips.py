@@ -69,8 +69,8 @@ def success_rule(
 ) -> tuple[str | None, Callable[[float], bool] | None]:
     """When a single case counts as a success: in words, and as a function.
 
-    It keeps the metric's target; without one, a binary metric scores its good end, a share the
-    better half. Numbers without bounds have no rule.
+    It keeps the metric's target; without one, a binary metric scores its good end, another one
+    lies in the better half of its range. Numbers without bounds have no rule.
     """
     better = direction(name) is not False
     if target is not None:
@@ -82,11 +82,12 @@ def success_rule(
         metric = catalogue.find(name)
     except KeyError:
         return None, None
-    if (metric.low, metric.high) != (0.0, 1.0):
+    if metric.low is None or metric.high is None:
         return None, None
+    middle = (metric.low + metric.high) / 2
     if better:
-        return ">= 0.5", lambda value: value >= 0.5
-    return "<= 0.5", lambda value: value <= 0.5
+        return f">= {middle:g}", lambda value: value >= middle
+    return f"<= {middle:g}", lambda value: value <= middle
 
 
 def find_flips(base: Path, new: Path, row: Row, count: int, target: Target | None = None) -> Flips:
