@@ -1,0 +1,92 @@
+"""DeepEval's goldens, as its own save_as writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+GOLDEN = {
+    "input": "Q?",
+    "actual_output": "A.",
+    "expected_output": "T.",
+    "retrieval_context": ["one", "deepeval_source=notes.md,deepeval_context=two"],
+    "context": ["gold"],
+    "name": "first",
+    "source_file": None,
+    "tools_called": [{"name": "search"}],
+    "token_cost": 0.5,
+    "input_token_count": 10,
+    "output_token_count": 4,
+    "additional_metadata": {"level": 2},
+}
+
+
+def test_goldens_in_json(desk: Any) -> None:
+    report = desk.take("deepeval", desk.file("g.json", json.dumps([GOLDEN, {"input": "R?"}])))
+    case, bare = desk.cases()
+    assert case["reference_answer"] == "T."
+    assert case["metadata"] == {"level": 2, "name": "first", "tools_called": [{"name": "search"}]}
+    assert bare == {"id": bare["id"], "question": "R?"}
+    assert desk.labels("retrieval_labels") == {case["id"]: {"gold_contexts": ["gold"]}}
+    (result,) = desk.results("g")
+    assert result["answer"] == "A."
+    assert [(one["text"], one["doc_id"]) for one in result["retrieved"]] == [
+        ("one", None),
+        ("two", "notes.md"),
+    ]
+    assert result["usage"] == {"input_tokens": 10, "output_tokens": 4}
+    assert result["cost_usd"] == 0.5
+    assert report["kept"] == {"additional_metadata": 1, "name": 1, "tools_called": 1}
+
+
+def test_test_cases_by_their_aliases(desk: Any) -> None:
+    case = {
+        "input": "Q?",
+        "actualOutput": "A.",
+        "expectedOutput": "T.",
+        "retrievalContext": [{"source": "n.md", "context": "text"}],
+        "completionTime": 1.5,
+        "tags": ["a"],
+    }
+    desk.take("deepeval", desk.file("t.json", json.dumps({"testCases": [case]})))
+    (result,) = desk.results("t")
+    assert (result["answer"], result["latency_ms"]) == ("A.", {"total": 1500.0})
+    assert result["retrieved"][0]["doc_id"] == "n.md"
+    assert desk.cases()[0]["tags"] == ["a"]
+
+
+def test_csv_and_jsonl_part_passages_at_a_bar(desk: Any) -> None:
+    head = "input,actual_output,expected_output,retrieval_context,context,additional_metadata\n"
+    text = head + 'Q?,A.,T.,one|two,gold;more,"{""a"": 1}"\n'
+    desk.take("deepeval", desk.file("g.csv", text))
+    assert [one["text"] for one in desk.results("g")[0]["retrieved"]] == ["one", "two"]
+    assert list(desk.labels("retrieval_labels").values()) == [{"gold_contexts": ["gold;more"]}]
+    assert desk.cases()[0]["metadata"] == {"a": 1}
+    row = {"input": "Q?", "actual_output": "A.", "retrieval_context": "one|two"}
+    desk.take("deepeval", desk.rows("g2.jsonl", [row]), out="two")
+    assert len(desk.results("g2", "two")[0]["retrieved"]) == 2
+    desk.take("deepeval", desk.file("g.csv", text), out="three", more=["--delimiter", ";"])
+    assert len(desk.results("g", "three")[0]["retrieved"]) == 1
+
+
+def test_conversations_are_counted_not_guessed(desk: Any) -> None:
+    rows = [{"scenario": "s", "turns": [{"role": "user", "content": "x"}]}, {"input": "Q?"}]
+    report = desk.take("deepeval", desk.file("g.json", json.dumps({"goldens": rows})))
+    assert report["left_out"] == {"conversations of several turns": 1}
+    assert len(desk.cases()) == 1
+
+
+def test_faults_have_their_place_in_the_list(desk: Any) -> None:
+    rows = [{"input": 1}, {"input": "a", "retrieval_context": [{"source": "x"}]}, "text"]
+    path = desk.file("g.json", json.dumps(rows))
+    said = desk.refused("deepeval", path)
+    assert f"{path}: [0].input: is no text" in said
+    assert f"{path}: [1].retrieval_context: holds passages without a text" in said
+    assert f"{path}: [2]: is no object" in said
+
+
+def test_nan_is_no_number(desk: Any) -> None:
+    path = desk.file("g.json", '[{"input": "a",\n "token_cost": NaN}]')
+    said = desk.refused("deepeval", path)
+    assert f"{path}:2: column" in said
+    assert "NaN and Infinity are no JSON, write null" in said
