@@ -1,0 +1,200 @@
+"""generate_cases.py as a user calls it, by rules and with a judge on a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import options
+
+FOLDER = Path(options.__file__).parent
+
+
+def call(*words: str, script: str = "generate_cases") -> subprocess.CompletedProcess[str]:
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
+    return subprocess.run(
+        [sys.executable, str(FOLDER / f"{script}.py"), *words],
+        env=kept | {"RAG_EVAL_CONFIG": os.devnull},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+
+def cases(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Four notes about machines."""
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    for word in ("crane", "mixer", "digger", "drill"):
+        text = f"# Thing\n\nA {word} is a kind of machine that people rent.\n"
+        (folder / f"{word}.md").write_text(text)
+    return folder
+
+
+def test_drafts_pass_the_validation_of_the_labeller(vault: Path, tmp_path: Path) -> None:
+    target = tmp_path / "drafts.jsonl"
+    done = call("--vault", str(vault), "--count", "3", "--output", str(target))
+    assert done.returncode == 0, done.stderr
+    made = cases(target)
+    assert [case["question"] for case in made] == [
+        line.split("\t")[2] for line in done.stdout.splitlines()
+    ]
+    assert {case["vaults"][0] for case in made} == {"vault"}
+    assert all(case["tags"] == ["draft"] for case in made)
+    for case in made:
+        (support,) = case["gold_supports"]
+        text = (vault / support["rel_path"]).read_text()
+        assert support["snippets"][0] in text
+    checked = call("--validate", "--eval-set", str(target), script="label_eval")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_same_seed_gives_the_same_file(vault: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for path, seed in zip(files, ("1", "1", "2"), strict=True):
+        call("--vault", str(vault), "--count", "4", "--seed", seed, "--output", str(path))
+    one, same, other = (path.read_bytes() for path in files)
+    assert one == same
+    assert one != other  # the order, at least
+
+
+def test_a_set_is_added_to_and_never_asks_twice(vault: Path, tmp_path: Path) -> None:
+    target = tmp_path / "set.jsonl"
+    old = b'{"id": "draft-crane", "own": 1, "question": "What is a mixer?"}\n'
+    target.write_bytes(old)
+    add = ["--vault", str(vault), "--append-to", str(target)]
+    done = call(*add, "--count", "10")
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes().startswith(old)
+    questions = [case["question"] for case in cases(target)]
+    assert len(questions) == len(set(questions)) == 4
+    assert questions.count("What is a mixer?") == 1
+    assert "draft-crane-2" in {case["id"] for case in cases(target)}
+    assert "Fewer than the 10" in done.stderr
+    before = target.read_bytes()
+    again = call(*add)
+    assert again.returncode == 2
+    assert "no question could be drafted" in again.stderr
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name one place"),
+        (["--output", "{here}", "--append-to", "{here}"], "name one place"),
+        (["--output", "{here}"], "is not overwritten"),
+        (["--append-to", "/no/such.jsonl"], "cannot be read"),
+        (["--append-to", "{faulty}"], "question"),
+        (["--output", "new.jsonl", "--vault", "/no/such"], "not a folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    words: list[str], said: str, vault: Path, tmp_path: Path
+) -> None:
+    here, faulty = tmp_path / "here.jsonl", tmp_path / "faulty.jsonl"
+    here.write_text("mine\n")
+    faulty.write_text('{"id": "a"}\n')
+    filled = [word.format(here=here, faulty=faulty) for word in words]
+    cache = ["--cache-dir", str(tmp_path / "cache")]
+    done = call("--vault", str(vault), *cache, *filled)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (here.read_text(), faulty.read_text()) == ("mine\n", '{"id": "a"}\n')
+
+
+def reply(body: dict[str, Any]) -> dict[str, Any]:
+    """A good draft for the passage in the request."""
+    found = re.search(r"A (\w+) is a kind of machine", body["messages"][1]["content"])
+    assert found is not None
+    return {
+        "notes": "",
+        "quote": found[0] + " that people rent.",
+        "answer": f"The {found[1]} is rented.",
+        "question": f"May I rent the {found[1]}?",
+        "category": "reasoning",
+        "manipulation": False,
+    }
+
+
+def with_judge(vault: Path, tmp_path: Path, judge: Any, *words: str) -> Any:
+    words = ("--vault", str(vault), "--judge", judge.url, "--model", judge.model, *words)
+    return call(*words, "--cache-dir", str(tmp_path / "cache"), "--retries", "0")
+
+
+def test_a_judge_writes_the_questions_and_its_quotes_are_gold(
+    vault: Path, tmp_path: Path, fake_judge: Any
+) -> None:
+    fake_judge.answer = reply
+    target = tmp_path / "drafts.jsonl"
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--count", "4")
+    assert done.returncode == 0, done.stderr
+    made = cases(target)
+    assert sorted(case["question"] for case in made) == [
+        "May I rent the crane?",
+        "May I rent the digger?",
+        "May I rent the drill?",
+        "May I rent the mixer?",
+    ]
+    for case in made:
+        assert case["gold_supports"][0]["snippets"][0].startswith("A ")
+        assert case["expected_key_facts"][0].endswith("is rented.")
+        assert case["drafted_by"].endswith(": question_draft")
+        assert case["tags"] == ["draft"]
+    asked = len(fake_judge.chats())
+    again = tmp_path / "again.jsonl"
+    with_judge(vault, tmp_path, fake_judge, "--output", str(again), "--count", "4")
+    assert len(fake_judge.chats()) == asked  # from the cache
+    assert again.read_bytes() == target.read_bytes()
+
+
+def test_an_invented_quote_is_no_gold(vault: Path, tmp_path: Path, fake_judge: Any) -> None:
+    def invents(body: dict[str, Any]) -> dict[str, Any]:
+        text = body["messages"][1]["content"]
+        return reply(body) | ({"quote": "Cranes fly at night."} if "crane" in text else {})
+
+    fake_judge.answer = invents
+    target = tmp_path / "drafts.jsonl"
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target), "--count", "4")
+    assert done.returncode == 0, done.stderr
+    assert len(cases(target)) == 3
+    assert "crane" not in target.read_text()
+    assert "The judge failed on some sections: 1 incomplete." in done.stderr
+
+
+def test_nothing_to_ask_is_no_failure(vault: Path, tmp_path: Path, fake_judge: Any) -> None:
+    fake_judge.answer = lambda body: reply(body) | {"question": "", "quote": ""}
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(tmp_path / "drafts.jsonl"))
+    assert done.returncode == 2
+    assert "no question could be drafted (4 sections without one" in done.stderr
+    assert not (tmp_path / "drafts.jsonl").exists()
+
+
+def test_a_judge_that_fails_or_is_gone_ends_with_3(
+    vault: Path, tmp_path: Path, fake_judge: Any
+) -> None:
+    fake_judge.answer = lambda body: reply(body)
+    fake_judge.script("machine", fake_judge.fails(500))
+    target = tmp_path / "drafts.jsonl"
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target))
+    assert done.returncode == 3
+    assert "The judge failed on every section: 4 transport" in done.stderr
+    assert not target.exists()
+    fake_judge.close()
+    done = with_judge(vault, tmp_path, fake_judge, "--output", str(target))
+    assert done.returncode == 3
+    assert "cannot be reached" in done.stderr
+    assert not target.exists()
