@@ -88,6 +88,12 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def make_repo() -> Any:
+    """``make_repo(folder)``: an empty repository in a folder that is not there yet."""
+    return Repo
+
+
+@pytest.fixture(scope="session")
 def make_metrics() -> Any:
     return metrics

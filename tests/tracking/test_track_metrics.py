@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import os
@@ -17,31 +16,21 @@ import pytest
 import track_metrics
 
 SCRIPT = Path(track_metrics.__file__)
-HELPERS = Path(__file__).parents[1] / "tracking" / "conftest.py"
 FELL = 21
 """The commit, counted from 0, in which recall falls."""
 
 
-def helpers() -> Any:
-    """The repository maker of tests/tracking, which is no fixture of this folder."""
-    spec = importlib.util.spec_from_file_location("tracking_helpers", HELPERS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def thirty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def thirty(
+    make_repo: Any, make_metrics: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[str]]:
     """Recall wobbles around 0.80, and from commit 21 on around 0.60; over_refusal is steady."""
-    made = helpers()
-    repo = made.Repo(tmp_path_factory.mktemp("track") / "repo")
+    repo = make_repo(tmp_path_factory.mktemp("track") / "repo")
     shas = []
     for number in range(30):
         recall = (0.80 if number < FELL else 0.60) + (0.01 if number % 2 else -0.01)
         means = {"retrieval": {"recall@5": recall}, "abstention": {"over_refusal": 0.1}}
-        repo.write(f"n{number:02d}", made.metrics(f"n{number:02d}", means))
+        repo.write(f"n{number:02d}", make_metrics(f"n{number:02d}", means))
         shas.append(repo.commit("Smaller chunks [bold]" if number == FELL else f"Work {number}"))
     return repo.results, shas
 
@@ -152,89 +141,80 @@ def test_bad_wishes_are_one_sentence(
     assert "Traceback" not in done.stderr
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Any:
-    return helpers().Repo(tmp_path / "repo")
-
-
-def test_another_definition_begins_a_new_line(small: Any) -> None:
+def test_another_definition_begins_a_new_line(repo: Any, make_metrics: Any) -> None:
     """0.9 by definition 1, 0.5 by definition 2: no drop, since the two are not the same number."""
-    made = helpers()
     for place, (value, version) in enumerate([(0.9, 1), (0.9, 1), (0.5, 2), (0.5, 2)]):
         definitions = {"retrieval.mrr": f"retrieval/mrr@{version}"}
         means = {"retrieval": {"mrr": value}}
-        small.write("a", made.metrics(f"r{place}", means, definitions=definitions))
-        small.commit("c")
-    done = run(small.results, "--fail")
+        repo.write("a", make_metrics(f"r{place}", means, definitions=definitions))
+        repo.commit("c")
+    done = run(repo.results, "--fail")
     assert done.returncode == 0, done.stdout
     shown = " ".join(done.stdout.split())
     assert "retrieval.mrr has another definition (retrieval/mrr@1 → retrieval/mrr@2)" in shown
     assert "┊" in done.stdout
 
 
-def test_a_rise_of_what_should_be_low_alerts_and_a_lost_metric_too(small: Any) -> None:
-    made = helpers()
+def test_a_rise_of_what_should_be_low_alerts_and_a_lost_metric_too(
+    repo: Any, make_metrics: Any
+) -> None:
     for place, value in enumerate([0.2, 0.2, 0.3]):
         means = {"abstention": {"over_refusal": value}, "retrieval": {"mrr": 0.5}}
         if place == 2:
             del means["retrieval"]
-        small.write("a", made.metrics(f"r{place}", means))
-        sha = small.commit("c")
-    found = json.loads(run(small.results, "--json").stdout)["metrics"]
+        repo.write("a", make_metrics(f"r{place}", means))
+        sha = repo.commit("c")
+    found = json.loads(run(repo.results, "--json").stdout)["metrics"]
     alerts = {one["metric"]: [a["kind"] for a in one["alerts"]] for one in found}
     assert alerts == {"over_refusal": ["drop"], "mrr": ["gone"]}
     (rise,) = next(one for one in found if one["metric"] == "over_refusal")["alerts"]
     assert rise["commit"] == sha
-    assert run(small.results, "--fail", "--metric", "mrr").returncode == 1
+    assert run(repo.results, "--fail", "--metric", "mrr").returncode == 1
 
 
-def test_a_slow_slide_names_its_largest_step(small: Any) -> None:
+def test_a_slow_slide_names_its_largest_step(repo: Any, make_metrics: Any) -> None:
     """1.0, 0.98, 0.92, 0.89, 0.88: 10 % under the best is crossed by 0.89; the step to 0.92 was
     the largest."""
-    made = helpers()
     shas = []
     for place, value in enumerate([1.0, 0.98, 0.92, 0.89, 0.88]):
-        small.write("a", made.metrics(f"r{place}", {"retrieval": {"mrr": value}}))
-        shas.append(small.commit(f"c{place}"))
-    shown = " ".join(run(small.results).stdout.split())
+        repo.write("a", make_metrics(f"r{place}", {"retrieval": {"mrr": value}}))
+        shas.append(repo.commit(f"c{place}"))
+    shown = " ".join(run(repo.results).stdout.split())
     assert f"Worse since {shas[3][:9]}" in shown
     assert f"its largest step was {shas[2][:9]}" in shown
 
 
-def test_a_changed_eval_set_and_changed_options_are_told(small: Any) -> None:
-    made = helpers()
-    small.write("a", made.metrics("r0", {"retrieval": {"mrr": 0.5}}))
-    small.commit("c")
-    changed = made.metrics("r1", {"retrieval": {"mrr": 0.5}}, eval_set_sha256="b" * 64, cases=12)
+def test_a_changed_eval_set_and_changed_options_are_told(repo: Any, make_metrics: Any) -> None:
+    repo.write("a", make_metrics("r0", {"retrieval": {"mrr": 0.5}}))
+    repo.commit("c")
+    changed = make_metrics("r1", {"retrieval": {"mrr": 0.5}}, eval_set_sha256="b" * 64, cases=12)
     changed["sections"]["retrieval"]["options"] = {"k": 3}
-    small.write("a", changed)
-    small.commit("c")
-    shown = " ".join(run(small.results).stdout.split())
+    repo.write("a", changed)
+    repo.commit("c")
+    shown = " ".join(run(repo.results).stdout.split())
     assert "the eval set changed (10 → 12 cases)" in shown
     assert "the options of retrieval changed" in shown
 
 
-def test_hostile_texts_are_shown_as_they_are(small: Any, tmp_path: Path) -> None:
-    made = helpers()
+def test_hostile_texts_are_shown_as_they_are(repo: Any, make_metrics: Any) -> None:
     subject = "=cmd|' /C calc'!A1 [red]x[/red] \x1b[31mred"
     for place, value in enumerate([0.9, 0.5]):
-        small.write("a", made.metrics("\x1b]0;title\x07", {"retrieval": {"mrr": value}}))
-        small.commit(subject if place else "first")
-    done = run(small.results)
+        repo.write("a", make_metrics("\x1b]0;title\x07", {"retrieval": {"mrr": value}}))
+        repo.commit(subject if place else "first")
+    done = run(repo.results)
     assert "\x1b" not in done.stdout
     assert "[red]x[/red]" in " ".join(done.stdout.split())
-    rows = list(csv.DictReader(io.StringIO(run(small.results, "--csv", "-").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run(repo.results, "--csv", "-").stdout)))
     assert rows[1]["subject"].startswith("'=cmd|")
     assert "\x1b" not in rows[1]["subject"] + rows[1]["run_id"]
 
 
-def test_runs_without_git(tmp_path: Path) -> None:
-    made = helpers()
+def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
     for name, value, start in (("b", 0.9, "2026-01-01"), ("a", 0.5, "2026-02-01")):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "metrics.json").write_text(
-            json.dumps(made.metrics(name, {"retrieval": {"mrr": value}}))
+            json.dumps(make_metrics(name, {"retrieval": {"mrr": value}}))
         )
         config = {"schema": 1, "run_id": name, "started": f"{start}T00:00:00+00:00"}
         (folder / "config.json").write_text(json.dumps(config))

@@ -1,0 +1,146 @@
+"""gate_run.py: what is lost, what cannot be measured, cases that must pass, kinds of baselines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import storage
+
+N = 40
+BASELINE = ("--baseline", "base")
+
+
+def test_coverage_and_failed_shares(gate: Any) -> None:
+    """4 of 40 not applicable: coverage 0.9. 1 failed of 37: 0.027."""
+    gate.rules('[gates.coverage]\n"retrieval.*" = ">= 0.9"\n[gates.failed]\n"*" = "<= 0.02"\n')
+    gate.new.scores["retrieval"]["recall@5"] = [1.0] * 36 + [None] * 4
+    gate.new.write()
+    assert gate.failures() == {}
+    gate.new.scores["retrieval"]["recall@5"] = [1.0] * 35 + [None] * 5
+    gate.new.write()
+    assert set(gate.failures()) == {"retrieval.recall@5:coverage"}
+    gate.new.scores["retrieval"]["recall@5"] = [1.0] * 36 + [None] * 4
+    gate.new.more["retrieval"] = {"failed": {"recall@5": 1, "scope_miss": 0}}
+    gate.new.write()
+    assert set(gate.failures()) == {"retrieval.recall@5:coverage", "retrieval.recall@5:failed"}
+
+
+def test_nothing_may_be_lost_against_a_baseline(gate: Any) -> None:
+    """No rule names these: a case, a metric, a section, and the coverage of a gated metric."""
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "none"\n"*" = "drop 90 %"\n')
+    assert gate.failures(*BASELINE) == {}
+    kept = gate.new.scores
+    gate.new.ids = [f"c{place}" for place in range(N - 1)] + ["other"]
+    gate.new.write()
+    assert "1 cases are missing: c39" in gate.failures(*BASELINE)["cases_missing"]
+    gate.new.ids = None
+    gate.new.scores = kept | {"retrieval": {"recall@5": kept["retrieval"]["recall@5"]}}
+    gate.new.write()
+    assert "retrieval.scope_miss:measured" in gate.failures(*BASELINE)
+    gate.new.scores = {"retrieval": kept["retrieval"]}
+    gate.new.write()
+    assert gate.failures(*BASELINE)["context.*:measured"].startswith("the run has no such section")
+    column = kept["retrieval"]["scope_miss"]
+    gate.new.scores = kept | {"retrieval": kept["retrieval"] | {"scope_miss": [*column[:-1], None]}}
+    gate.new.write()
+    assert set(gate.failures(*BASELINE)) == {"retrieval.scope_miss:coverage"}
+    gate.rules('[gates]\ncoverage_drop = 0.05\n[gates.baseline]\n"*" = "drop 90 %"\n')
+    assert gate.failures(*BASELINE) == {}
+
+
+def test_what_cannot_be_measured_fails(gate: Any) -> None:
+    gate.rules('[retrieval]\n"recall@5" = "> 0"\n"ndcg@5" = ">= 0"\n')
+    gate.new.scores["retrieval"]["recall@5"] = [None] * N
+    gate.new.write()
+    assert set(gate.failures()) == {"retrieval.recall@5:measured", "retrieval.ndcg@5:measured"}
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "drop 10 %"\n"context.x" = "drop 1 %"\n')
+    assert {"retrieval.recall@5:measured", "context.x:measured"} <= set(gate.failures(*BASELINE))
+
+
+def test_runs_that_are_not_measured_alike_fail(gate: Any) -> None:
+    gate.rules('[gates.baseline]\n"*" = "drop 90 %"\n')
+    gate.new.head["eval_set_sha256"] = "b" * 64
+    gate.new.write()
+    assert "eval set" in gate.failures(*BASELINE)["comparable"]
+    gate.new.head["eval_set_sha256"] = "a" * 64
+    gate.new.more["retrieval"] = {
+        "definitions": {"recall@5": "retrieval/recall@2", "scope_miss": "retrieval/scope_miss@1"}
+    }
+    gate.new.write()
+    failed = gate.failures(*BASELINE)
+    assert set(failed) == {"retrieval.recall@5:measured"}
+    assert "another definition" in failed["retrieval.recall@5:measured"]
+
+
+def test_cases_that_must_pass(gate: Any) -> None:
+    """c0 hits and c39 misses; c99 was never asked; scope_miss is better when low."""
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ncases = ["c0"]\n')
+    assert gate.failures() == {}
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ncases = ["c39", "c99"]\n')
+    failed = gate.failures()
+    assert failed["case.c39"] == "retrieval.recall@5 is 0.000, must be >= 1"
+    assert failed["case.c99"] == "the run has no retrieval score of this case"
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.scope_miss"\ncases = ["c0", "c39"]\n')
+    assert set(gate.failures()) == {"case.c0"}
+    gate.new.scores["retrieval"]["recall@5"][0] = None
+    gate.new.write()
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ncases = ["c0"]\n')
+    assert gate.failures()["case.c0"] == "retrieval.recall@5 is not scored (no gold)"
+
+
+def test_cases_that_must_pass_by_tag(gate: Any) -> None:
+    cases = [
+        {"id": f"c{place}", "question": "Why?", "tags": ["first"] if place < 2 else ["last"]}
+        for place in range(N)
+    ]
+    path = gate.folder / "set.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    words = ("--eval-set", path)
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ntags = ["first"]\n')
+    done = gate.run(*words)
+    assert done.returncode == 2, "the set is not the one that was scored"
+    assert "is not the set that the run was scored with" in " ".join(done.stderr.split())
+    gate.new.head["eval_set_sha256"] = storage.sha256_file(path)
+    gate.new.write()
+    assert gate.failures(*words) == {}
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ntags = ["last", "none"]\n')
+    failed = gate.failures(*words)
+    assert len(failed) == 8 + 1
+    assert "no case of the eval set has the tag" in failed["case.tag:none"]
+
+
+def test_every_repeat_of_a_case_must_pass(gate: Any) -> None:
+    gate.rules('[[gates.must_pass]]\nmetric = "retrieval.recall@5"\ncases = ["c0"]\n')
+    path = gate.new.folder / "scores" / "retrieval.jsonl"
+    first, *rest = path.read_text().splitlines(keepends=True)
+    again = json.loads(first) | {"repeat": 1, "scores": {"recall@5": 0.0, "scope_miss": 0.0}}
+    path.write_text(first + json.dumps(again) + "\n" + "".join(rest))
+    assert "in 1 of 2 answers" in gate.failures()["case.c0"]
+
+
+def test_a_metrics_file_is_a_baseline(gate: Any) -> None:
+    """Without score lines the two intervals decide: half-widths of 0.1 each make 0.141."""
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "margin 0.2"\n')
+    path = gate.folder / "main.json"
+    path.write_bytes((gate.base.folder / "metrics.json").read_bytes())
+    assert gate.failures("--baseline", path) == {}
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "margin 0.14"\n')
+    failed = gate.failures("--baseline", path)
+    assert "up to 0.141 (independent intervals, n = 40)" in failed["retrieval.recall@5"]
+    gate.new.head["cases"] = 39
+    gate.new.write()
+    assert (
+        gate.failures("--baseline", path)["cases_missing"]
+        == "the baseline has 40 cases, the run 39"
+    )
+
+
+def test_rules_on_a_baseline_without_one(gate: Any) -> None:
+    gate.rules('[gates.baseline]\n"*" = "drop 10 %"\n')
+    done = gate.run()
+    assert done.returncode == 0
+    assert "no --baseline was given" in done.stdout
+    assert "1 skipped" in done.stdout
+    gate.rules('[gates]\nrequire_baseline = true\n[gates.baseline]\n"*" = "drop 10 %"\n')
+    assert set(gate.failures()) == {"baseline"}
