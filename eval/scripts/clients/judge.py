@@ -22,6 +22,7 @@ from clients.judge_bodies import (
     Found,
     Said,
     Sampling,
+    cut_prompt,
     read_answer,
     refused_parameter,
     request_body,
@@ -39,8 +40,8 @@ from clients.verdict_cache import key_parameters, verdict_key
 
 MOST_ASKS = 3
 """The first time, and at most two re-asks."""
-LEAST_CHARACTERS_A_TOKEN = 8
-"""No tokeniser makes less of a text; a lower count means that the server cut the prompt."""
+FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
+"""What another try would not mend, or only seem to."""
 FINISHED = {"tool": frozenset({"stop", "tool_calls", "function_call"})}
 """Reasons to end that are no cut, by mode; ``stop`` alone for the others."""
 
@@ -55,6 +56,15 @@ class _Spent:
     cost: float | None = None
     seconds: float = 0.0
     found: Found | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """A checked reply and its text as it came."""
+
+    data: Mapping[str, Any]
+    raw: str
+    repaired: bool
 
 
 class HttpJudge:
@@ -178,36 +188,40 @@ class HttpJudge:
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         messages: Sequence[Mapping[str, str]] = task.messages
-        usable: Verdict | None = None
+        usable: _Reply | None = None
         raw = ""
+
+        def failed(kind: str, message: str) -> Verdict:
+            if usable is not None:
+                return self._verdict(task, spent, usable)
+            return self._failed(task, spent, kind, message, raw)
+
         for asks_left in reversed(range(MOST_ASKS)):
             try:
                 said = self._exchange(messages, task, spent)
                 raw = said.text or said.refusal or ""
-                data, repaired = self._read(said, task)
-            except CallFailed as failed:
-                final = failed.error.kind == "client_error" and not failed.error.retryable
-                kind = "rejected" if final else "transport"
-                return usable or self._failed(task, spent, kind, failed.error.message, raw)
+                reply = self._read(said, task)
+            except CallFailed as call:
+                final = call.error.kind == "client_error" and not call.error.retryable
+                return failed("rejected" if final else "transport", call.error.message)
             except CallError as error:
-                return usable or self._failed(task, spent, "transport", error.message, raw)
+                return failed("transport", error.message)
             except BadReply as bad:
-                if bad.kind in ("refused", "truncated", "prompt_truncated"):
-                    return usable or self._failed(task, spent, bad.kind, bad.message, raw)
+                if bad.kind in FINAL:
+                    return failed(bad.kind, bad.message)
                 problem = bad
             else:
-                verdict = self._verdict(task, spent, data, raw, repaired)
-                complaints = list(task.advice(data)) if task.advice and not usable else []
-                if not complaints or not asks_left:
-                    return verdict
-                usable = verdict
-                problem = BadReply("incomplete", "\n".join(complaints))
-            if self.budget.reached or not asks_left:
+                advice = list(task.advice(reply.data)) if task.advice and not usable else []
+                if not advice or not asks_left:
+                    return self._verdict(task, spent, reply)
+                usable = reply
+                problem = BadReply("incomplete", "\n".join(advice))
+            if self.budget.reached:
                 break
             messages = ask_again(task.messages, raw, problem.message.splitlines())
-        return usable or self._failed(task, spent, problem.kind, problem.message, raw)
+        return failed(problem.kind, problem.message)
 
-    def _read(self, said: Said, task: JudgeTask) -> tuple[dict[str, Any], bool]:
+    def _read(self, said: Said, task: JudgeTask) -> _Reply:
         """The checked object of an answer. Raises BadReply."""
         mode = self.found.mode
         if said.refusal is not None:
@@ -224,7 +238,7 @@ class HttpJudge:
             raise BadReply("schema", "\n".join(problems))
         if problems := list(task.check(data)):
             raise BadReply("incomplete", "\n".join(problems))
-        return data, repaired
+        return _Reply(data, said.text, repaired)
 
     def _exchange(
         self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: _Spent
@@ -258,23 +272,16 @@ class HttpJudge:
             self._answered_as.add(file_name(said.model))
         if said.fingerprint:
             self._fingerprints.add(said.fingerprint)
-        counted = usage.prompt_tokens
-        if counted is not None and (usage.cached_tokens or 0) > counted:
-            counted += usage.cached_tokens or 0  # some count what they had in memory apart
-        if counted is not None and counted * LEAST_CHARACTERS_A_TOKEN < length:
-            raise BadReply(
-                "prompt_truncated",
-                f"the server counted {counted:,} tokens for {length:,} characters: it cut the "
-                "prompt; give the model a longer context",
-            )
+        if problem := cut_prompt(usage, body["messages"]):
+            raise BadReply("prompt_truncated", problem)
         return said
 
-    def _try_mode(self, task: JudgeTask, found: Found) -> tuple[dict[str, Any], Said, Found]:
-        """One small request in a given way; what it said, and what had to be left out."""
+    def _try_mode(self, task: JudgeTask, found: Found) -> tuple[Said, Found]:
+        """One small request in a given way: what came, and what had to be left out."""
         self._found = found
         said = self._exchange(task.messages, task, _Spent())
-        data, _ = self._read(said, task)
-        return data, said, self.found
+        self._read(said, task)
+        return said, self.found
 
     def _drop(self, name: str, used: Found) -> bool:
         """Leave a parameter out from now on; False if this request did not carry it any more."""
@@ -288,10 +295,9 @@ class HttpJudge:
     def _look(self) -> Server:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
-    def _verdict(
-        self, task: JudgeTask, spent: _Spent, data: Mapping[str, Any], raw: str, repaired: bool
-    ) -> Verdict:
-        return replace(self._base_verdict(task, spent, raw), data=data, repaired=repaired)
+    def _verdict(self, task: JudgeTask, spent: _Spent, reply: _Reply) -> Verdict:
+        verdict = self._base_verdict(task, spent, reply.raw)
+        return replace(verdict, data=reply.data, repaired=reply.repaired)
 
     def _failed(self, task: JudgeTask, spent: _Spent, kind: str, message: str, raw: str) -> Verdict:
         return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)

@@ -24,9 +24,11 @@ OURS = frozenset({"model", "messages", "response_format", "tools", "tool_choice"
 """Fields that no user may set: the answer could not be read any more."""
 RENAMED = {"max_tokens": "max_completion_tokens"}
 """Newer models know the limit by another name."""
+CHARACTERS_A_TOKEN = 8
+_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 _UNKNOWN = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:permitted|allowed)|"
-    r"forbidden|invalid|deprecated|does not accept|only the default",
+    r"forbidden|invalid|deprecated|does not accept|only the default|must be (?:strictly )?positive",
     re.IGNORECASE,
 )
 _SIZE = re.compile(r"too (?:large|long|many)|maximum|at most|exceed|less than", re.IGNORECASE)
@@ -187,6 +189,28 @@ def read_usage(raw: Any) -> Usage:
         total_tokens=count(raw, "total_tokens") or None,
         cached_tokens=count(raw.get("prompt_tokens_details"), "cached_tokens"),
         reasoning_tokens=count(raw.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def cut_prompt(usage: Usage, messages: Sequence[Mapping[str, str]]) -> str | None:
+    """A sentence when the server counted too few tokens for what was sent; None if all is well.
+
+    No tokeniser makes less of a text than a token for 8 characters, a run of one character aside.
+    """
+    counted = usage.prompt_tokens
+    if counted is None:
+        return None
+    if (usage.cached_tokens or 0) > counted:
+        counted += usage.cached_tokens or 0  # some count what they had in memory apart
+    texts = [message["content"] for message in messages]
+    if counted * CHARACTERS_A_TOKEN >= sum(map(len, texts)):
+        return None
+    length = sum(len(_RUN.sub(r"\1", text)) for text in texts)
+    if counted * CHARACTERS_A_TOKEN >= length:
+        return None
+    return (
+        f"the server counted {counted:,} tokens for {length:,} characters: it cut the prompt; give "
+        "the model a longer context"
     )
 
 

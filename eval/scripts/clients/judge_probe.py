@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from clients.errors import CallError
 from clients.judge_bodies import MODES, Found, Said
@@ -37,7 +36,7 @@ CANARY = JudgeTask(
     inputs={},
     max_tokens=1024,
 )
-Attempt = Callable[[JudgeTask, Found], tuple[dict[str, Any], Said, Found]]
+Attempt = Callable[[JudgeTask, Found], tuple[Said, Found]]
 
 
 def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found, Said]:
@@ -55,7 +54,7 @@ def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found
     errors: list[CallError] = []
     for one in dict.fromkeys(modes):
         try:
-            _, said, found = attempt(CANARY, Found(one, dropped))
+            said, found = attempt(CANARY, Found(one, dropped))
             return found, said
         except CallFailed as failed:
             check_reachable(failed.error)

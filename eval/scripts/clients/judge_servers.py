@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,7 +130,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> Server:
     names = [str(one.get("id")) for one in listed]
     owners = {str(one.get("owned_by")) for one in listed}
     if isinstance(props, dict) and ("build_info" in props or "model_path" in props):
-        return _llama_cpp(props, _only(model, names))
+        return _llama_cpp(props, _only(model, names), listed)
     if host == "api.openai.com" or host.endswith(".openai.com"):
         return _named("openai", _known(model, names), "name a dated snapshot")
     if "vllm" in owners:
@@ -146,7 +146,7 @@ def _other(fetch: Fetch, host: str, model: str | None) -> Server:
     return _named("unknown", _only(model, names), remedy)
 
 
-def _llama_cpp(props: Mapping[str, Any], model: str) -> Server:
+def _llama_cpp(props: Mapping[str, Any], model: str, listed: Sequence[Mapping[str, Any]]) -> Server:
     path, template = _field(props, "model_path"), _field(props, "chat_template")
     parts = [_field(props, "build_info") or ""]
     parts += [f"path:{_hash(path)}"] if path else []
@@ -154,7 +154,9 @@ def _llama_cpp(props: Mapping[str, Any], model: str) -> Server:
     name = file_name(model)
     settings = props.get("default_generation_settings")
     context = settings.get("n_ctx") if isinstance(settings, dict) else None
-    facts = {"context": context} if isinstance(context, int) else {}
+    meta = listed[0].get("meta") if listed else None
+    told = {"context": context} | (meta if isinstance(meta, dict) else {})
+    facts = {name: told.get(name) for name in ("context", "n_params", "size") if told.get(name)}
     if not parts[0]:
         identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
         why = "its server does not tell its build; give the weights with --judge-file"

@@ -254,6 +254,7 @@ def test_a_parameter_that_is_refused_only_later(fake_judge: Any, judge: Any, tas
             ("seed",),
         ),
         ("Unsupported value: 'temperature' does not support 0", ("temperature",)),
+        ("`temperature` must be strictly positive", ("temperature",)),
         ("max_tokens is too large: 500. This model supports at most 100 tokens", ()),
         ("Invalid 'max_tokens': integer above maximum value", ()),
         ("the seeds of doubt are not supported", ()),

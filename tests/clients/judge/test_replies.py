@@ -188,7 +188,7 @@ def test_missing_usage_stays_unknown(
 
 def test_the_bound_of_a_cut_prompt(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
     """800 characters are at least 100 tokens; what was cached may be counted apart."""
-    text = "ships " + "x" * (800 - 6 - 17)  # the system message has 17 characters
+    text = "ships " + "xy" * ((800 - 6 - 17) // 2) + "."  # the system message has 17 characters
     system = {"role": "system", "content": "You judge claims."}
     messages = (system, {"role": "user", "content": text})
     for tokens, cached, kind in [
@@ -200,6 +200,14 @@ def test_the_bound_of_a_cut_prompt(fake_judge: Any, judge: Any, task: Any, good:
         usage = {"prompt_tokens": tokens, "prompt_tokens_details": {"cached_tokens": cached}}
         fake_judge.script("ships", fake_judge.says(good, usage=usage))
         assert judge().ask(task(messages=messages)).failure == kind, tokens
+
+
+def test_a_run_of_one_character_is_few_tokens(
+    fake_judge: Any, judge: Any, task: Any, good: Any
+) -> None:
+    table = "ships\n" + "-" * 2000 + " " * 2000
+    fake_judge.script("ships", fake_judge.says(good, usage={"prompt_tokens": 60}))
+    assert judge().ask(task(messages=({"role": "user", "content": table},) * 2)).ok
 
 
 def test_advice_is_given_once_and_fails_nothing(
@@ -218,4 +226,5 @@ def test_a_worse_second_reply_does_not_spoil_the_first(
     for worse in (fake_judge.says("no"), fake_judge.fails(500), fake_judge.fails(400)):
         fake_judge.script("ships", fake_judge.says(good), worse)
         verdict = judge().ask(task(advice=lambda reply: ["look again"]))
-        assert (verdict.ok, verdict.data) == (True, good)
+        assert (verdict.ok, verdict.data, verdict.raw) == (True, good, json.dumps(good))
+        assert verdict.attempts > 1, "what the worse one took is counted"

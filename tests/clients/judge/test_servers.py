@@ -39,7 +39,7 @@ def llama_cpp(fake: Any, **props: Any) -> None:
     }
     fake.resources = {
         "/props": {name: value for name, value in (known | props).items() if value is not None},
-        "/v1/models": {"data": [{"id": "/home/me/judge.gguf", "created": 17, "owned_by": "x"}]},
+        "/v1/models": {"data": [{"id": "/home/me/judge.gguf", "meta": {"size": 5, "x": 1}}]},
     }
 
 
@@ -114,7 +114,7 @@ def test_llama_cpp_is_known_by_build_path_and_template(fake_judge: Any, judge: A
         build=f"b6543-0a1b2c3 path:{path} template:{short(TEMPLATE)}",
         strength="build",
     )
-    assert client.describe()["facts"] == {"context": 8192}
+    assert client.describe()["facts"] == {"context": 8192, "size": 5}
     assert "/home" not in str(client.describe())
 
 
