@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ ONE_FILE = True
 OF_CASE = ("id", "question", "category", "difficulty", "query_type", "answerable", "tags")
 OF_RESULT = ("repeat", "status", "error", "answer")
 HELD = {*OF_CASE}
-FORMULA = tuple("=+-@\t\r＝＋－＠")
+FORMULA = tuple("=+-@＝＋－＠")
 """A cell that begins with one of these is a formula to some spreadsheet."""
 MOST = 32_767
 """Characters that a cell can hold in the usual spreadsheets."""
@@ -70,7 +71,8 @@ def _safe(value: Any, notes: Notes) -> Any:
     if len(value) > MOST:
         notes.changed[f"cells of more than {MOST} characters, which spreadsheets cut"] += 1
     text = value.replace("\x00", "")
-    if text.lstrip(" \n\u00a0\ufeff").startswith(FORMULA):
+    visible = text.lstrip(f"{string.whitespace}\u00a0\ufeff").lstrip()
+    if visible.startswith(FORMULA) or text.startswith(("\t", "\r")):
         notes.changed["cells that begin like a formula, with an apostrophe in front"] += 1
         return f"'{text}"
     return text

@@ -1,0 +1,106 @@
+"""Answers with spans that people marked."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+ANSWER = "The hall opens at nine each day. It seats 500 people in two tiers."
+SPAN = {"start": 33, "end": 65, "text": ANSWER[33:65], "label_type": "Baseless Info"}
+
+
+def original(desk: Any) -> list[str]:
+    """The two files of the data set itself."""
+    info = [
+        {
+            "source_id": "1",
+            "task_type": "QA",
+            "source": "MARCO",
+            "source_info": {"question": "When?", "passages": "passage 1:One.\n\npassage 2:Two.\n"},
+        },
+        {"source_id": "2", "task_type": "Summary", "source_info": "An article."},
+        {"source_id": "9", "task_type": "Summary", "source_info": "Nobody answers."},
+    ]
+    answers = [
+        {"id": "0", "source_id": "1", "model": "m-a", "response": ANSWER, "labels": [SPAN]},
+        {"id": "1", "source_id": "2", "model": "m-a", "response": "Short text.", "labels": []},
+        {"id": "2", "source_id": "1", "model": "m/b", "response": "At nine o'clock.", "split": "t"},
+    ]
+    return [desk.rows("response.jsonl", answers), desk.rows("source_info.jsonl", info)]
+
+
+def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
+    report = desk.take("ragtruth", *original(desk))
+    assert desk.cases() == [
+        {
+            "id": "1",
+            "question": "When?",
+            "tags": ["QA"],
+            "metadata": {"task_type": "QA", "source": "MARCO"},
+        },
+        {
+            "id": "2",
+            "question": "(Summary)",
+            "tags": ["Summary"],
+            "metadata": {"task_type": "Summary"},
+        },
+    ]
+    first, second = desk.results("m-a")
+    assert (first["test_case_id"], first["answer"]) == ("1", ANSWER)
+    assert [one["text"] for one in first["retrieved"]] == ["One.", "Two."]
+    assert [one["text"] for one in second["retrieved"]] == ["An article."]
+    assert desk.results("m-b")[0]["answer"] == "At nine o'clock."
+    assert report["changed"] == {
+        "run 'm/b': named 'm-b'": 1,
+        "sources without a question: the task stands in its place": 1,
+    }
+    assert report["left_out"] == {"sources without an answer": 1, "split": 1}
+
+
+def test_spans_are_kept_and_become_labels_of_claims(desk: Any) -> None:
+    desk.take("ragtruth", *original(desk))
+    spans = desk.read("results/m-a/human_spans.jsonl")
+    assert spans[0] == {"case_id": "1", "repeat": 0, "spans": [SPAN]}
+    first, second = [
+        row for row in desk.read("labels/verdicts/people-m-a.jsonl") if row["case_id"] == "1"
+    ]
+    # the span covers the second sentence
+    assert (first["label"], second["label"]) == ("supported", "not_supported")
+    assert first["claim"] == "The hall opens at nine each day."
+    assert first["answer_sha256"] == hashlib.sha256(ANSWER.encode()).hexdigest()
+    assert [first["claim_id"], second["claim_id"]] == ["1", "2"]
+
+
+def test_flat_rows(desk: Any) -> None:
+    row = {"source_id": "s", "question": "Q?", "contexts": ["c"], "system": "x"}
+    rows = [
+        row | {"answer": ANSWER, "spans": [SPAN | {"text": "moved"}]},
+        row | {"answer": "Other words.", "system": "y"},
+    ]
+    report = desk.take("ragtruth", desk.rows("rows.jsonl", rows))
+    assert report["changed"] == {"spans whose own text differs from the answer at their place": 1}
+    assert report["rows"] == {"answers": 2, "spans": 1}
+    assert len(desk.results("x")) == len(desk.results("y")) == 1
+
+
+def test_faults_are_told_at_once(desk: Any) -> None:
+    rows: list[Any] = [
+        {"question": "no source", "answer": "x"},
+        {"source_id": "1", "question": "Q?", "model": "m", "response": "abc"},
+        {"source_id": "1", "question": "Q?", "model": "m", "response": "again"},
+        {"source_id": "2", "question": "Q?", "model": "m"},
+        {"source_id": "3", "question": "Q?", "response": "abc", "labels": [{"start": 1, "end": 4}]},
+        {"source_id": "4", "question": "Q?", "response": "abc", "labels": [{"start": True}]},
+        "text",
+    ]
+    path = desk.rows("r.jsonl", rows)
+    said = desk.refused("ragtruth", path)
+    for place in (
+        f"{path}:1: source_id: is missing",
+        f"{path}:3: model: 'm' has an answer to '1' further up",
+        f"{path}:4: response: is missing",
+        f"{path}:5: labels: is no list of {{start, end, …}} within the answer",
+        f"{path}:6: labels: is no list",
+        f"{path}:7: source_id: is missing",
+    ):
+        assert place in said
