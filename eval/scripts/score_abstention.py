@@ -2,14 +2,15 @@
 
 In: a run folder (results.jsonl) and the eval set (``answerable`` of each case). Out: a table on the
 terminal, scores/abstention.jsonl (a line a case: the cell of the table, and whether the bot's own
-``abstained`` or the wording of the answer decided) and the section ``abstention`` of the run's
-metrics.json.
+``abstained``, the wording of the answer or a judge decided) and the section ``abstention`` of the
+run's metrics.json.
 
 \b
 Examples:
   python eval/scripts/score_abstention.py
   python eval/scripts/score_abstention.py --by category --worst 10
   python eval/scripts/score_abstention.py --decide-by phrases --worst 5 --worst-by over_refusal
+  python eval/scripts/score_abstention.py --decide-by judge   # after judge_answers.py
 """
 
 from __future__ import annotations
@@ -35,16 +36,21 @@ SUMMARY = ["abstention_accuracy", "hallucination_on_unanswerable", "over_refusal
 @score_options
 @click.option(
     "--decide-by",
-    type=click.Choice(["auto", "api", "phrases"]),
+    type=click.Choice(["auto", "api", "phrases", "judge"]),
     default="auto",
     show_default=True,
-    help="What tells an abstention: the bot's own field, the answer's wording, or the first there.",
+    help="What tells an abstention: the bot's own field, the answer's wording, or the first there; "
+    "judge: as auto, but a judge's verdict before the wording.",
 )
 def main(decide_by: Any, **shared: Any) -> None:
     def make_scorer(folder: Path) -> Scorer:
         from scorers.abstention import AbstentionScorer
 
-        return AbstentionScorer(decide_by)
+        if decide_by != "judge":
+            return AbstentionScorer(decide_by)
+        from judging.section import judge_name, replies
+
+        return AbstentionScorer(decide_by, replies(folder), judge_name(folder))
 
     score_and_show(
         make_scorer,
@@ -70,7 +76,7 @@ def show_more(console: Console, section: dict[str, Any]) -> None:
             for kind in ("answerable", "unanswerable")
         ],
     )
-    names = {"api": "the bot's own field", "phrases": "the wording"}
+    names = {"api": "the bot's own field", "phrases": "the wording", "judge": "the judge"}
     by = ", ".join(f"{names[name]} ({count})" for name, count in section["decided_by"].items())
     console.print(f"Decided by {by or 'nothing'}.")
     if section["phrases_disagree"]:
@@ -86,7 +92,7 @@ def show_worst(console: Console, item: Worst) -> None:
 
     evidence = item.row["evidence"]
     answer = item.result.answer or ""
-    names = {"api": "the bot says so", "phrases": "by its wording"}
+    names = {"api": "the bot says so", "phrases": "by its wording", "judge": "the judge says so"}
     cell = evidence["cell"].partition("_")[0]
     why = f", {plain(evidence['why'], 60)}" if evidence.get("why") else ""
     console.print(f"  {cell}: {names[evidence['decided_by']]}{why}", soft_wrap=True)

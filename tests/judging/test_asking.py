@@ -111,16 +111,16 @@ def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
 @pytest.mark.parametrize("at", [1, 2])
 def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, at: int) -> None:
     """At the first call, or when missing ids are asked again."""
-    judge = scripted(lambda task: kind if len(judge.tasks) == at else verdicts(n1=FEE))
+    said = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
+    judge = scripted(lambda task: next(said))
     opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
     assert (opinion.failure, opinion.entries) == (kind, [])
 
 
 def test_a_failed_check_of_quotes_is_a_failure(scripted: Any, verdicts: Any) -> None:
     bad = ("supported", "nowhere at all", "c1")
-    judge = scripted(
-        lambda task: "transport" if len(judge.tasks) == 2 else verdicts(n1=FEE, n2=NOON, n3=bad)
-    )
+    said = iter([verdicts(n1=FEE, n2=NOON, n3=bad), "transport"])
+    judge = scripted(lambda task: next(said))
     assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).failure == "transport"
 
 

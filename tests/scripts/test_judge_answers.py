@@ -245,8 +245,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def schema_of(body: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-    return found.get("properties", {})
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    found: dict[str, Any] = schema.get("properties", {})
+    return found
 
 
 def canary(body: dict[str, Any]) -> dict[str, Any]:
@@ -275,7 +276,7 @@ def completion(reply: Any, finish: str = "stop") -> dict[str, Any]:
 
 def ids_in(body: dict[str, Any]) -> list[str]:
     """The ids that a prompt asks about: its last line."""
-    last = body["messages"][1]["content"].splitlines()[-1]
+    last: str = body["messages"][1]["content"].splitlines()[-1]
     return last.rpartition(": ")[2].rstrip(".").split(", ")
 
 
@@ -472,3 +473,46 @@ def test_the_suite_counts_the_verdicts_of_a_run(finished: Any) -> None:
     assert counted["status"] == "scored"
     kept = json.loads((finished.run / "metrics.json").read_text("utf-8"))["sections"]["judged"]
     assert kept["mean"] == found["mean"]
+
+
+def test_the_judge_decides_abstentions_that_the_wording_leaves_open(
+    finished: Any, server: Server
+) -> None:
+    from score_abstention import main as score_abstention
+
+    names = ("clear", "odd", "back", "plain")
+    answers = [
+        "I cannot find this in the documents.",
+        "Your guess is as good as mine on that one, my friend.",
+        "Which of the two tours do you mean?",
+        "The fee is 15 euros.",
+    ]
+    cases = [{"id": name, "answerable": False} for name in names]
+    finished.write(cases, [result(name, a) for name, a in zip(names, answers, strict=True)])
+    words = ("--decide-by", "judge")
+    done = finished.score(score_abstention, *words)
+    assert done.exit_code == 2
+    assert "--metrics abstained_judged" in done.output.replace("\n", " ")
+
+    def reply(body: dict[str, Any]) -> tuple[int, Any]:
+        text = body["messages"][1]["content"]
+        verdict = "answered"
+        for part, said in (("Your guess", "abstained"), ("Which of", "asks_back")):
+            verdict = said if part in text else verdict
+        entry = {"id": "1", "quote": "", "reason": "", "verdict": verdict}
+        return 200, completion({"notes": "", "verdicts": [entry], "manipulation": False})
+
+    server.reply = reply
+    found = judged(finished, *words_for(server)[:-2], "--metrics", "abstained_judged")
+    assert server.judgements == 3  # the clear refusal needs no judge
+    assert found["replies"] == {"abstained": 2, "answered": 1, "asks_back": 1}
+    assert found["not_applicable"]["abstained_judged"] == 1
+    section = finished.section(score_abstention, *words)
+    assert section["cells"]["abstained_unanswerable"] == 2
+    assert section["cells"]["answered_unanswerable"] == 1
+    assert section["decided_by"] == {"judge": 3, "phrases": 1}
+    assert section["options"]["judge"].startswith("unknown/judge-2025-01-01@r1")
+    rows = finished.rows("abstention")
+    assert rows["back"]["reasons"] == {"*": "asks back instead of answering"}
+    plain = finished.section(score_abstention)  # by the wording alone
+    assert plain["cells"]["abstained_unanswerable"] == 1

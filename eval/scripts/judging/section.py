@@ -6,9 +6,11 @@ from pathlib import Path
 
 import storage
 from clients.embedder import Embedder, EmbeddingUnavailable
+from judging import lines
 from judging.lines import FILE
 from judging.scorer import JudgedScorer, read_verdicts, rows_for
 from ragmetrics.judged import CORRECTNESS_WEIGHT
+from scorers.abstention import Reply
 from scorers.embedding import answered
 
 NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
@@ -43,6 +45,31 @@ def make_scorer(
         else:
             scorer.embed, scorer.embedding_model = embedder, _name(embedder)
     return scorer
+
+
+def replies(folder: Path) -> dict[tuple[str, int], Reply]:
+    """What the run's judge called each answer. Raises StorageError when it was not asked."""
+    path = folder / FILE
+    found: dict[tuple[str, int], Reply] = {}
+    for line in lines.read(path, lines.of_judge(storage.read_config(folder).judge)):
+        if line["metric"] != "abstained_judged" or line["judge_repeat"]:
+            continue
+        key = (line["case_id"], line["repeat"])
+        found.pop(key, None)
+        if line["status"] == "ok":
+            by = "phrases" if "by_code" in line["extra"] else "judge"
+            answer = line["input"].get("answer", "")
+            found[key] = Reply(line["verdicts"][0]["verdict"], by, answer)
+    if not found:
+        raise storage.StorageError(
+            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
+        )
+    return found
+
+
+def judge_name(folder: Path) -> str:
+    """The run's judge as ``provider/model@mark``."""
+    return str(lines.identity_of(storage.read_config(folder).judge["identity"]))
 
 
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from ragmetrics import abstention, casescores, numbercheck, ratios, stats
@@ -18,7 +19,8 @@ from scorers.retrieval import in_rank_order
 from scoring import NOTHING, Evidence, Row, add_metric
 from storage import RetrievedChunk, TestCase, TestResult
 
-DecideBy = Literal["auto", "api", "phrases"]
+DecideBy = Literal["auto", "api", "phrases", "judge"]
+ASKS_BACK = "asks back instead of answering"
 NO_ANSWER = "no answer"
 EMPTY = "empty answer"
 CELLS = (
@@ -29,8 +31,23 @@ CELLS = (
 )
 
 
+class Reply(NamedTuple):
+    """What a judge called an answer. ``by``: judge, or phrases where it needed none."""
+
+    verdict: str
+    by: str
+    answer: str
+
+
+Replies = Mapping[tuple[str, int], Reply]
+"""By case id and repeat."""
+
+
 class Decision(NamedTuple):
-    """``abstained`` is None when nothing decides; ``why`` then says so. ``by``: api or phrases."""
+    """``abstained`` is None when nothing decides; ``why`` then says so.
+
+    ``by``: api, phrases or judge.
+    """
 
     abstained: bool | None
     by: str
@@ -38,18 +55,34 @@ class Decision(NamedTuple):
     found: abstention.Detection | None = None
 
 
-def decide(result: TestResult, by: DecideBy = "auto") -> Decision:
-    """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer."""
+def decide(
+    result: TestResult, by: DecideBy = "auto", replies: Replies = MappingProxyType({})
+) -> Decision:
+    """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer.
+
+    With ``judge``, what a judge said of this very answer goes before the wording.
+    """
     if by != "phrases" and result.abstained is not None:
         return Decision(result.abstained, "api", result.abstain_reason or "")
     if by == "api":
         return Decision(None, "api", "the bot does not say")
     if result.answer is None:
         return Decision(None, "phrases", NO_ANSWER)
+    said = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
+    if said is not None and said.answer == clean(result.answer):
+        return _by_judge(said)
     found = detect(result)
     if found.state == "empty":
         return Decision(None, "phrases", EMPTY, found)
     return Decision(found.abstained, "phrases", found.rule, found)
+
+
+def _by_judge(said: Reply) -> Decision:
+    """A partial answer is an answer; a question back is neither."""
+    if said.verdict == "asks_back":
+        return Decision(None, said.by, ASKS_BACK)
+    abstained = said.verdict in ("abstained", "refused_policy")
+    return Decision(abstained, said.by, said.verdict)
 
 
 def detect(result: TestResult) -> abstention.Detection:
@@ -89,22 +122,27 @@ def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], questi
 
 @dataclass(frozen=True)
 class AbstentionScorer:
-    """Scores one result by the four-cell table answered x answerable."""
+    """Scores one result by the four-cell table answered x answerable.
+
+    ``replies``: what the judge named ``judge`` said, for ``decide_by`` judge.
+    """
 
     decide_by: DecideBy = "auto"
+    replies: Replies = field(default_factory=dict)
+    judge: str = ""
 
     section = "abstention"
     metrics: tuple[Metric, ...] = ROWS
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"decide_by": self.decide_by}
+        return {"decide_by": self.decide_by} | ({"judge": self.judge} if self.judge else {})
 
     def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """1.0 or 0.0 for the metrics of the case's half of the table; the others do not apply."""
         if case.answerable is None:
             return self._nothing("answerable is not labelled"), NOTHING
-        decision = decide(result, self.decide_by)
+        decision = decide(result, self.decide_by, self.replies)
         evidence = _evidence(decision, result)
         if decision.abstained is None:
             return self._nothing(decision.why), evidence
