@@ -111,14 +111,14 @@ def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
         return Headers()
     if not NAME.fullmatch(variable):
         raise JudgeError(
-            "--api-key-env takes the name of an environment variable, such as OPENAI_API_KEY, "
+            "--api-key takes the name of an environment variable, such as OPENAI_API_KEY, "
             "not the key itself."
         )
     headers, problems = resolve_headers(
-        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "--api-key-env"
+        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "--api-key"
     )
     if problems:
-        raise JudgeError(f"--api-key-env: {problems[0].message}.")
+        raise JudgeError(f"--api-key: {problems[0].message}.")
     return headers
 
 
@@ -127,7 +127,7 @@ def check_reachable(error: CallError) -> None:
     if error.status in (401, 403):
         raise JudgeError(
             f"the judge's server refuses the key ({error.message}); name the environment variable "
-            "that holds it with --api-key-env."
+            "that holds it with --api-key."
         ) from None
     if error.kind in ("connection", "timeout", "rate_limited", "redirect"):
         raise JudgeUnreachable(f"the judge cannot be reached: {error.message}.") from None

@@ -207,7 +207,7 @@ def _only(model: str | None, names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     listed = ", ".join(sorted(names)[:10]) or "it lists none"
-    raise JudgeError(f"name the judge's model with --judge-model; the server has: {listed}.")
+    raise JudgeError(f"name the judge's model with --model; the server has: {listed}.")
 
 
 def _known(model: str | None, names: list[str]) -> str:

@@ -5,9 +5,10 @@ Lines are only appended; of two lines with one key the last one counts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,10 @@ class VerdictCache:
         self._writing = threading.Lock()
         self._waiting: list[dict[str, Any]] = []
         if not read_only:
-            try:
+            with self._writable():
                 path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise StorageError(f"{path}: cannot be written ({error.strerror}).") from error
-            with locked(path):
-                cut_torn_tail(path)
+                with locked(path):
+                    cut_torn_tail(path)
         with self._reading:
             self._read_on()
 
@@ -102,7 +101,7 @@ class VerdictCache:
                 entries, self._waiting = self._waiting, []
             if not entries:
                 return
-            with locked(self.path), JsonlWriter(self.path) as writer:
+            with self._writable(), locked(self.path), JsonlWriter(self.path) as writer:
                 for one in entries:
                     writer.write(one)
         with self._reading:
@@ -134,6 +133,14 @@ class VerdictCache:
         """Close the file; the next use opens it again."""
         with self._reading:
             self._forget()
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        """Turns what the system says against writing into one sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be written ({error.strerror}).") from error
 
     def _place(self, key: str) -> tuple[int, int] | None:
         with self._reading:

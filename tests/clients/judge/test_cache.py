@@ -223,3 +223,15 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written"):
         VerdictCache(tmp_path / "file" / FILE_NAME)
+    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
+    with pytest.raises(StorageError, match="cannot be written"):
+        VerdictCache(tmp_path / "folder" / FILE_NAME)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    cache = VerdictCache(path)
+    path.symlink_to("/dev/full")
+    with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\)"):
+        cache.put(entry("a"))

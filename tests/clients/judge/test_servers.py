@@ -226,7 +226,7 @@ def test_the_only_model_need_not_be_named(fake_judge: Any, judge: Any) -> None:
     fake_judge.resources = {"/v1/models": {"data": [{"id": "a-2024-01-01"}]}}
     assert judge(model=None).identity.model == "a-2024-01-01"
     fake_judge.resources = {"/v1/models": {"data": [{"id": "b"}, {"id": "a"}]}}
-    with pytest.raises(JudgeError, match="with --judge-model; the server has: a, b"):
+    with pytest.raises(JudgeError, match="with --model; the server has: a, b"):
         judge(model=None)
 
 
@@ -257,7 +257,7 @@ def test_nobody_at_the_address(fake_judge: Any, judge: Any) -> None:
 
 def test_a_refused_key(fake_judge: Any, judge: Any) -> None:
     fake_judge.script("/api/version", fake_judge.fails(401))
-    with pytest.raises(JudgeError, match=r"refuses the key .*--api-key-env"):
+    with pytest.raises(JudgeError, match=r"refuses the key .*--api-key"):
         judge()
 
 
