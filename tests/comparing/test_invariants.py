@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -215,3 +216,10 @@ def test_changed_labels_are_remarked(runs: Runs) -> None:
     base = {"dataset": sha | {"labels_sha256": "a"}}
     found = varied(runs, base, {"dataset": sha | {"labels_sha256": "b"}})
     assert any("label files changed" in note for note in found.notes)
+
+
+def test_failed_calls_are_remarked(runs: Runs) -> None:
+    base, new = runs.make("base", SCORES), runs.make("new", SCORES)
+    path = new / "metrics.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"errors": 3}))
+    assert any("failed: 0 in base, 3 in new" in note for note in compare(base, new).notes)

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from markdown_it import MarkdownIt
 
 import compare_runs
 import score_pipeline
@@ -57,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
             found = "other.md" if lost and i % lost == 0 else f"notes/{i}.md"
             chunks: list[RetrievedChunk | str] = [RetrievedChunk("c", "x.md", "x.md", rank=1)]
             chunks.append(RetrievedChunk("d", found, found, rank=2))
-            answer = f"{name} says {i}. {HOSTILE}" if i == 3 else f"It is {i}."
+            answer = f"{name} says {i}. {HOSTILE}\n```\n<b>out</b>\n" if i == 3 else f"It is {i}."
             result = TestResult(f"q{i}", lines[i]["question"], answer=answer, retrieved=chunks)  # type: ignore[arg-type]
             writer.write_result(result)
         writer.finish(line["id"] for line in lines)  # type: ignore[misc]
@@ -214,6 +215,19 @@ def test_a_run_that_is_not_there_and_a_metric_that_is_none(compare: Compare) -> 
     assert compare("good").exit_code == 2
 
 
+def foreign_markup(text: str) -> set[str]:
+    """What a Markdown parser makes of a document besides our own: HTML, links, images, mentions."""
+    found = set()
+    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
+        for part in (token, *(token.children or ())):
+            ours = ("<details><summary>", "</details>")
+            if part.type in ("html_block", "html_inline") and not part.content.startswith(ours):
+                found.add(part.content)
+            if part.type in ("image", "link_open") or (part.type == "text" and "@" in part.content):
+                found.add(part.content or part.type)
+    return found
+
+
 def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
     compare: Compare, folder: Path
 ) -> None:
@@ -225,12 +239,27 @@ def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
     assert path.read_text("utf-8") == text
     assert text.startswith("# `good` → `bad`\n")
     assert "\x1b" not in text
-    # Outside fences nothing of the hostile text is left; a fence is longer than any run inside.
-    outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.M | re.S)
     assert "<script>" in text
-    for part in ("<script>", "![i]", "@all", "[bold"):
-        assert part not in outside
+    assert foreign_markup(text) == set()
     assert str(folder) not in text
+
+
+def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> None:
+    for name in ("good", "bad"):
+        path = folder / "results" / name / "scores" / "custom.jsonl"
+        value = float(name == "good")
+        line = {"case_id": "q0", "scores": {HOSTILE: value}}
+        rows = [line | {"case_id": f"q{i}"} for i in range(CASES)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = folder / "diff.md"
+    words = ("--power", "1", "--all", "--flips-by", HOSTILE, "--markdown", str(path))
+    done = compare("good", "bad", *words)
+    assert done.exit_code == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    text = path.read_text("utf-8")
+    assert "\x1b" not in text
+    assert "<script>" in text
+    assert foreign_markup(text) == set()
 
 
 def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:

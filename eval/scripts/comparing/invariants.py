@@ -190,6 +190,12 @@ def remarks(
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
         notes.append("Both runs have the same configuration: differences are chance.")
+    failed = [run.metrics.get("errors") or 0 for run in (base, new)]
+    if any(failed):
+        notes.append(
+            f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}. They have no "
+            "score, so they are in no difference; the coverage of a metric tells."
+        )
     old, now = base.config.dataset.get("labels_sha256"), new.config.dataset.get("labels_sha256")
     if old != now:
         notes.append(

@@ -60,7 +60,7 @@ def _one(comparison: Comparison) -> Iterator[str]:
         yield "</details>"
         yield ""
     for name, rows in words.slices(comparison).items():
-        yield from _table(f"{name} (p after Benjamini-Hochberg)", rows)
+        yield from _table(f"{code(name)} (p after Benjamini-Hochberg)", rows)
     yield f"A verdict asks for a corrected p below {ALPHA:g}. MDE: the smallest true difference "
     yield "that this number of cases would show 4 times in 5."
     yield ""
@@ -102,7 +102,7 @@ def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def _flips(flips: Flips) -> Iterator[str]:
     yield "## Cases that changed most"
     yield ""
-    yield words.flips_summary(flips)
+    yield code(words.flips_summary(flips))
     yield ""
     for title, found in (("Worse", flips.worse), ("Better", flips.better)):
         for flip in found:

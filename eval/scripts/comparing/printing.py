@@ -52,7 +52,7 @@ def _print_changes(console: Console, comparison: Comparison) -> None:
 
 
 def _print_rows(console: Console, title: str, rows: Sequence[Row], first: str = "metric") -> None:
-    console.print(f"\n{title}")
+    console.print(f"\n{plain(title)}")
     table = _table((first, *words.HEAD[1:]), ("verdict",))
     for row in rows:
         name, *cells = words.cells(row)
@@ -117,7 +117,7 @@ def _matrix_cell(row: Row | None) -> str:
 
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
-    console.print(f"\n{words.flips_summary(flips)}")
+    console.print(f"\n{plain(words.flips_summary(flips))}")
     for title, found in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in found:
             console.print(f"\n{title}: {plain(flip.case_id, 60)}  {words.flip_title(flip)}")
@@ -152,5 +152,5 @@ def print_power(console: Console, rows: Iterable[Row], drop: float) -> None:
 def _print_cells(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = _table(columns)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(plain(cell) for cell in row))
     console.print(table)
