@@ -111,6 +111,7 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
         sample=given["sample"],
         seed=given["seed"],
         atomic=given["claims"] == "atomic",
+        k=given["k"],
         concurrency=given["concurrency"],
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 from clients import judge_prompts
 from judging.calls import CALLS, Settings
+from judging.casescores import Judgement, blames
 from judging.facts import FactStore
 from judging.scorer import JudgedScorer, Verdicts, rows_for
 from judging.subject import Subject
@@ -232,3 +233,18 @@ def test_an_answer_that_talks_to_the_judge_is_reported_and_scored(
     assert "asks for a verdict" in evidence["manipulation"]["rules"]
     seen = score(subject(), lambda task: reply(task) | {"manipulation": True}, ("groundedness",))
     assert seen[0]["judge_manipulation_suspected"] == 1.0
+
+
+def test_judgements_about_different_claims_blame_nobody() -> None:
+    def one(call: str, text: str) -> Judgement:
+        line = {
+            "input": {"claims": [{"id": "1", "text": text}]},
+            "verdicts": [{"id": "1", "verdict": "supported", "context": "c1"}],
+            "extra": {},
+        }
+        return Judgement("ok", "", [line])
+
+    same = {"groundedness": one("g", "A."), "answer_correctness": one("a", "A.")}
+    other = same | {"answer_correctness": one("a", "B.")}
+    assert blames(same) == {"1": "right"}
+    assert blames(other) == {}

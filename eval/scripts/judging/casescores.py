@@ -12,6 +12,7 @@ from ragmetrics.tally import FAILED, Value
 
 Line = Mapping[str, Any]
 NOT_JUDGED = "not judged"
+DIFFER = "its judgements are about different claims or facts; judge again"
 BY_CALL: Mapping[str, tuple[str, ...]] = {
     "groundedness": ("groundedness",),
     "faithfulness": ("groundedness",),
@@ -43,6 +44,11 @@ class Judgement:
     @property
     def entries(self) -> list[dict[str, Any]]:
         return [entry for line in self.lines for entry in line["verdicts"]]
+
+    def items(self, name: str) -> dict[str, str]:
+        """The claims or facts that were asked about: text by id."""
+        found = (item for line in self.lines for item in line["input"].get(name, ()))
+        return {item["id"]: item["text"] for item in found}
 
     @property
     def verdicts(self) -> list[str]:
@@ -163,9 +169,11 @@ def _answer_correctness(name: str, calls: Calls, texts: Texts) -> tuple[float | 
 
 
 def blames(calls: Calls) -> dict[str, Blame]:
-    """By claim id, whose fault it is; {} unless contexts and reference were both judged."""
+    """By claim id, whose fault it is; {} unless the same claims were judged against both sides."""
     grounded, right = calls.get("groundedness"), calls.get("answer_correctness")
     if grounded is None or right is None or grounded.status != "ok" or right.status != "ok":
+        return {}
+    if right.entries and grounded.items("claims") != right.items("claims"):
         return {}
     chunks = calls.get("context_precision")
     useful = {e["id"]: e["verdict"] == judged.USEFUL for e in chunks.entries} if chunks else {}
@@ -181,14 +189,14 @@ def blames(calls: Calls) -> dict[str, Blame]:
 
 
 def _claim_rate(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    return judged.claim_rates(list(blames(calls).values()))[name], "no claims"
+    return judged.claim_rates(list(blames(calls).values()))[name], DIFFER
 
 
 def _fact_rate(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
+    if calls["correctness"].items("facts") != calls["context_recall"].items("facts"):
+        return None, DIFFER
     held = {entry["id"]: entry["verdict"] for entry in calls["context_recall"].entries}
     present = calls["correctness"].entries
-    if any(entry["id"] not in held for entry in present):
-        return None, "the facts of both judgements differ; judge again"
     pairs = [entry["verdict"] for entry in present], [held[entry["id"]] for entry in present]
     return judged.fact_rates(*pairs)[name], "no facts"
 

@@ -144,6 +144,11 @@ def plan_options(function: F) -> F:
                 show_default=True,
                 help="Share of the cases that get more than one opinion.",
             ),
+            click.option(
+                "--k",
+                type=click.IntRange(min=1),
+                help="Judge only the first K chunks of each answer.  [default: all]",
+            ),
             click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing."),
             click.option(
                 "--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing."

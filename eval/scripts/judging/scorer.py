@@ -94,7 +94,7 @@ class JudgedScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
-        subject = Subject(case, result)
+        subject = Subject(case, result, self.verdicts.judge.get("k"))
         opinions, stale = self._opinions(subject)
         first = opinions.get(0, {})
         texts = self._texts(subject)
@@ -167,7 +167,7 @@ class JudgedScorer:
             vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
 
     def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
-        subject = Subject(case, result)
+        subject = Subject(case, result, self.verdicts.judge.get("k"))
         for calls in self._opinions(subject)[0].values():
             one = calls.get("answer_relevancy")
             if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):

@@ -36,7 +36,10 @@ SEEN = ("answered_as", "fingerprints")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is judged. ``repeats``: opinions; from the second on of a ``sample`` of the cases."""
+    """What is judged. ``repeats``: opinions; from the second on of a ``sample`` of the cases.
+
+    ``k``: the first chunks of each answer; None: all.
+    """
 
     folder: Path
     eval_set: Path
@@ -46,6 +49,7 @@ class Plan:
     sample: float = 1.0
     seed: int = 0
     atomic: bool = False
+    k: int | None = None
     concurrency: int = 8
 
 
@@ -106,7 +110,7 @@ def judge_run(
     outcome = Outcome()
 
     def work(pair: Pair) -> list[Line]:
-        return judge_answer(Subject(*pair), settings, plan)
+        return judge_answer(Subject(*pair, plan.k), settings, plan)
 
     found = ask_all(answers, work, plan.concurrency, threading.Event())
     with _stopping(connection), storage.JsonlWriter(path) as writer, closing(found):
@@ -183,7 +187,7 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
         for name in SEEN:
             # What a server said of itself stays when a later run takes all from the cache.
             judge[name] = sorted({*before.get(name, ()), *described.get(name, ())})
-        judge["claims"] = "atomic" if plan.atomic else "sentence"
+        judge |= {"claims": "atomic" if plan.atomic else "sentence", "k": plan.k}
         raw["judge"] = judge
         raw["config_hash"] = storage.config_hash(msgspec.convert(raw, storage.RunConfig))
         storage.replace_json(path, raw)
@@ -212,7 +216,7 @@ def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[
     recorder = Recorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
     for pair in pairs(plan):
-        judge_answer(Subject(*pair), settings, plan)
+        judge_answer(Subject(*pair, plan.k), settings, plan)
         found: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from found

@@ -25,10 +25,14 @@ NO_ANSWER = "no answer"
 
 @dataclass
 class Subject:
-    """A case with one of its results. What it lacks is told by the ``why_no_…`` functions."""
+    """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
+
+    ``k``: only the first chunks count; None: all.
+    """
 
     case: TestCase
     result: TestResult
+    k: int | None = None
     atomic: list[dict[str, Any]] | None = field(default=None)
 
     @cached_property
@@ -37,7 +41,7 @@ class Subject:
 
     @cached_property
     def chunks(self) -> Sequence[RetrievedChunk]:
-        return in_rank_order(self.result)
+        return in_rank_order(self.result)[: self.k]
 
     @cached_property
     def contexts(self) -> list[Item]:

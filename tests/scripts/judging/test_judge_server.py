@@ -1,0 +1,212 @@
+"""judge_answers.py against a server: replays, failures, lies, kill and rerun, secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judge_answers
+
+SECRET = "sk-test-0123456789abcdef"
+
+
+def test_a_server_judges_once_and_the_cache_replays(run: Any, server: Any) -> None:
+    run.write()
+    found = run.judge(*server.words())
+    assert found["mean"]["faithfulness"] == 1.0
+    paid, kept = len(server.calls), run.finished.bytes_of("judged")
+    assert server.judgements == 2  # good and bad; shy abstains
+    run.judge(*server.words())
+    assert len(server.calls) == paid
+    (run.finished.run / "verdicts.jsonl").unlink()
+    run.judge(*server.words("--offline"))
+    assert (len(server.calls), run.finished.bytes_of("judged")) == (paid, kept)
+    line = run.lines()[0]
+    assert line["cached"] is True
+    assert line["judge"]["revision"] == "r1"
+    run.judge(*server.words("--repeats", "2"))
+    assert server.judgements == 4
+    changed = run.judge(*server.words("--temperature", "0.5"))
+    assert server.judgements == 6
+    assert changed["options"]["judge"]["parameters"]["temperature"] == 0.5
+
+
+@pytest.mark.slow
+def test_relevancy_by_the_real_embedding_model(run: Any, server: Any) -> None:
+    cases = [{"id": "same", "question": "What is the fee?"}, {"id": "far", "question": "Who sang?"}]
+    run.write(cases, [run.result(case["id"], "The fee is 15 euros.") for case in cases])
+    run.judge(*server.words()[:-2], "--metrics", "answer_relevancy")
+    scores = {name: row["scores"] for name, row in run.finished.rows("judged").items()}
+    assert 0.7 < scores["same"]["answer_relevancy"] < 1.0  # one of three questions is the same
+    assert scores["far"]["answer_relevancy"] < 0.4
+
+
+def malformed(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+    return 200, server.completion("Sure! All claims are fine.")
+
+
+def truncated(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+    return 200, server.completion('{"notes": "", "verdicts": [', "length")
+
+
+def incomplete(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+    return 200, server.completion({"notes": "", "verdicts": [], "manipulation": False})
+
+
+def refused(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+    reply = server.completion("")
+    reply["choices"][0]["message"] = {"content": None, "refusal": "I cannot help with that."}
+    return 200, reply
+
+
+def down(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+    return 500, {"error": "overloaded"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "failure", "code"),
+    [
+        (malformed, "malformed", 0),
+        (truncated, "truncated", 0),
+        (incomplete, "incomplete", 0),
+        (refused, "refused", 0),
+        (down, "transport", 3),
+    ],
+)
+def test_no_failed_judgement_becomes_a_score(
+    run: Any, server: Any, reply: Any, failure: str, code: int
+) -> None:
+    run.write()
+    server.reply = reply
+    done = run.call(*server.words())
+    assert done.exit_code == code, done.output
+    statuses = {line["case_id"]: (line["status"], line["failure"]) for line in run.lines()}
+    assert statuses == {
+        "good": ("failed", failure),
+        "bad": ("failed", failure),
+        "shy": ("not_applicable", None),
+    }
+    assert "2 judgements failed" in done.stderr
+    found = run.judge("--rescore")
+    counts = [found[name]["groundedness"] for name in ("n", "not_applicable", "failed")]
+    assert counts == [0, 1, 3]  # the bot's own failure is the third
+    assert found["mean"]["groundedness"] is None
+    server.reply = type(server).support
+    assert run.judge(*server.words())["mean"]["groundedness"] == 5.0
+
+
+def test_a_lying_judge_supports_nothing_without_a_quote(run: Any, server: Any) -> None:
+    run.write()
+
+    def lie(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        status, reply = server.support(body)
+        text = reply["choices"][0]["message"]["content"]
+        reply["choices"][0]["message"]["content"] = text.replace("15 euros", "nothing at all")
+        return status, reply
+
+    server.reply = lie
+    found = run.judge(*server.words())
+    assert found["mean"]["faithfulness"] == 0.0
+    assert found["claims"]["claims_quote_unverified"] == 3
+
+
+def test_a_dry_run_pays_nothing_and_writes_nothing(run: Any, server: Any) -> None:
+    run.write()
+    done = run.call(*server.words("--dry-run", "--json"))
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["tasks"], found["calls"], found["cached"]) == (2, 2, 0)
+    assert server.calls == []
+    assert not (run.finished.run / "verdicts.jsonl").exists()
+
+
+def test_the_key_is_written_nowhere(run: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", SECRET)
+    run.write()
+    server.reply = lambda server, body: (401, {"error": f"bad key {SECRET}"})
+    done = run.call(*server.words("--api-key", "JUDGE_KEY"))
+    assert SECRET not in done.output
+    for path in run.finished.folder.rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+
+
+def test_a_killed_run_pays_for_nothing_twice(run: Any, server: Any) -> None:
+    cases = [{"id": f"q{n}"} for n in range(30)]
+    results = [
+        run.result(case["id"], f"The fee is 15 euros. Room {n} has chairs.")
+        for n, case in enumerate(cases)
+    ]
+    run.write(cases, results)
+    server.delay = 0.05
+    script = Path(judge_answers.__file__)
+    words = [sys.executable, str(script), *server.words("--concurrency", "2", "-q", "--json")]
+    words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
+    words += ["--cache-dir", str(run.finished.folder / "cache")]
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
+    process = subprocess.Popen(
+        words, env=kept | {"RAG_EVAL_CONFIG": os.devnull}, stdout=subprocess.DEVNULL
+    )
+    while server.judgements < 6 and process.poll() is None:
+        time.sleep(0.01)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.3)  # what the server has begun it still counts
+    before = server.judgements
+    cached = len((run.finished.folder / "cache" / "judge_cache.jsonl").read_bytes().splitlines())
+    assert 0 < cached < 30
+    server.delay = 0.0
+    found = run.judge(*server.words())
+    assert found["n"]["faithfulness"] == 30
+    # at most the two calls under way at the kill are paid again
+    assert server.judgements - before == 30 - cached
+    assert before - cached <= 2
+
+
+def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, server: Any) -> None:
+    from score_abstention import main as score_abstention
+
+    names = ("clear", "odd", "back", "plain")
+    answers = [
+        "I cannot find this in the documents.",
+        "Your guess is as good as mine on that one, my friend.",
+        "Which of the two tours do you mean?",
+        "The fee is 15 euros.",
+    ]
+    cases = [{"id": name, "answerable": False} for name in names]
+    run.write(cases, [run.result(name, a) for name, a in zip(names, answers, strict=True)])
+    words = ("--decide-by", "judge")
+    done = run.finished.score(score_abstention, *words)
+    assert done.exit_code == 2
+    assert "--metrics abstained_judged" in done.output.replace("\n", " ")
+
+    def reply(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        text = body["messages"][1]["content"]
+        verdict = "answered"
+        for part, said in (("Your guess", "abstained"), ("Which of", "asks_back")):
+            verdict = said if part in text else verdict
+        entry = {"id": "1", "quote": "", "reason": "", "verdict": verdict}
+        return 200, server.completion({"notes": "", "verdicts": [entry], "manipulation": False})
+
+    server.reply = reply
+    found = run.judge(*server.words()[:-2], "--metrics", "abstained_judged")
+    assert server.judgements == 3  # the clear refusal needs no judge
+    assert found["replies"] == {"abstained": 2, "answered": 1, "asks_back": 1}
+    assert found["not_applicable"]["abstained_judged"] == 1
+    section = run.finished.section(score_abstention, *words)
+    assert section["cells"]["abstained_unanswerable"] == 2
+    assert section["cells"]["answered_unanswerable"] == 1
+    assert section["decided_by"] == {"judge": 3, "phrases": 1}
+    assert section["options"]["judge"].startswith("unknown/judge-2025-01-01@r1")
+    rows = run.finished.rows("abstention")
+    assert rows["back"]["reasons"] == {"*": "asks back instead of answering"}
+    plain = run.finished.section(score_abstention)  # by the wording alone
+    assert plain["cells"]["abstained_unanswerable"] == 1
