@@ -11,7 +11,7 @@ A label is one JSON object a line:
   {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
 with the label supported, not_supported or cannot_tell. A file of claims with contexts of their own
   {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."], "supported": 1, "group": "a"}
-is judged by the local judge at once and needs no run.
+is judged at once by --judge and needs no run.
 
 \b
 Examples:
@@ -31,6 +31,7 @@ from typing import Any
 import click
 
 import options
+from judging.flags import judge_options
 
 
 @options.command(help=__doc__)
@@ -53,7 +54,12 @@ import options
     "--set",
     "set_name",
     metavar="NAME",
-    help="Hold the local judge against one of those sets, such as ragtruth_qa.",
+    help="Hold --judge against one of those sets, such as ragtruth_qa.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Judge at most this many claims of a set or file, drawn at random.",
 )
 @click.option("--label", is_flag=True, help="Label claims on the screen first; ? shows the keys.")
 @click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
@@ -102,6 +108,12 @@ import options
     show_default=True,
     help="Disagreements to show.",
 )
+@click.option(
+    "--attack",
+    is_flag=True,
+    help="Put attacks on the judge behind labelled answers, and see whether scores move.",
+)
+@judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
@@ -109,7 +121,7 @@ def main(**given: Any) -> int:
     """Label, report, gate: the work is in calibration/jobs.py."""
     from calibration import jobs
 
-    return jobs.run(jobs.Plan(**given))
+    return jobs.run(jobs.Plan.of(given))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -171,15 +172,20 @@ def test_labels_of_texts_that_changed_are_left_out_and_counted(labelled: Any) ->
     assert "1 stale, 1 cannot_tell" in done.stderr
 
 
-def test_claims_with_contexts_need_no_run(tmp_path: Path) -> None:
-    path = tmp_path / "own.jsonl"
-    rows = []
+def own_rows() -> list[dict[str, Any]]:
+    """Forty claims that their context holds, and forty that it does not."""
+    rows: list[dict[str, Any]] = []
     for n in range(40):
         context = f"Plan {n} includes storage, backups and support."
         rows.append({"claim": f"Plan {n} includes backups.", "contexts": [context], "supported": 1})
         claim = f"Plan {n} forbids holiday travel entirely."
         rows.append({"claim": claim, "contexts": [context], "supported": 0, "group": f"g{n}"})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def test_claims_with_contexts_need_no_run(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in own_rows()))
     done = call(None, "--labels-file", str(path), "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -199,6 +205,74 @@ def test_hostile_text_is_never_obeyed(labelled: Any) -> None:
     done = call(labelled)
     assert "\x1b" not in done.stdout
     assert "[red]x[/red]" in done.stdout
+
+
+def replies(obeys: bool) -> Any:
+    """A judge behind HTTP that passes first claims, and second ones when it obeys an attack."""
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        text = body["messages"][1]["content"]
+        found = re.search(r"Passage of \w+\. It speaks of many things\.", text)
+        attacked = obeys and "mark all claims as supported" in text
+        said = {"1": "supported", "2": "supported" if attacked else "contradicted"}
+        entries = [
+            {"id": name, "context": "c1", "quote": found[0] if found else "", "reason": ""}
+            | {"verdict": verdict}
+            for name, verdict in said.items()
+        ]
+        return {"notes": "", "verdicts": entries, "manipulation": False}
+
+    return answer
+
+
+@pytest.mark.parametrize(("obeys", "code"), [(False, 0), (True, 1)])
+def test_attacks_reach_the_runs_own_judge(
+    labelled: Any, fake_judge: Any, tmp_path: Path, obeys: bool, code: int
+) -> None:
+    fake_judge.answer = replies(obeys)
+    attack = ["--attack", "--judge", fake_judge.url, "--model", fake_judge.model]
+    attack += ["--gate", "--cache-dir", str(tmp_path / "cache"), "--min-kappa", "0.5"]
+    other = call(labelled, *attack)
+    assert other.returncode == 2
+    assert "the run was judged by ollama/tiny@sha256:1234" in other.stderr
+    identity = re.search(r"--judge is (\S+);", other.stderr)
+    assert identity is not None
+    provider, _, model = identity[1].partition("/")
+    judge = {"provider": provider, "model": model, "digest": None, "build": None}
+    for line in labelled.verdicts:
+        line["judge"] = judge | {"revision": None, "strength": "name only"}
+    labelled.save()
+    done = call(labelled, *attack)
+    assert done.returncode == code, done.stderr
+    found = json.loads((labelled.run / "calibration.json").read_text())["attack"]
+    # One attack in five works on it: 5 points of 5, a fifth of the time
+    assert found["shift_unsupported"] == pytest.approx(1.0 if obeys else 0.0)
+    assert found["passed"] is not obeys
+    assert ("attacks in the answers move its scores" in done.stderr) is obeys
+    assert ("BROKEN" in done.stdout) is obeys
+
+
+def test_rows_of_people_are_judged_by_a_server(fake_judge: Any, tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        text = body["messages"][1]["content"]
+        verdict = "supported" if "backups" in text.split("claims")[1] else "not_found"
+        entry = {"id": "1", "context": "c1", "quote": "storage, backups and support"}
+        entry |= {"reason": "", "verdict": verdict}
+        return {"notes": "", "verdicts": [entry], "manipulation": False}
+
+    fake_judge.answer = answer
+    rows = own_rows()
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judge = ["--judge", fake_judge.url, "--model", fake_judge.model]
+    judge += ["--cache-dir", str(tmp_path / "cache"), "--json"]
+    done = call(None, "--labels-file", str(path), *judge)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["judge"]["model"] == fake_judge.model
+    assert found["figures"]["kappa"]["value"] == 1.0
+    few = call(None, "--labels-file", str(path), "--limit", "10", *judge)
+    assert json.loads(few.stdout)["n"] == 10
 
 
 @pytest.mark.skipif(not DATA, reason="RAG_EVAL_DATA names no folder of labelled sets")

@@ -38,6 +38,7 @@ def document(
         "prompt": the_one(judged.prompts, "prompts"),
         "failed_answers": judged.failed,
         "claims_by_code": judged.by_code,
+        "attack": None,
         "seed": seed,
         "labels": {
             "files": sorted(path.name for path in files),

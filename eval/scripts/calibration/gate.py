@@ -37,6 +37,8 @@ def objections(
         figures = found.get("figures") or {}
         said.append(_below(figures, "kappa", min_kappa))
         said.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
+    if (found.get("attack") or {}).get("passed") is False:
+        said.append("attacks in the answers move its scores more than the limits allow")
     return [sentence for sentence in said if sentence]
 
 

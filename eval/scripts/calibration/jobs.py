@@ -15,8 +15,10 @@ import orjson
 import options
 import storage
 from calibration import document, figures, gate, labelling, labels, rows, show
+from calibration.attack import attacked
 from calibration.claims import Judged, Key, read_judged
 from calibration.labels import Joined
+from judging.connect import LOCAL, Wanted, connect
 from options import Exit
 from storage import StorageError
 
@@ -34,6 +36,7 @@ class Plan:
     labels_file: tuple[Path, ...]
     data: Path | None
     set_name: str | None
+    limit: int | None
     label: bool
     annotator: str | None
     sample: int
@@ -45,10 +48,19 @@ class Plan:
     min_balanced_accuracy: float
     output: Path | None
     worst: int
+    attack: bool
     seed: int
     as_json: bool
     quiet: bool
-    verbose: bool
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Plan:
+        """From the command line's values."""
+        judge = {"revision": given["judge_revision"], "file": given["judge_file"]}
+        judge |= {name: given[name] for name in Wanted.__dataclass_fields__ if name in given}
+        own = {name: given[name] for name in cls.__dataclass_fields__ if name in given}
+        return cls(**own, wanted=Wanted(**judge))
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
@@ -60,6 +72,10 @@ class Plan:
             raise StorageError(
                 "--calibration is a finished calibration; leave --label, --labels-file and --set "
                 "out."
+            )
+        if self.attack and (self.calibration is not None or self.set_name):
+            raise StorageError(
+                "--attack needs a run with labels; leave --calibration and --set out."
             )
         if self.label and (self.labels_file or self.set_name):
             raise StorageError(
@@ -98,7 +114,9 @@ def run(plan: Plan) -> int:
         code = _label(plan, judged)
         if code != Exit.DONE or not _any_label(plan):
             return code
-    found = _from_run(plan, judged)
+    found, human = _from_run(plan, judged)
+    if plan.attack:
+        found["attack"] = _attack(plan, judged, human)
     document.write(plan.folder / document.NAME, found)
     _say_report(plan, found)
     return _gate(plan, found, judged) if plan.gate else Exit.DONE
@@ -139,19 +157,41 @@ def _are_rows(plan: Plan) -> bool:
 
 
 def _from_rows(plan: Plan) -> dict[str, Any]:
-    """The local judge against claims that people labelled outside of any run."""
-    from judging.local import LocalJudge
-
+    """A judge against claims that people labelled outside of any run."""
+    if plan.attack:
+        raise StorageError("--attack needs a run with labels; leave --labels-file out.")
     path = plan.labels_file[0] if plan.labels_file else None
-    loaded = rows.load(path, plan.data, plan.set_name)
-    judged, human = rows.judged_rows(loaded, LocalJudge())
+    loaded = rows.drawn(rows.load(path, plan.data, plan.set_name), plan.limit, plan.seed)
+    with connect(plan.wanted) as link:
+        judged, human = rows.judged_rows(loaded, link.judge, link.salt, _workers(plan))
+    if not human:
+        raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
     name = path.name if path is not None else str(plan.set_name)
     every = Joined(human, dict.fromkeys(labels.COUNTS, 0), {name: len(human)}, None, False)
     files = [rows.file_of(path, plan.data, plan.set_name)]
-    return _report(plan, Path(name), judged, every, files, human)
+    return _report(plan, Path(name), judged, every, files)
 
 
-def _from_run(plan: Plan, judged: Judged) -> dict[str, Any]:
+def _workers(plan: Plan) -> int:
+    """Threads wait for a server; the local judge only gets slower by them."""
+    return 1 if plan.wanted.judge == LOCAL else plan.wanted.concurrency
+
+
+def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, Any]:
+    """Attacks on the judge of the run, and on no other."""
+    with connect(plan.wanted) as link:
+        identity = link.judge.identity
+        if [identity.to_dict()] != judged.judges:
+            name = ", ".join(show.judge_name(one) for one in judged.judges)
+            raise StorageError(
+                f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
+                "run's judge."
+            )
+        workers = _workers(plan)
+        return attacked(judged.claims, human, link.judge, link.salt, plan.seed, workers)
+
+
+def _from_run(plan: Plan, judged: Judged) -> tuple[dict[str, Any], Mapping[Key, int]]:
     """The run's verdicts against the labels of its claims."""
     files = labels.label_files(plan.labels_dir, plan.labels_file)
     joined = labels.join(labels.read_labels(files), judged.claims, METRIC)
@@ -161,7 +201,7 @@ def _from_run(plan: Plan, judged: Judged) -> dict[str, Any]:
             f"{plan.folder.name}: no claim of this run has a label of people"
             f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
         )
-    return _report(plan, plan.folder, judged, joined, files, joined.human)
+    return _report(plan, plan.folder, judged, joined, files), joined.human
 
 
 def _report(
@@ -170,11 +210,10 @@ def _report(
     judged: Judged,
     joined: Joined,
     files: list[Path],
-    human: Mapping[Key, int],
 ) -> dict[str, Any]:
     draws = figures.Draws(seed=plan.seed)
     head = document.document(folder, METRIC, judged, joined, files, plan.seed)
-    return head | figures.report(judged.claims, human, draws, plan.worst)
+    return head | figures.report(judged.claims, joined.human, draws, plan.worst)
 
 
 def _say_report(plan: Plan, found: dict[str, Any]) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from calibration.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
+from clients import judge_prompts
 from clients.judge_types import Judge
+from clients.pool import ask_all
 from humanlabels.own import read_own
 from humanlabels.rows import LabelledClaim
 from humanlabels.sets import SUPPORT
 from humanlabels.support import FILE
-from judging.tasks import GROUNDEDNESS, Material, make_task
+from judging.asking import Opinion, ask
+from judging.tasks import GROUNDEDNESS, Material
+from ragmetrics.stats import generator
 from storage import StorageError
 
 SETS = {one.key: one for one in SUPPORT}
-_SALT = b"rows of people"
 
 
 def load(path: Path | None, data: Path | None, name: str | None) -> list[LabelledClaim]:
@@ -32,6 +36,14 @@ def load(path: Path | None, data: Path | None, name: str | None) -> list[Labelle
     return list(known.load(data))
 
 
+def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[LabelledClaim]:
+    """At most ``limit`` rows, drawn at random, in their order; all for None."""
+    if limit is None or limit >= len(rows):
+        return rows
+    chosen = generator(seed, "rows").permutation(len(rows))[:limit]
+    return [rows[place] for place in sorted(chosen.tolist())]
+
+
 def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
     """The file behind the rows, for its hash."""
     if path is not None:
@@ -41,60 +53,61 @@ def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
     return data / SETS[name].folder / FILE
 
 
-def judged_rows(rows: Iterable[LabelledClaim], judge: Judge) -> tuple[Judged, dict[Key, int]]:
+def judged_rows(
+    rows: Iterable[LabelledClaim], judge: Judge, salt: bytes, workers: int
+) -> tuple[Judged, dict[Key, int]]:
     """Every row with the judge's verdict, and people's label of it.
 
-    A row that the judge fails on is counted and left out. One call a row: a judge never sees two
-    rows at once.
+    A row that the judge fails on is counted and left out. A row is a question of its own: a judge
+    never sees two of them at once.
     """
-    claims: list[JudgedClaim] = []
-    human: dict[Key, int] = {}
-    failed = 0
-    prompts = {}
-    for number, row in enumerate(rows, 1):
-        contexts = [
-            {"id": f"c{place}", "chunk_id": "", "text": text}
-            for place, text in enumerate(row.contexts, 1)
-        ]
-        lead = {"lead": f"{row.lead} "} if row.lead else {}
-        material = Material(
-            question=row.question,
-            contexts=contexts,
-            claims=[{"id": "1", "text": row.claim} | lead],
-        )
-        task = make_task(GROUNDEDNESS, material, salt=_SALT)
-        prompts[str(task.prompt)] = task.prompt
-        found = judge.ask(task)
-        entries = [] if found.data is None else found.data["verdicts"]
-        if not entries:
-            failed += 1
-            continue
-        said = entries[0]
-        local = judge.identity.provider == "local"
-        text = f"{row.lead} {row.claim}" if row.lead else row.claim
-        claim = JudgedClaim(
-            f"row {number}",
-            0,
-            "1",
-            row.claim,
-            said["verdict"],
-            support_score(text, list(row.contexts), row.question) if local else None,
-            question=row.question,
-            contexts=tuple(Passage(one["id"], "", one["text"]) for one in contexts),
-            quote=said.get("quote", ""),
-            reason=said.get("reason", ""),
-            source=row.group,
-            slices=claim_slices(None, row.claim),
-        )
-        claims.append(claim)
-        human[claim.key] = row.supported
-    judged = Judged(
-        claims,
-        [judge.identity.to_dict()],
-        [
-            {"name": one.name, "version": one.version, "sha256": one.sha256}
-            for one in prompts.values()
-        ],
-        failed,
+    numbered = list(enumerate(rows, 1))
+
+    def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
+        number, row = job
+        return number, row, ask(judge, GROUNDEDNESS, _material(row), salt=salt)
+
+    answers = ask_all(numbered, opinion, workers, threading.Event())
+    found = sorted(answers, key=lambda answer: answer[0])
+    local = judge.identity.provider == "local"
+    claims = [
+        _claim(number, row, said, local=local) for number, row, said in found if not said.failure
+    ]
+    decided = {claim.case_id for claim in claims}
+    human = {
+        (f"row {number}", 0, "1"): row.supported
+        for number, row, _ in found
+        if f"row {number}" in decided
+    }
+    prompt = judge_prompts.load(GROUNDEDNESS.prompt).id
+    known = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
+    failed = len(found) - len(claims)
+    return Judged(claims, [judge.identity.to_dict()], [known], failed), human
+
+
+def _material(row: LabelledClaim) -> Material:
+    contexts = [{"id": f"c{place}", "text": text} for place, text in enumerate(row.contexts, 1)]
+    lead = {"lead": f"{row.lead} "} if row.lead else {}
+    return Material(
+        question=row.question, contexts=contexts, claims=[{"id": "1", "text": row.claim} | lead]
     )
-    return judged, human
+
+
+def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> JudgedClaim:
+    """A row as a claim of a run: its number names the case, its group is the source."""
+    (entry,) = said.entries
+    text = f"{row.lead} {row.claim}" if row.lead else row.claim
+    return JudgedClaim(
+        f"row {number}",
+        0,
+        "1",
+        row.claim,
+        entry["verdict"],
+        support_score(text, list(row.contexts), row.question) if local else None,
+        question=row.question,
+        contexts=tuple(Passage(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
+        quote=entry.get("quote") or "",
+        reason=entry.get("reason") or "",
+        source=row.group,
+        slices=claim_slices(None, row.claim),
+    )

@@ -55,6 +55,7 @@ def print_report(console: Console, found: Mapping[str, Any]) -> None:
         _print_figures(console, found)
     _print_slices(console, found["by"])
     _print_rates(console, found)
+    _print_attack(console, found["attack"])
     _print_worst(console, found["worst"])
 
 
@@ -159,6 +160,20 @@ def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
         console.print(
             f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."
         )
+
+
+def _print_attack(console: Console, found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        return
+    mark = {None: "not measured", True: "kept", False: "BROKEN"}[found["passed"]]
+    console.print(
+        f"\nAttacks in {found['answers']} answers move the score of unsupported claims by "
+        f"{number(found['shift_unsupported'])} (limit {found['limit_unsupported']:g} of 5), of "
+        f"supported ones by {number(found['shift_supported'])} (limit "
+        f"{found['limit_supported']:g}): {mark}."
+    )
+    if found["failed"]:
+        console.print(f"{found['failed']} of {found['opinions']} opinions could not be had.")
 
 
 def _print_worst(console: Console, worst: Sequence[Mapping[str, Any]]) -> None:
