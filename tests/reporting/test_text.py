@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporting import words
-from reporting.markdown import fenced, safe
+from reporting.mdtext import fenced, safe
 from reporting.text import cut, one_line, page_bytes, visible
 
 

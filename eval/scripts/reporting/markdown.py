@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporting import words
-from reporting.text import one_line, visible
+from reporting.mdtext import fenced, safe, table
 from tables import number
 
-SPECIAL = re.compile(
-    r"[\\`*\[\]|<&~$]"  # anywhere
-    r"|(?<!\w)[_@]|_(?!\w)"  # emphasis and mentions; not the signs within recall_all@5
-    r"|^[>#+=-]"  # at the beginning of a line
-    r"|:(?=//)|(?<=www)\."  # addresses, which readers make links of
-)
-_TICKS = re.compile("`+")
-Rows = Iterable[Sequence[str]]
-METRIC_HEAD = ("metric", "mean", "95 % interval", "n", "coverage", "target", "verdict", "band")
+METRIC_HEAD = ("metric", "mean", "target", "verdict", "95 % interval", "n", "coverage", "band")
 
 
 def markdown(report: Mapping[str, Any]) -> str:
-    """The whole report. Texts of questions, answers and passages stand in fences."""
+    """The whole report. Texts of questions, answers and marked passages stand in fences."""
     return "\n".join(_lines(report)) + "\n"
-
-
-def safe(text: str, limit: int = 400) -> str:
-    """Foreign text on one line, with every sign that Markdown could read escaped."""
-    return SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
-
-
-def fenced(text: str) -> Iterator[str]:
-    """A text in a code block whose fence is longer than any run of backticks in it."""
-    shown = visible(text)
-    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
-    yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
-
-
-def table(head: Sequence[str], rows: Rows, text: int = 1) -> Iterator[str]:
-    """A table whose first ``text`` columns are left-aligned; cells are escaped."""
-    yield ""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * text + "---:|" * (len(head) - text)
-    for row in rows:
-        yield "| " + " | ".join(safe(cell) for cell in row) + " |"
-    yield ""
 
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
@@ -97,11 +66,11 @@ def _metric(one: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         name,
         number(one["mean"]),
+        one["target"] or "",
+        " ".join(words.mark(one)).strip(),
         words.interval(one),
         words.count(one["n"]),
         words.percent(one["coverage"]),
-        one["target"] or "",
-        " ".join(words.mark(one)).strip(),
         one["band"] or "",
     )
 
@@ -251,7 +220,7 @@ def _answer(one: Mapping[str, Any]) -> Iterator[str]:
         marks = [name for key, name in words.PASSAGE_MARKS if passage[key]]
         told = f" ({', '.join(marks)})" if marks else ""
         yield from ("", f"{passage['rank']}\\. {safe(passage['place'])}{told}")
-        if passage["text"]:
+        if passage["text"] and marks:  # those without a mark are named; the page holds their text
             yield from fenced(passage["text"]["text"] + _more(passage["text"]))
     if one["retrieved_more"]:
         yield f"{one['retrieved_more']} more are not shown."
