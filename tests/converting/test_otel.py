@@ -218,7 +218,7 @@ def test_openinference_documents() -> None:
 
 def test_what_failed_is_an_error_and_no_answer(desk: Any) -> None:
     asked = {"gen_ai.operation.name": "chat", "gen_ai.prompt": "Hi?"}
-    status = {"status": {"code": 2, "message": "rate limit"}}
+    status: Any = {"status": {"code": 2, "message": "rate limit"}}
     spans = [span("t1", "s", asked, **status), span("t2", "s", asked)]
     desk.take("otel", desk.file("s.json", json.dumps(otlp(*spans))))
     failed, silent = desk.results("s")

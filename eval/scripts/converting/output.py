@@ -21,7 +21,7 @@ import storage
 from converting.human import verdicts
 from converting.item import Answer, Item
 from converting.notes import Notes
-from storage import RunConfig, StorageError, case_from_dict
+from storage import RunConfig, StorageError, TestResult, case_from_dict
 
 SPANS = "human_spans.jsonl"
 LABEL_FILE = {
@@ -109,7 +109,7 @@ class Output:
 
     def _add_answer(self, answer: Answer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        self._write(f"results/{run}/{storage.RESULTS}", msgspec.to_builtins(answer.result))
+        self._write(f"results/{run}/{storage.RESULTS}", answer.result)
         if answer.spans is not None:
             key = {"case_id": answer.result.test_case_id, "repeat": answer.result.repeat}
             self._write(f"results/{run}/{SPANS}", key | {"spans": answer.spans})
@@ -139,7 +139,10 @@ class Output:
         if name not in self._files:
             file = open(self._made / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
-        self._files[name].write(orjson.dumps(record, option=_DUMP))
+        if isinstance(record, TestResult):
+            self._files[name].write(msgspec.json.encode(record) + b"\n")
+        else:
+            self._files[name].write(orjson.dumps(record, option=_DUMP))
         self._lines[name] = self._lines.get(name, 0) + 1
 
     def finish(self, extra: Mapping[str, Path], *, force: bool) -> list[Path]:

@@ -86,8 +86,8 @@ def decoded(path: Path, number: int, line: bytes, notes: Notes) -> str | None:
 
 def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
     """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
-    text = decoded(path, number, line, notes)
-    return None if text is None else [part.decode() for part in line.split()]
+    text = decoded(path, number, b"\n".join(line.split()), notes)
+    return None if text is None else text.split("\n")
 
 
 def parse_judgement(
