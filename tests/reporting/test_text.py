@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from reporting import words
 from reporting.mdtext import fenced, safe
@@ -92,3 +94,15 @@ def test_a_percentage_is_never_rounded_to_all_or_nothing(share: float | None, sh
 def test_a_correlation_has_no_minus_zero() -> None:
     shown: Sequence[str] = [words.coefficient(r) for r in (-0.004, -0.5, None, 1.0)]
     assert shown == ["0.00", "-0.50", "–", "1.00"]
+
+
+def test_hostile_markdown_is_read_as_text(made: Any) -> None:
+    """A real reader of Markdown finds tables, lists and code in it, but no tag, link or picture."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(made.text("md"))
+    kinds = {one.type for token in tokens for one in (token, *(token.children or ()))}
+    assert {"table_open", "fence", "heading_open"} <= kinds
+    assert kinds & {"html_block", "html_inline", "link_open", "image", "code_block"} == set()
+    columns = [t.content for t in tokens if t.type == "inline" and t.level == 4]
+    assert "metric" in columns
+    rows = [token.map for token in tokens if token.type == "tr_open" and token.map]
+    assert len(rows) > 150
