@@ -7,9 +7,9 @@ does not hold.
     python bench/bench_browse.py
     python bench/bench_browse.py --cases 10000 --json
 
-Budgets are CPU milliseconds of the process (all threads) on a machine where the smallest Textual
-app needs 171 ms to its first frame; on a slower one they are stretched by that app's time. The
-first frame is wall time as well: half of it is waiting for the disk and the interpreter.
+Budgets are CPU milliseconds of the process (all threads), so that other work on the machine does
+not count, on one where the smallest Textual app needs 171 ms to its first frame; on a slower or
+crowded one they are stretched by that app's time. Wall times are printed beside them.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def over_budget(found: dict[str, Any]) -> list[str]:
     """Sentences for what took too long or too much."""
     slower = found["slower"]
     over = []
-    if found["first_frame"]["wall_ms"] > FIRST_FRAME_MS * slower:
-        over.append(f"first frame {found['first_frame']['wall_ms']:.0f} ms")
+    if found["first_frame"]["cpu_ms"] > FIRST_FRAME_MS * slower:
+        over.append(f"first frame {found['first_frame']['cpu_ms']:.0f} ms CPU")
     over += [
         f"{name}: {found[name]['median_ms']:.1f} ms CPU a key"
         for name in MOVES
@@ -184,9 +184,10 @@ def main() -> int:
     print(f"machine: {found['slower']:.2f} times the CPU of the one that the budgets were set on")
     print(f"{given.cases} cases, results.jsonl {found['results_mb']:.0f} MB")
     print("\n| what | median | worst | budget |\n|---|--:|--:|--:|")
-    print(f"| first frame, wall ms | {frame['wall_ms']:.0f} | | {FIRST_FRAME_MS:.0f} |")
-    print(f"| first frame, CPU ms | {frame['cpu_ms']:.0f} | | |")
-    print(f"| all files read, s | {found['all_read_s']:.1f} | | |")
+    print(f"| first frame, CPU ms | {frame['cpu_ms']:.0f} | | {FIRST_FRAME_MS:.0f} |")
+    print(f"| first frame, wall ms | {frame['wall_ms']:.0f} | | |")
+    print(f"| all files read, CPU ms | {found['read_cpu_ms']:.0f} | | |")
+    print(f"| all files read, wall s | {found['all_read_s']:.1f} | | |")
     print(f"| key while reading, wall ms | {found['key_while_reading_wall_ms']:.1f} | | |")
     for name, cost in found.items():
         if isinstance(cost, dict) and "worst_ms" in cost:

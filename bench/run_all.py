@@ -13,6 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 QUICK = {
+    "bench_browse": ["--cases", "10000", "--rounds", "3"],
     "bench_compare": ["--cases", "1000", "--rounds", "2"],
     "bench_score_retrieval": ["--cases", "1000,10000", "--rounds", "3"],
     "bench_report": ["--cases", "1000", "--rounds", "2"],

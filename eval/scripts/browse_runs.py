@@ -61,6 +61,10 @@ def main(
     if success and not runs:
         raise click.UsageError("--success goes with a run; without one, press ! in its cases.")
     folders = [storage.find_run(results_dir, run) for run in runs]
+    if len(runs) == 2 and len({folder.resolve() for folder in folders}) == 1:
+        raise click.UsageError(f"{runs[0]} and {runs[1]} are the same run; name two.")
+    if len({folder.name for folder in folders}) < len(folders):
+        raise click.UsageError("both folders have one name; rename one of them.")
     check_terminal()
     library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders)
     from browser.app import run as browse

@@ -164,9 +164,9 @@ class BrowseApp(App[None], inherit_bindings=False):
         def closed(name: str | None) -> None:
             if name is None:
                 return
-            found = [other for other in others if other == name] or [
-                other for other in others if name and other.startswith(name)
-            ]
+            shown: dict[str, str] = {one_line(other): other for other in others}
+            found = [shown[name]] if name in shown else []
+            found = found or [other for other in others if name and other.startswith(name)]
             if len(found) == 1:
                 self.open_flips(found[0], new)
             elif isinstance(screen, BrowseScreen):

@@ -160,6 +160,8 @@ class CasesScreen(Choosing, inherit_bindings=False):
 
     def choices(self) -> list[Span]:
         """The filter; or what the user should know; or how to filter."""
+        if self.hint:
+            return [("key", one_line(f" {self.hint}", 1000))]
         notices = self.run.notices
         if self.filter is not None and self.filter.terms:
             return [("key", display(" filter: ")), ("row", one_line(self.filter.text, 300))]

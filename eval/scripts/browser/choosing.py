@@ -8,10 +8,9 @@ from browser.list_screen import ListScreen
 from browser.query import Query, QueryError, parse, unknown
 from browser.success import Success
 from browser.table import SETS, Table
-from labeller.display import one_line
 from labeller.modals import Prompt
 
-EXAMPLES = "failing failed category=x tag=x recall@5=0 latency>500 -turned words"
+EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -not=this words"
 
 
 class Choosing(ListScreen, inherit_bindings=False):
@@ -24,6 +23,8 @@ class Choosing(ListScreen, inherit_bindings=False):
         self.filter: Query | None = None
         self.sort, self.reverse = "order", False
         self.metrics: list[str] | None = None
+        self.hint = ""
+        """What may be written into the prompt that is open."""
 
     @property
     def table(self) -> Table:
@@ -46,8 +47,11 @@ class Choosing(ListScreen, inherit_bindings=False):
         """Ask for columns of metrics."""
         raise NotImplementedError
 
-    def _ask(self, label: str, value: str, act: Callable[[str], str]) -> None:
-        """Ask for a line; `act` is done with each version of it, and undone by Esc."""
+    def _ask(self, label: str, hint: str, value: str, act: Callable[[str], str]) -> None:
+        """Ask for a line; `act` is done with each version of it, and undone by Esc.
+
+        The label is short, since what `act` says stands behind it; the hint is shown above.
+        """
 
         def live(text: str) -> str:
             try:
@@ -59,10 +63,14 @@ class Choosing(ListScreen, inherit_bindings=False):
             try:
                 said, style = act(value if text is None else text), "row"
             except QueryError as error:
-                said, style = f"{error}; as before", "warn"
+                said, style = f"as before: {error}", "warn"
                 act(value)
+            self.hint = ""
+            self.show()
             self.say(said, style)
 
+        self.hint = hint
+        self.show()
         self.app.push_screen(Prompt(label, value, live), closed)
 
     # -- filter ---------------------------------------------------------------------------------
@@ -83,7 +91,7 @@ class Choosing(ListScreen, inherit_bindings=False):
 
     def do_filter(self) -> None:
         text = self.filter.text if self.filter else ""
-        self._ask(f"Filter: {EXAMPLES}", text, self.set_filter)
+        self._ask("Filter:", f"such as {EXAMPLES}", text, self.set_filter)
 
     def do_failing(self) -> None:
         words = self.filter.text.split() if self.filter else []
@@ -117,10 +125,9 @@ class Choosing(ListScreen, inherit_bindings=False):
         return f"sorted by {text or 'the order of the set'}"
 
     def do_sort(self) -> None:
-        shown = ["state", "latency", "category", *(self.metrics or [*self.known_metrics()][:3])]
-        label = f"Sort by (- before it: largest first): order id {' '.join(shown)} or any metric"
+        hint = "order, id, state, latency, category, a metric; - before it: largest first"
         before = "" if self.sort == "order" else ("-" if self.reverse else "") + self.sort
-        self._ask(label, before.replace("why", "state"), self.set_sort)
+        self._ask("Sort by:", hint, before.replace("why", "state"), self.set_sort)
 
     def sort_by(self, name: str) -> None:
         """A heading was clicked: sort by it, or the other way round."""
@@ -151,9 +158,8 @@ class Choosing(ListScreen, inherit_bindings=False):
         return ""
 
     def do_columns(self) -> None:
-        some = " ".join([*self.known_metrics()][:60])
-        label = one_line(f"Columns (empty: the main ones). There are: {some}", 2000)
-        self._ask(label, " ".join(self.metrics or []), self.set_columns)
+        hint = f"of {' '.join([*self.known_metrics()][:60])}; none: the main ones"
+        self._ask("Columns:", hint, " ".join(self.metrics or []), self.set_columns)
 
     def set_success(self, text: str) -> str:
         """Let a condition say what success is; nothing means the rules. Raises QueryError."""
@@ -176,8 +182,8 @@ class Choosing(ListScreen, inherit_bindings=False):
 
     def do_success(self) -> None:
         condition = self.success.condition
-        label = "Success is, such as recall@5>0 (empty: none of the rules of ? is broken)"
-        self._ask(label, condition.text if condition else "", self.set_success)
+        hint = "such as recall@5>0; empty: no rule of the second help page is broken"
+        self._ask("Success is:", hint, condition.text if condition else "", self.set_success)
 
     def use_success(self, text: str) -> None:
         """As `set_success`, before the screen is shown. Raises QueryError."""

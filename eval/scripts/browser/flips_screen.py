@@ -126,7 +126,7 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
         return spans
 
     def choices(self) -> list[Span]:
-        if self.filter is None:
+        if self.filter is None and not self.hint:
             return [("dim", one_line(f" success: {self.success.describe()} (! changes it)", 300))]
         return super().choices()
 

@@ -42,7 +42,7 @@ MAIN = (
 RUN_ONLY = ("auc", "leak_detection_rate")
 """Main metrics of a whole run, which no single case has."""
 QUESTION_MIN = 24
-SCORE_MIN, SCORE_MAX = 6, 9
+SCORE_MIN, SCORE_MAX = 6, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def cell(table: Table, row: int, name: str) -> str:
 
 
 def metric_column(name: str) -> Column:
-    """The column of a metric."""
+    """The column of a metric, with room for the arrow of the order."""
     head = SHORT.get(name, name)
-    return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head))))
+    return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
 
 
 def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bool) -> list[Column]:

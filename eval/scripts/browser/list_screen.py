@@ -78,8 +78,9 @@ class ListScreen(BrowseScreen, inherit_bindings=False):
         self._moved_by_click = False
 
     def on_click(self, event: events.Click) -> None:
-        if event.widget is self.head and event.y == self.head.size.height - 1:
-            self.clicked_heading(event.x)
+        heads = self.head.region.bottom - 1
+        if event.screen_y == heads and self.screen is self.app.screen:
+            self.clicked_heading(event.screen_x)
 
     def clicked_heading(self, x: int) -> None:
         """The line of column heads was clicked."""

@@ -1,0 +1,196 @@
+"""Made-up runs for the browser's screens: no files, every number known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from textual.geometry import Size
+
+from browser.app import BrowseApp
+from browser.cases_screen import CasesScreen
+from browser.model import Claim, Detail, Gold, Judged, Passage, RunInfo, SectionScores
+from browser.table import Table
+
+Scores = dict[str, tuple[float | None, float | None]]
+"""recall@5 and pass by case id; None: not scored."""
+BASE: Scores = {"q1": (1.0, 1.0), "q2": (0.5, 1.0), "q3": (0.0, 0.0), "q4": (None, None)}
+NEW: Scores = {"q1": (1.0, 0.0), "q2": (0.5, 1.0), "q3": (1.0, 1.0), "q5": (1.0, 1.0)}
+
+
+def table_of(scores: Scores, text: str = "") -> Table:
+    """A table with these scores; question and id hold `text`."""
+    table = Table()
+    table.metrics = {"recall@5": "retrieval", "pass": "pipeline"}
+    for name in table.metrics:
+        table.numbers[name] = table.new_numbers()
+    for number, (case_id, values) in enumerate(scores.items()):
+        numbers = {"latency": 10.0 * number, "confidence": None, "cost": None}
+        question = f"{text}How long is log {case_id} kept?"
+        row = table.put(f"{case_id}{text}", 0, 0, question, {"status": "ok"}, (), numbers)
+        for name, value in zip(table.metrics, values, strict=True):
+            if value is not None:
+                table.numbers[name][row] = value
+        tags = ("odd",) if number % 2 else ("even",)
+        table.describe(f"{case_id}{text}", (0, "factual", "", "", "yes", tags))
+    return table
+
+
+@dataclass
+class FakeRun:
+    """A run that is read at once."""
+
+    run_id: str
+    table: Table
+    text: str = ""
+    reading: str = ""
+    notices: Sequence[str] = ()
+    state: Any = "complete"
+    wanted: list[str] = field(default_factory=list)
+    tell: Callable[[], None] = lambda: None
+
+    @property
+    def info(self) -> RunInfo:
+        return RunInfo(
+            self.run_id,
+            self.state,
+            started="2026-01-02T03:04:05",
+            done=self.table.count,
+            planned=9,
+            errors=0,
+            sections={"retrieval": {"recall@5": (0.5, 3)}},
+            config=(("retriever.k", f"5{self.text}"),),
+            problem=self.text,
+        )
+
+    def start(self, tell: Callable[[], None]) -> None:
+        self.tell = tell
+
+    def want(self, metrics: Sequence[str]) -> None:
+        self.wanted += metrics
+
+    def close(self) -> None:
+        self.reading = "closed"
+
+    def detail(self, row: int) -> Detail:
+        text = self.text
+        answer = f"{text}Thirty days. For ever."
+        size = len(text)
+        return Detail(
+            case_id=self.table.ids[row],
+            repeat=0,
+            question=self.table.questions[row],
+            status="ok",
+            answer=answer,
+            claims=(
+                Claim(answer[: size + 12], (0, size + 12), "supported", text, f"c1{text}"),
+                Claim("For ever.", (size + 13, size + 22), "contradicted", text),
+            ),
+            claims_by=f"support rules{text}",
+            passages=(
+                Passage(1, f"c1{text}", f"{text}a.md", f"{text}kept " * 200, True, 9, gold=True),
+            ),
+            hits=(1,),
+            match=f"anchor{text}",
+            gold=(Gold(f"{text}a.md", (f"{text}kept",), rank=1),),
+            labels=(("key fact", f"{text}30 days"),),
+            scores=(SectionScores(f"x{text}", "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),),
+            judged=(
+                Judged(text, text, text, text, (Claim(text, None, "unclear", text),), (text,)),
+            ),
+            trace=(("flags", f"{text}late"),),
+            raw=f'{{"answer": "{text}"}}',
+            problems=(text,) if text else (),
+        )
+
+
+@dataclass
+class FakeLibrary:
+    """Two runs, or more."""
+
+    runs: dict[str, FakeRun]
+    folder: str = "results"
+    command: Any = ("label", "it")
+
+    def refresh(self) -> list[RunInfo]:
+        return [run.info for run in self.runs.values()]
+
+    def open(self, run_id: str) -> FakeRun:
+        if run_id not in self.runs:
+            raise ValueError(f"{run_id}: no such folder any more")
+        return self.runs[run_id]
+
+    def label_command(self, run_id: str, case_id: str) -> Any:
+        return self.command
+
+
+def library(text: str = "") -> FakeLibrary:
+    made = {
+        name: FakeRun(name, table_of(scores, text), text)
+        for name, scores in ((f"base{text}", BASE), (f"new{text}", NEW))
+    }
+    return FakeLibrary(made)
+
+
+def shown(app: BrowseApp) -> str:
+    """The text of the top screen."""
+    width, height = app.size
+    rows = app.screen._compositor.render_strips(Size(width, height))
+    return "\n".join(row.text for row in rows)
+
+
+def listed(app: BrowseApp) -> str:
+    """The digits of the cases in the list."""
+    screen = app.screen_stack[-1]
+    while not isinstance(screen, CasesScreen):
+        screen = app.screen_stack[app.screen_stack.index(screen) - 1]
+    return "".join(screen.table.ids[row][1] for row in screen.listed)
+
+
+async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:
+    """Go through every screen and window; what each of them showed."""
+    seen = []
+    for keys in (
+        ["j", "space", "k"],
+        ["enter"],
+        ["slash"],
+        ["escape"],
+        ["s"],
+        ["escape", "c"],
+        ["escape", "question_mark"],
+        ["tab"],
+        ["escape", "colon"],
+        ["escape", "L"],
+        ["escape", "enter"],
+        ["z", "tab", "tab"],
+        ["r"],
+        ["r", "w", "G", "escape", "d", "enter"],
+        ["a", "enter"],
+        ["tab", "tab", "tab"],
+        ["2", "escape", "escape", "escape", "escape"],
+    ):
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        seen.append(shown(app))
+    return seen
+
+
+class Fakes:
+    """What the tests of the screens use."""
+
+    Library = FakeLibrary
+    new_scores = NEW
+    library = staticmethod(library)
+    table_of = staticmethod(table_of)
+    shown = staticmethod(shown)
+    listed = staticmethod(listed)
+    press_everywhere = staticmethod(press_everywhere)
+
+
+@pytest.fixture
+def fakes() -> type[Fakes]:
+    """Made-up runs and what to see of them."""
+    return Fakes

@@ -1,0 +1,109 @@
+"""Hostile text on every screen, any window, no colours, no runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from browser.app import BrowseApp
+
+SIZES = ((80, 24), (200, 60))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hostile_text_is_shown_letter_by_letter_on_every_screen(
+    fakes: Any, hostile: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    """Run names, ids, questions, answers, claims, notes, metrics: all of them hold all of it."""
+    app = BrowseApp(fakes.library(" ".join(hostile)))
+    async with app.run_test(size=size) as pilot:
+        seen = await fakes.press_everywhere(pilot, app)
+        assert not app._exit, "a [@click=app.quit] was obeyed"
+        assert app.screen is app.first
+    text = "\n".join(seen)
+    assert not set(text) & set("\x1b\x9b\x9d\x00\x07\u202e\ufeff\u2028")
+    assert "[bold]" in text
+    assert "[@click=app.quit]" in text
+
+
+async def test_a_click_on_hostile_text_does_nothing_else(fakes: Any) -> None:
+    app = BrowseApp(
+        fakes.library("[@click=app.quit]leave[/] " * 9), ["new" + "[@click=app.quit]leave[/] " * 9]
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        for y in range(24):
+            await pilot.click(offset=(30, y))
+        await pilot.pause()
+        assert not app._exit
+
+
+async def test_huge_lines_are_cut_and_do_not_stop_the_screen(fakes: Any) -> None:
+    text = "x" * (1 << 20)
+    app = BrowseApp(fakes.library(text), [f"new{text}"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "z", "G", "r", "G", "escape")
+        await pilot.pause()
+        assert "question" in fakes.shown(app).splitlines()[2]
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 10), (1, 1), (80, 24), (300, 80)])
+async def test_any_size_of_window(fakes: Any, size: tuple[int, int]) -> None:
+    app = BrowseApp(fakes.library())
+    async with app.run_test(size=size) as pilot:
+        await fakes.press_everywhere(pilot, app)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "Runs  2 runs" in fakes.shown(app)
+
+
+async def test_wide_windows_show_two_pages(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(200, 60)) as pilot:
+        await pilot.press("enter")
+        line = next(row for row in fakes.shown(app).splitlines() if "── Question" in row)
+        assert "── Retrieved" in line
+        await pilot.press("w")
+        assert "right side" in fakes.shown(app)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        line = next(row for row in fakes.shown(app).splitlines() if "── Question" in row)
+        assert "── Retrieved" not in line
+
+
+async def test_signs_do_not_need_colours_and_ascii_needs_no_more(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"], ascii_only=True, theme="light")
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert fakes.shown(app).isascii()
+        await pilot.press("enter")
+        assert "Thirty days. + For ever. !" in fakes.shown(app)
+        assert fakes.shown(app).isascii()
+        await pilot.press("t")
+        assert app.theme == "textual-dark"
+
+
+async def test_the_palette_runs_actions_and_opens_a_case_by_id(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", *"q3")
+        await pilot.pause(0.5)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "new  q3" in fakes.shown(app)
+
+
+async def test_no_runs_at_all(fakes: Any) -> None:
+    app = BrowseApp(fakes.Library({}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "No run here yet" in fakes.shown(app)
+        await pilot.press("enter")
+        assert "there is no run yet" in fakes.shown(app)
+
+
+def test_a_run_that_is_not_there_is_a_sentence(fakes: Any) -> None:
+    with pytest.raises(ValueError, match="gone: no such folder"):
+        BrowseApp(fakes.library(), ["gone"])
+    with pytest.raises(ValueError, match="near it: recall@5"):
+        BrowseApp(fakes.library(), ["new"], success="recall@4>0")
+    with pytest.raises(ValueError, match="write a condition on a score"):
+        BrowseApp(fakes.library(), ["new"], success="failing")

@@ -1,0 +1,177 @@
+"""The browser's screens over made-up runs: keys, filters, order, columns, flips, growing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from browser.app import BrowseApp
+
+
+async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:
+    app = BrowseApp(fakes.library())
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "recall@5 0.50" in fakes.shown(app)
+        assert "2026-01-02 03:04" in fakes.shown(app)
+        await pilot.press("j", "enter")
+        assert " new  4 cases, 1 fail" in fakes.shown(app)
+        await pilot.press("down", "down", "enter")
+        assert "3/4 new  q3" in fakes.shown(app)
+        assert "Thirty days. ✓ For ever. ‼" in fakes.shown(app)
+        await pilot.press("n")
+        assert "4/4 new  q5" in fakes.shown(app)
+        await pilot.press("n")
+        assert "this is the last case" in fakes.shown(app)
+        await pilot.press("p", "p", "escape")
+        assert ">q2" in fakes.shown(app)
+        await pilot.press("q", "q")
+    assert app.return_code == 0
+    assert app.library.open("new").reading == "closed"
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("/ f a i l i n g space o n l y enter", "1"),
+        ("f", "1"),
+        ("f f", "1235"),
+        ("/ t a g = o d d enter", "25"),
+        ("/ q 3 enter", "3"),
+        ("/ q 3 escape", "1235"),
+        ("/ r e c a l l @ 5 < 1 enter", "2"),
+        ("s l a t e n c y enter S", "5321"),
+        ("s - l a t e n c y enter", "5321"),
+        ("s - l a t e n c y escape", "1235"),
+        ("s p a s s enter", "1235"),
+        ("s s t a t e enter", "1235"),
+        ("s n o n s e n s e enter", "1235"),
+        ("! r e c a l l @ 5 > 0 . 7 enter f", "2"),
+    ],
+)
+async def test_what_a_list_shows(fakes: Any, keys: str, wanted: str) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    names = {"=": "equals_sign", "<": "less_than_sign", ">": "greater_than_sign", "@": "at"}
+    names |= {"-": "minus", ".": "full_stop", "/": "slash", "!": "exclamation_mark"}
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*(names.get(key, key) for key in keys.split()))
+        await pilot.pause()
+        assert fakes.listed(app) == wanted
+
+
+async def test_a_wrong_filter_is_said_while_it_is_typed_and_changes_nothing(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f", "slash", *["backspace"] * 9, *"nothing", "equals_sign", *"1")
+        await pilot.pause()
+        assert "this run has no such column" in fakes.shown(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert fakes.listed(app) == "1"
+        assert "as before: nothing" in fakes.shown(app)
+
+
+async def test_chosen_columns_and_a_click_on_a_heading(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("c", *"latency", "enter")
+        await pilot.pause()
+        heading = fakes.shown(app).splitlines()[2]
+        assert "pass" not in heading
+        place = heading.index("latency")
+        await pilot.click(offset=(place, 2))
+        assert "↑latency" in fakes.shown(app)
+        await pilot.click(offset=(place, 2))
+        assert fakes.listed(app) == "5321"
+        await pilot.click(offset=(3, 5))
+        assert "q2" in next(row for row in fakes.shown(app).splitlines() if row.startswith(">"))
+        await pilot.click(offset=(3, 5))
+        await pilot.pause()
+        assert "3/4 new  q2" in fakes.shown(app)
+
+
+async def test_flips_of_two_runs(fakes: Any) -> None:
+    """q1 broke, q3 was fixed, q2 succeeds in both; q4 and q5 are in one run only."""
+    app = BrowseApp(fakes.library(), ["base", "new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "3 cases in both  1 broke  1 fixed  flips only" in fakes.shown(app)
+        assert fakes.listed(app) == "13"
+        await pilot.press("a")
+        assert fakes.listed(app) == "123"
+        await pilot.press("slash", *"broke", "enter", "enter")
+        await pilot.pause()
+        assert "1/1 base → new  q1" in fakes.shown(app)
+        assert "BROKE  base base succeeds; new new fails" in fakes.shown(app)
+        await pilot.press("1")
+        assert "1/1 base  q1" in fakes.shown(app)
+        await pilot.press("escape", "escape", "exclamation_mark", *"recall@5>0", "enter")
+        await pilot.press("slash", *["backspace"] * 9, "enter")
+        await pilot.pause()
+        assert fakes.listed(app) == "123"
+        assert "0 broke  1 fixed" in fakes.shown(app)
+
+
+async def test_runs_are_marked_and_compared_from_the_list(fakes: Any) -> None:
+    app = BrowseApp(fakes.library())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("d")
+        assert "mark the base run with Space" in fakes.shown(app)
+        await pilot.press("space", "d")
+        assert "this is the base run itself" in fakes.shown(app)
+        await pilot.press("j", "d")
+        assert "base → new" in fakes.shown(app)
+        await pilot.press("escape", "enter", "d", "enter")
+        await pilot.pause()
+        assert "base → new" in fakes.shown(app)
+
+
+async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None:
+    made = fakes.library()
+    run = made.runs["new"]
+    run.state = "running"
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j")
+        assert "in progress: 4 of 9" in fakes.shown(app)
+        numbers = {"latency": 1.0, "confidence": None, "cost": None}
+        run.table.put("q6", 0, 0, "another", {"status": "error"}, (), numbers)
+        run.tell()
+        await pilot.pause()
+        assert fakes.listed(app) == "12356"
+        assert "5 cases, 2 fail" in fakes.shown(app)
+        run.table = fakes.table_of(
+            dict(reversed(fakes.new_scores.items()))
+        )  # the finished file, in another order
+        run.tell()
+        await pilot.pause()
+        assert fakes.listed(app) == "5321"
+        assert ">q2" in fakes.shown(app)
+        await pilot.press("enter")
+        run.table = fakes.table_of(fakes.new_scores)
+        run.tell()
+        await pilot.pause()
+        assert "new  q2" in fakes.shown(app)
+
+
+@pytest.mark.parametrize("command", [("label", "it"), "this run is not complete yet"])
+async def test_labelling_says_why_it_cannot_start(fakes: Any, command: Any) -> None:
+    """A test has no terminal to hand over: that is told, as a run that is not complete is."""
+    made = fakes.library()
+    made.command = command
+    started: list[Any] = []
+
+    def launch(argv: Sequence[str]) -> int:
+        started.append(argv)
+        return 0
+
+    app = BrowseApp(made, ["new"], launch=launch)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        assert "type q1 and Enter" in fakes.shown(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        said = command if isinstance(command, str) else "cannot be handed to another program"
+        assert said in fakes.shown(app)
+    assert started == []

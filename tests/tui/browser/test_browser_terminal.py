@@ -1,0 +1,163 @@
+"""The real script in a pseudo-terminal: its bytes, growing runs, labelling, ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "eval" / "scripts" / "browse_runs.py"
+Start = Callable[..., Any]
+
+# Every sequence that Textual itself writes: modes, cursor, colours, keyboard and mouse reports.
+OWN = re.compile(
+    rb"\x1b\[(?:\?[0-9;]+[hl]|\?[0-9;]+\$p|[0-9;]*m|[0-9;]*H|[<>=?]?[0-9;]*u|[0-9;]*t|[0-9;]* q|c)"
+    rb"|\x1b\]22;[a-z]*(?:\x1b\\|\x07)|\x1b[=>]|\x1b\[\?u|\x1bP=\d+s\x1b\\|\x1b_G[^\x1b]*\x1b\\"
+)
+
+
+@pytest.fixture
+def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Start:
+    """Starts the script on the runs in `tmp_path`."""
+
+    def run(*options: str, columns: int = 80, rows: int = 24, env: Any = None) -> Any:
+        argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+        argv += ["--results-dir", str(tmp_path / "results"), *options]
+        return pseudo_terminal(argv, columns=columns, rows=rows, env=env or {}, cwd=tmp_path)
+
+    return run
+
+
+def write_run(folder: Path, name: str, texts: list[str], *, partial: bool = False) -> Path:
+    """A case a text, which is its question, answer and chunk; scored: the first one fails."""
+    run = folder / "results" / name
+    (run / "scores").mkdir(parents=True, exist_ok=True)
+    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": name}))
+    results, scores, cases = "", "", ""
+    for number, text in enumerate(texts):
+        case_id = f"q{number}"
+        chunk = {"chunk_id": "c", "rel_path": f"{text}.md", "text": text, "rank": 1}
+        result = {"test_case_id": case_id, "question": text, "answer": text, "retrieved": [chunk]}
+        results += json.dumps({"schema": 1, "status": "ok", **result}) + "\n"
+        line = {"case_id": case_id, "repeat": 0, "scores": {"pass": float(number > 0)}}
+        scores += json.dumps(line) + "\n"
+        case = {"id": case_id, "question": text, "category": "factual"}
+        cases += json.dumps(case) + "\n"
+    file = "results.partial.jsonl" if partial else "results.jsonl"
+    (run / file).write_text(results)
+    (folder / "eval_set.jsonl").write_text(cases)
+    if not partial:
+        (run / "scores" / "pipeline.jsonl").write_text(scores)
+    return run
+
+
+def test_look_through_a_run(tmp_path: Path, start: Start) -> None:
+    write_run(tmp_path, "one", ["How long?", "Who owns it?"])
+    with start() as terminal:
+        terminal.wait_for(b"Enter shows its cases")
+        terminal.write(b"\r")
+        terminal.wait_for(b"1 fail")
+        terminal.write(b"/failing only\r")
+        terminal.wait_for(b"1 of 2 cases")
+        terminal.write(b"\r")
+        terminal.wait_for(b"FAILS: outcome")
+        terminal.write(b"r")
+        terminal.wait_for(b"test_case_id")
+        terminal.write(b"qqq")
+        assert terminal.wait() == 0
+    assert b"\x1b[?1049l" in bytes(terminal.output), "the screen is given back"
+
+
+def test_hostile_text_reaches_the_terminal_as_text(
+    tmp_path: Path, start: Start, hostile: tuple[str, ...]
+) -> None:
+    write_run(tmp_path, "one", list(hostile))
+    with start("one", columns=200, rows=60) as terminal:
+        terminal.wait_for(b"question")
+        for _ in hostile:
+            terminal.write(b"\r")
+            terminal.read()
+            terminal.write(b"zqj")
+            terminal.read()
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    rest = OWN.sub(b"", bytes(terminal.output))
+    assert b"\x1b" not in rest
+    assert not set(rest.decode()) & set("\x9b\x9d\x00\x07\u202e\u2066\ufeff\u2028")
+
+
+def test_a_run_in_progress_grows_on_the_screen_and_is_finished(
+    tmp_path: Path, start: Start
+) -> None:
+    run = write_run(tmp_path, "live", ["first"], partial=True)
+    with start("live") as terminal:
+        terminal.wait_for(b"in progress: 1 of ?")
+        with open(run / "results.partial.jsonl", "ab") as file:
+            file.write(b'{"test_case_id":"q7","question":"seventh')
+            file.flush()
+            terminal.read(1.5)
+            assert b"seventh" not in bytes(terminal.output)
+            file.write(b'"}\n')
+        terminal.wait_for(b"seventh")
+        write_run(tmp_path, "live", ["first", "second"])
+        (run / "results.partial.jsonl").unlink()
+        terminal.wait_for(b"second")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("no_color", ["1", None])
+def test_colours_are_used_unless_none_are_wanted(
+    tmp_path: Path, start: Start, no_color: str | None
+) -> None:
+    write_run(tmp_path, "one", ["How long?"])
+    with start("one", env={"NO_COLOR": no_color}) as terminal:
+        terminal.wait_for(b"pass=0")
+        terminal.write(b"\r")
+        terminal.wait_for(b"Answer")
+        terminal.write(b"qq")
+        assert terminal.wait() == 0
+    colours = re.findall(rb"\x1b\[(?:[0-9;]*;)?[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))
+    greys = [red == green == blue for red, green, blue in colours]
+    assert all(greys) == (no_color is not None), "shades of grey, or more than these"
+
+
+def test_labelling_takes_the_terminal_and_gives_it_back(tmp_path: Path, start: Start) -> None:
+    write_run(tmp_path, "one", ["How long?", "Who owns it?"])
+    with start("one") as terminal:
+        terminal.wait_for(b"pass=0")
+        terminal.write(b"L")
+        terminal.wait_for(b"start it")
+        terminal.write(b"\r")
+        terminal.wait_for(b"lines 1-")
+        terminal.write(b"1\r")
+        terminal.wait_for(b"Q 2/2")
+        terminal.write(b"q")
+        terminal.wait_for(b"1 fail")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    case = json.loads((tmp_path / "eval_set.jsonl").read_bytes().splitlines()[0])
+    assert case["gold_supports"][0]["rel_path"] == "How long?.md"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 130), (signal.SIGHUP, 130), (signal.SIGINT, 0)]
+)
+def test_a_signal_ends_it_cleanly(
+    tmp_path: Path, start: Start, number: signal.Signals, code: int
+) -> None:
+    write_run(tmp_path, "one", ["How long?"])
+    with start("one") as terminal:
+        terminal.wait_for(b"pass=0")
+        if number == signal.SIGINT:
+            terminal.write(b"\x03")  # as the terminal driver is off, a key like any other
+        else:
+            terminal.kill(number)
+        assert terminal.wait() == code
+        assert b"\x1b[?1049l" in bytes(terminal.output)
