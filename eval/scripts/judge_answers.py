@@ -128,7 +128,7 @@ def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> bool:
         facts = fact_store(wanted, connection)
         with progress(console, plan.folder / storage.RESULTS) as step:
             outcome = judge_run(plan, connection, facts, step)
-        for line in bill(outcome, connection.judge.totals.to_dict()):
+        for line in bill(outcome, connection.judge.totals):
             console.print(line, soft_wrap=True)
         if facts.made:
             console.print(
@@ -178,7 +178,8 @@ def show(folder: Path, given: dict[str, Any]) -> None:
         **({name: given[name] for name in SHARED} | {"run": str(folder), "jobs": 1}),
     )
     if not given["quiet"]:
-        for note in notes(section, storage.read_config(folder).answerer):
+        answerer = storage.read_config(folder).answerer
+        for note in notes(section, answerer, scorer.verdicts.others):
             click.echo(f"Note: {note}", err=True)
 
 

@@ -79,6 +79,42 @@ def test_ranked_precision_equals_scikit_learn() -> None:
     assert judged.precision_ranked(useful) == pytest.approx(average_precision_score(useful, ranks))
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=20))
+def test_ranked_precision_against_the_published_formula(useful: list[bool]) -> None:
+    """Context precision at K of RAGAS and DeepEval: sum of precision@k x v_k over the useful ones.
+
+    RAGAS adds 1e-10 to the denominator, so its perfect result is not 1; DeepEval gives 0 without a
+    useful chunk, as we do.
+    """
+    precision = [sum(useful[: k + 1]) / (k + 1) for k in range(len(useful))]
+    weighted = sum(p * v for p, v in zip(precision, useful, strict=True))
+    ours = judged.precision_ranked(useful)
+    assert ours == pytest.approx(weighted / (sum(useful) + 1e-10), abs=1e-9)  # RAGAS
+    assert ours == pytest.approx(weighted / sum(useful) if any(useful) else 0.0)  # DeepEval
+
+
+@given(st.lists(st.sampled_from([S, C, N]), min_size=1, max_size=20))
+def test_faithfulness_beside_its_namesakes(verdicts: list[str]) -> None:
+    """RAGAS: supported / returned, the same when all came back. DeepEval counts whatever is not
+    contradicted ("idk" too), so it is never below ours."""
+    ours = judged.share(verdicts, S)
+    assert ours == sum(v == S for v in verdicts) / len(verdicts)
+    deepeval = sum(v != C for v in verdicts) / len(verdicts)
+    assert ours is not None
+    assert deepeval >= ours
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_f1_beside_its_namesake(tp: int, fp: int, fn: int) -> None:
+    """RAGAS: TP / (TP + (FP + FN) / 2) for TP > 0, and 1 for an empty side; ours is 0 there."""
+    facts, claims = [P] * tp + [M] * fn, [S] * tp + [N] * fp
+    ours = judged.fact_f1(facts, claims)
+    if tp:
+        assert ours == pytest.approx(tp / (tp + 0.5 * (fp + fn)))
+    else:
+        assert ours == (None if not facts and not claims else 0.0)
+
+
 def test_relevancy() -> None:
     assert judged.answer_relevancy([0.9, 0.6, 0.3], False) == 0.6
     assert judged.answer_relevancy([-0.2, -0.1, 0.0], False) == 0.0  # clipped

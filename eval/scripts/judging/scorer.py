@@ -56,6 +56,8 @@ def read_verdicts(folder: Path, judge: Mapping[str, Any]) -> Verdicts:
         if not belongs(line):
             verdicts.others += 1
             continue
+        for context in line["input"].get("contexts", ()):
+            context.pop("text", None)  # long, and no score needs it
         of_case = verdicts.found.setdefault((case_id, repeat), {})
         of_case.setdefault((metric, opinion), {})[part] = line
     return verdicts

@@ -11,7 +11,7 @@ from ragmetrics.judged import RELIABLE_AGREEMENT
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clients.judge_cost import Estimate
+    from clients.judge_cost import Estimate, Totals
     from judging.session import Outcome
     from worst import Worst
 
@@ -30,11 +30,19 @@ def families(text: str) -> set[str]:
     return {found.lower() for found in _FAMILY.findall(text)}
 
 
-def notes(section: Mapping[str, Any], answerer: Mapping[str, Any]) -> list[str]:
-    """What a reader of the numbers should know, in sentences."""
+def notes(section: Mapping[str, Any], answerer: Mapping[str, Any], others: int) -> list[str]:
+    """What a reader of the numbers should know, in sentences.
+
+    ``others``: verdict lines of a judge that the run had before.
+    """
     judge = section["options"]["judge"]
     identity = judge.get("identity", {})
     found = []
+    if others:
+        found.append(
+            f"{others} lines of verdicts.jsonl are of another judge, prompt or temperature and "
+            "do not count."
+        )
     shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))
@@ -129,14 +137,18 @@ def show_worst(console: Console, item: Worst) -> None:
         console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
 
 
-def bill(outcome: Outcome, totals: Mapping[str, Any]) -> list[str]:
+def bill(outcome: Outcome, totals: Totals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
     from clients.judge_types import FAILURES
 
-    told = ", ".join(f"{name} {value}" for name, value in totals.items() if _worth(value))
-    found = [f"{outcome.answers} answers judged. {told}" if told else f"{outcome.answers} answers."]
+    parts = [f"{totals.verdicts:,} verdicts", f"{totals.cached:,} from the cache"]
+    parts += [f"{totals.calls:,} calls"] if totals.calls else []
+    tokens = totals.usage.total_tokens
+    parts += [f"{tokens:,} tokens"] if tokens is not None else []
+    parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
+    found = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
     found += [
-        f"{count} judgements failed: {FAILURES.get(kind, kind)}"
+        f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.unverified:
@@ -147,10 +159,6 @@ def bill(outcome: Outcome, totals: Mapping[str, Any]) -> list[str]:
     if outcome.dropped_ids:
         found.append(f"{outcome.dropped_ids} verdicts on things that were not asked were dropped.")
     return found
-
-
-def _worth(value: Any) -> bool:
-    return value not in (None, 0, 0.0) and not isinstance(value, Mapping | list)
 
 
 def print_estimate(console: Console, estimate: Estimate) -> None:
