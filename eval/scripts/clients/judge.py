@@ -31,7 +31,7 @@ from clients.judge_bodies import (
 from clients.judge_channel import Channel
 from clients.judge_cost import Budget, add_usage
 from clients.judge_probe import probe
-from clients.judge_replies import BadReply, SchemaChecker, ask_again, parse_object
+from clients.judge_replies import BadReply, Checked, SchemaChecker, ask_again, check_answer
 from clients.judge_servers import Pin, Server, file_name, identify
 from clients.judge_types import JudgeIdentity, JudgeTask, Usage, Verdict
 from clients.retry import CallFailed, RetryPolicy
@@ -42,29 +42,28 @@ MOST_ASKS = 3
 """The first time, and at most two re-asks."""
 FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
 """What another try would not mend, or only seem to."""
-FINISHED = {"tool": frozenset({"stop", "tool_calls", "function_call"})}
-"""Reasons to end that are no cut, by mode; ``stop`` alone for the others."""
 
 
 @dataclass(slots=True)
 class _Spent:
-    """What one task has taken so far."""
+    """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
+
+    ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
+    """
 
     attempts: int = 0
     asks: int = 0
     usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
+    costs: list[float | None] = field(default_factory=list)
     seconds: float = 0.0
     found: Found | None = None
+    cut: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """A checked reply and its text as it came."""
-
-    data: Mapping[str, Any]
-    raw: str
-    repaired: bool
+    @property
+    def cost(self) -> float | None:
+        """Dollars of all replies; None before the first, and when that of one is unknown."""
+        known = [cost for cost in self.costs if cost is not None]
+        return sum(known) if known and len(known) == len(self.costs) else None
 
 
 class HttpJudge:
@@ -188,7 +187,7 @@ class HttpJudge:
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         messages: Sequence[Mapping[str, str]] = task.messages
-        usable: _Reply | None = None
+        usable: Checked | None = None
         raw = ""
 
         def failed(kind: str, message: str) -> Verdict:
@@ -200,7 +199,7 @@ class HttpJudge:
             try:
                 said = self._exchange(messages, task, spent)
                 raw = said.text or said.refusal or ""
-                reply = self._read(said, task)
+                reply = self._read(said, task, spent)
             except CallFailed as call:
                 final = call.error.kind == "client_error" and not call.error.retryable
                 return failed("rejected" if final else "transport", call.error.message)
@@ -221,24 +220,10 @@ class HttpJudge:
             messages = ask_again(task.messages, raw, problem.message.splitlines())
         return failed(problem.kind, problem.message)
 
-    def _read(self, said: Said, task: JudgeTask) -> _Reply:
-        """The checked object of an answer. Raises BadReply."""
-        mode = self.found.mode
-        if said.refusal is not None:
-            raise BadReply("refused", said.refusal[:500])
-        if said.finish_reason not in FINISHED.get(mode, {"stop"}):
-            reason = said.finish_reason or "not told"
-            raise BadReply("truncated", f"the reply is not complete (finish_reason: {reason})")
-        if said.calls > 1:
-            raise BadReply(
-                "malformed", "the reply holds more than one function call; one is wanted"
-            )
-        data, repaired = parse_object(said.text, extract=mode == "plain")
-        if problems := self._schemas.problems(data, task.schema):
-            raise BadReply("schema", "\n".join(problems))
-        if problems := list(task.check(data)):
-            raise BadReply("incomplete", "\n".join(problems))
-        return _Reply(data, said.text, repaired)
+    def _read(self, said: Said, task: JudgeTask, spent: _Spent) -> Checked:
+        if spent.cut is not None:
+            raise BadReply("prompt_truncated", spent.cut)
+        return check_answer(said, task, self.found.mode, self._schemas)
 
     def _exchange(
         self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: _Spent
@@ -265,22 +250,21 @@ class HttpJudge:
         spent.asks += 1
         length = sum(len(message["content"]) for message in body["messages"])
         usage = said.usage
-        cost = self.budget.pay(usage, length, len(said.text))
+        spent.costs.append(self.budget.pay(usage, length, len(said.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
-        spent.cost = cost if spent.asks == 1 or cost is None else (spent.cost or 0.0) + cost
+        spent.cut = cut_prompt(usage, body["messages"])
         if said.model:
             self._answered_as.add(file_name(said.model))
         if said.fingerprint:
             self._fingerprints.add(said.fingerprint)
-        if problem := cut_prompt(usage, body["messages"]):
-            raise BadReply("prompt_truncated", problem)
         return said
 
     def _try_mode(self, task: JudgeTask, found: Found) -> tuple[Said, Found]:
         """One small request in a given way: what came, and what had to be left out."""
         self._found = found
-        said = self._exchange(task.messages, task, _Spent())
-        self._read(said, task)
+        spent = _Spent()
+        said = self._exchange(task.messages, task, spent)
+        self._read(said, task, spent)
         return said, self.found
 
     def _drop(self, name: str, used: Found) -> bool:
@@ -295,7 +279,7 @@ class HttpJudge:
     def _look(self) -> Server:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
-    def _verdict(self, task: JudgeTask, spent: _Spent, reply: _Reply) -> Verdict:
+    def _verdict(self, task: JudgeTask, spent: _Spent, reply: Checked) -> Verdict:
         verdict = self._base_verdict(task, spent, reply.raw)
         return replace(verdict, data=reply.data, repaired=reply.repaired)
 

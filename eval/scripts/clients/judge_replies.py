@@ -10,11 +10,17 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from clients.judge_bodies import Said
+from clients.judge_types import JudgeTask
+
 MOST_PROBLEMS = 5
+FINISHED = {"tool": frozenset({"stop", "tool_calls", "function_call"})}
+"""Reasons to end that are no cut, by mode; ``stop`` alone for the others."""
 _FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 
@@ -133,6 +139,35 @@ class SchemaChecker:
             if len(found) == MOST_PROBLEMS:
                 break
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A reply that can be used, and its text as it came."""
+
+    data: Mapping[str, Any]
+    raw: str
+    repaired: bool
+
+
+def check_answer(said: Said, task: JudgeTask, mode: str, schemas: SchemaChecker) -> Checked:
+    """The checked object of an answer to ``task``. Raises BadReply.
+
+    Why the model stopped is looked at first: nothing is read from a reply that was cut.
+    """
+    if said.refusal is not None:
+        raise BadReply("refused", said.refusal[:500])
+    if said.finish_reason not in FINISHED.get(mode, {"stop"}):
+        reason = said.finish_reason or "not told"
+        raise BadReply("truncated", f"the reply is not complete (finish_reason: {reason})")
+    if said.calls > 1:
+        raise BadReply("malformed", "the reply holds more than one function call; one is wanted")
+    data, repaired = parse_object(said.text, extract=mode == "plain")
+    if problems := schemas.problems(data, task.schema):
+        raise BadReply("schema", "\n".join(problems))
+    if problems := list(task.check(data)):
+        raise BadReply("incomplete", "\n".join(problems))
+    return Checked(data, said.text, repaired)
 
 
 def ask_again(

@@ -125,6 +125,15 @@ def test_bad_replies_are_paid_and_not_repeated_beyond_the_limit(
     assert verdict.cost_usd == pytest.approx(6.0)
 
 
+def test_the_cost_is_unknown_if_that_of_one_reply_is(
+    fake_judge: Any, judge: Any, task: Any, good: Any
+) -> None:
+    says = fake_judge.says
+    fake_judge.script("Claims", says("no", usage=None), says(good, usage=usage_of(3.0)))
+    verdict = judge(budget=Budget(PRICES)).ask(task())
+    assert (verdict.ok, verdict.asks, verdict.cost_usd) == (True, 2, None)
+
+
 def test_a_limit_holds_without_token_counts(
     fake_judge: Any, judge: Any, task: Any, good: Any
 ) -> None:

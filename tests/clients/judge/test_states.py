@@ -63,6 +63,8 @@ def test_a_bad_reply_is_a_failure(
     assert verdict.asks == asks
     assert verdict.message
     assert kind in FAILURES
+    if isinstance(reply, dict):
+        assert verdict.raw == json.dumps(reply)
 
 
 @pytest.mark.parametrize(
