@@ -161,23 +161,34 @@ def beside_statsmodels(found: list[Sample], p: list[float]) -> bool:
 
 
 def null_calls(scores: Scores, simulations: int) -> None:
-    """One system against itself: its cases in two halves by seed, paired."""
-    rows = []
+    """Each system against itself: its cases in two halves by seed, paired."""
+    rows: list[list[Any]] = []
     for measure, systems in scores.items():
-        system = max(systems, key=lambda name: len(systems[name]))
-        values = np.array([systems[system][case] for case in sorted(systems[system])])
-        half = len(values) // 2
-        calls = 0
-        for seed in range(simulations):
-            shuffled = np.random.default_rng(seed).permutation(values)
-            base, new = shuffled[:half], shuffled[half : 2 * half]
-            binary = set(values) <= {0.0, 1.0}
-            test = significance.paired_test(base, new, binary=binary, seed=seed)
-            calls += test.p < significance.ALPHA
-        rows.append([measure, system, half, *share(calls, simulations)])
-    rows.append(["any of five, Holm", "", *family_calls(scores, simulations)])
-    print(f"## A system against itself, {simulations} simulations: how often is p < .05?")
-    print_table(("measure", "system", "n", "called", "95 % interval"), rows)
+        binary = set().union(*(set(values.values()) for values in systems.values())) <= {0.0, 1.0}
+        calls = [
+            self_calls(np.array([cases[case] for case in sorted(cases)]), binary, simulations)
+            for cases in systems.values()
+        ]
+        least = min(len(cases) for cases in systems.values()) // 2
+        worst = f"{100 * max(calls) / simulations:.1f} %"
+        rows.append([measure, len(systems), least, *share(sum(calls), simulations * len(systems))])
+        rows[-1].append(worst)
+        say(f"{measure}: {calls}")
+    rows.append(["any of five, Holm", 1, *family_calls(scores, simulations), ""])
+    print(f"## A system against itself, {simulations} simulations each: how often is p < .05?")
+    head = ("measure", "systems", "n from", "called", "95 % interval", "most for one system")
+    print_table(head, rows)
+
+
+def self_calls(values: Any, binary: bool, simulations: int) -> int:
+    """How often two random halves of one system's cases are called different."""
+    half, calls = len(values) // 2, 0
+    for seed in range(simulations):
+        shuffled = np.random.default_rng(seed).permutation(values)
+        base, new = shuffled[:half], shuffled[half : 2 * half]
+        test = significance.paired_test(base, new, binary=binary, seed=seed)
+        calls += test.p < significance.ALPHA
+    return calls
 
 
 def family_calls(scores: Scores, simulations: int) -> list[Any]:
