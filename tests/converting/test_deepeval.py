@@ -56,12 +56,15 @@ def test_test_cases_by_their_aliases(desk: Any) -> None:
 
 
 def test_csv_and_jsonl_part_passages_at_a_bar(desk: Any) -> None:
-    head = "input,actual_output,expected_output,retrieval_context,context,additional_metadata\n"
-    text = head + 'Q?,A.,T.,one|two,gold;more,"{""a"": 1}"\n'
+    head = "input,actual_output,expected_output,retrieval_context,context,additional_metadata,"
+    head += "input_token_count,token_cost\n"
+    text = head + 'Q?,A.,T.,one|two,gold;more,"{""a"": 1}",12,0.25\n'
     desk.take("deepeval", desk.file("g.csv", text))
     assert [one["text"] for one in desk.results("g")[0]["retrieved"]] == ["one", "two"]
     assert list(desk.labels("retrieval_labels").values()) == [{"gold_contexts": ["gold;more"]}]
     assert desk.cases()[0]["metadata"] == {"a": 1}
+    assert desk.results("g")[0]["usage"] == {"input_tokens": 12}
+    assert desk.results("g")[0]["cost_usd"] == 0.25
     row = {"input": "Q?", "actual_output": "A.", "retrieval_context": "one|two"}
     desk.take("deepeval", desk.rows("g2.jsonl", [row]), out="two")
     assert len(desk.results("g2", "two")[0]["retrieved"]) == 2

@@ -72,10 +72,11 @@ def test_ragas_by_its_old_and_its_new_names(desk: Any, row: Any, gold: Any) -> N
 
 def test_ragas_csv_with_lists_in_pythons_spelling(desk: Any) -> None:
     """This is how EvaluationDataset.to_csv writes them."""
-    head = "user_input,retrieved_contexts,response,reference\n"
-    row = "Q?,\"['it\\'s one', 'two, three']\",A.,T.\n"
+    head = "user_input,retrieved_contexts,response,reference,rubrics\n"
+    row = "Q?,\"['it\\'s one', 'two, three']\",A.,T.,{'score1': 'bad'}\n"
     desk.take("ragas", desk.file("s.csv", "\ufeff" + head + row))
     assert [one["text"] for one in desk.results("s")[0]["retrieved"]] == ["it's one", "two, three"]
+    assert desk.cases()[0]["metadata"] == {"rubrics": {"score1": "bad"}}
 
 
 def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
@@ -94,6 +95,7 @@ def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
     assert names == ["x", "2"]
     assert list(desk.labels("retrieval_labels").values()) == [{"relevant_chunks": ["2"]}]
     assert desk.cases()[1]["reference_answer"] == "one"
+    assert report["changed"]["reference_context_ids: numbers, written as texts"] == 1
     assert report["left_out"] == {"further ground_truths": 2, "samples of several turns": 1}
 
 
@@ -188,7 +190,6 @@ def test_ragas_samples_come_back_as_they_were(
 def test_ragas_csv_comes_back(desk_class: Any, samples: list[dict[str, Any]]) -> None:
     """An empty cell is an absent value: empty texts are not told apart from none."""
     for one in samples:
-        one.pop("rubrics", None)
         if not one.get("response"):
             one.pop("response", None)
     with tempfile.TemporaryDirectory() as folder:

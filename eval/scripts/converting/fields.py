@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from converting.notes import Notes
-from converting.sources import Row, parsed_list
+from converting.sources import Row, finite, parsed_list
 
 
 class Fields:
@@ -75,13 +75,17 @@ class Fields:
         if not sound:
             self.wrong("is no list of ids; write strings")
             return None
+        if not all(isinstance(item, str) for item in value):
+            self._notes.changed[f"{self.name}: numbers, written as texts"] += 1
         return [str(item) for item in value]
 
     def number(self, *names: str) -> float | None:
-        """A finite number."""
+        """A finite number; a CSV cell holds it as a text."""
         value = self.take(*names)
         if value is None:
             return None
+        if isinstance(value, str):
+            value = finite(value)
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)

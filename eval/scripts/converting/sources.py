@@ -153,18 +153,26 @@ def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
             notes.problem(path, reader.line_num + 1, "", f"cannot be read as UTF-8 CSV ({error})")
 
 
-def parsed_list(text: str) -> list[Any] | None:
-    """A list written as JSON or, as pandas and ragas write it into CSV, as Python; else None."""
+def parsed(text: str) -> Any:
+    """A list or object written as JSON or, as pandas and ragas write it into CSV, as Python.
+
+    None for any other text.
+    """
     text = text.strip()
-    if not (text.startswith("[") and text.endswith("]")):
+    if text[:1] + text[-1:] not in ("[]", "{}"):
         return None
     try:
-        value = orjson.loads(text)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return orjson.loads(orjson.dumps(ast.literal_eval(text)))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+
+
+def parsed_list(text: str) -> list[Any] | None:
+    """The same for a list alone."""
+    value = parsed(text)
     return value if isinstance(value, list) else None
 
 

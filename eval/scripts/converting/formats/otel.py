@@ -61,12 +61,11 @@ def _item(path: Path, trace: str, spans: list[Span], notes: Notes) -> Item | Non
         result.error = ErrorInfo("imported", said or failed[0].name)
         result.retrieved = []
     case: dict[str, Any] = {"id": trace, "question": question}
-    models = {
-        str(span.attributes[name])
-        for span in spans
-        for name in MODELS[:1] + MODELS[2:]
-        if span.attributes.get(name)
-    }
+    named = (
+        next((span.attributes[name] for name in MODELS if span.attributes.get(name)), None)
+        for span in by_kind["chat"]
+    )
+    models = {str(name) for name in named if name}
     extra: dict[str, Any] = {"models": sorted(models)} if models else {}
     conversation = next(
         (found for span in spans if (found := span.attributes.get("gen_ai.conversation.id"))), None

@@ -12,7 +12,7 @@ import orjson
 from converting.fields import Fields, with_rest
 from converting.item import Answer, Ids, Item, Wanted, passages
 from converting.notes import Notes
-from converting.sources import Row, iter_rows, unpacked
+from converting.sources import Row, iter_rows, parsed, unpacked
 from converting.stored import Stored, StoredCase
 from storage import StorageError, TestResult
 
@@ -71,6 +71,9 @@ def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
     if names is not None and contexts is not None and len(names) != len(contexts):
         fields.wrong(f"has {len(names)} ids for {len(contexts)} retrieved_contexts")
         names = None
+    for name in ("rubrics", "multi_responses"):
+        if isinstance(text := row.fields.get(name), str) and parsed(text) is not None:
+            fields.replace(name, parsed(text))
     item = Item(with_rest(case, fields.rest()), row.path, row.line)
     if answer is not None or contexts is not None or names is not None:
         found = passages(contexts if contexts is not None else [""] * len(names or ()), names)
