@@ -91,3 +91,10 @@ def test_a_run_that_is_not_scored(gate: Any) -> None:
     done = gate.run()
     assert done.returncode == 2
     assert "is not scored" in " ".join(done.stderr.split())
+
+
+def test_a_terminal_that_knows_no_marks_gets_the_reasons(gate: Any) -> None:
+    gate.rules('[retrieval]\n"recall@5" = ">= 0.9"\n')
+    done = gate.run(PYTHONIOENCODING="ascii")
+    assert done.returncode == 1, done.stderr
+    assert "retrieval.recall@5: 0.800, must be >= 0.9" in done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ragmetrics.metric import Metric
 from storage import Problem, StorageError, find_run, read_cases, read_json, sha256_file
 from suite.baseline import read_baseline
 
+L = TypeVar("L")
 Section = Mapping[str, Any]
 FREE = ("definitions",)
 """Differences that each metric's own check tells."""
@@ -61,8 +62,13 @@ class Evidence:
     seed: int = 0
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Id(msgspec.Struct, gc=False):
     case_id: str
+
+
+class Line(_Id, gc=False):
+    """A score line, as far as a gate reads it."""
+
     repeat: int = 0
     status: str = ""
     scores: dict[str, float | None] = {}
@@ -134,17 +140,21 @@ def missing_cases(evidence: Evidence) -> list[str] | None:
         return None
     gone: dict[str, None] = {}
     for name in shared:
-        now = {line.case_id for line in score_lines(new.folder, name)}
+        now = {line.case_id for line in _lines(new.folder, name, _Id)}
         gone |= dict.fromkeys(
-            line.case_id for line in score_lines(base.folder, name) if line.case_id not in now
+            line.case_id for line in _lines(base.folder, name, _Id) if line.case_id not in now
         )
     return list(gone)
 
 
-def score_lines(folder: Path, section: str) -> Iterator[_Line]:
+def score_lines(folder: Path, section: str) -> Iterator[Line]:
     """The score lines of a section. Raises StorageError for a line that is none."""
+    return _lines(folder, section, Line)
+
+
+def _lines(folder: Path, section: str, kind: type[L]) -> Iterator[L]:
     path = scores_file(folder, section)
-    decode = msgspec.json.Decoder(_Line).decode
+    decode = msgspec.json.Decoder(kind).decode
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
