@@ -210,3 +210,47 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     assert rows["back"]["reasons"] == {"*": "asks back instead of answering"}
     plain = run.finished.section(score_abstention)  # by the wording alone
     assert plain["cells"]["abstained_unanswerable"] == 1
+
+
+def test_the_cost_limit_stops_and_a_later_run_goes_on(run: Any, server: Any) -> None:
+    cases = [{"id": f"q{n}"} for n in range(6)]
+    results = [run.result(case["id"], f"The fee is 1{n} euros.") for n, case in enumerate(cases)]
+    run.write(cases, results)
+    prices = run.finished.folder / "prices.toml"
+    # a reply counts 5,000 and 50 tokens: 5,000 x 10 / 10^6 + 50 x 20 / 10^6 = 0.051 dollars
+    prices.write_text(f'["{server.model}"]\nprompt = 10\ncompletion = 20\n')
+    words = server.words("--prices", str(prices), "--concurrency", "1")
+    done = run.call(*words, "--max-cost", "0.2")
+    assert done.exit_code == 0, done.output
+    failures = [line["failure"] for line in run.lines()]
+    assert 0 < failures.count("budget") < 6
+    assert "the cost limit was reached" in done.stderr
+    paid = failures.count(None)
+    assert run.judge("--rescore")["failed"]["groundedness"] == 6 - paid
+    before = server.judgements
+    assert run.judge(*words)["n"]["groundedness"] == 6
+    assert server.judgements - before == 6 - paid
+
+
+def test_an_interrupted_run_ends_with_130(run: Any, server: Any) -> None:
+    cases = [{"id": f"q{n}"} for n in range(40)]
+    run.write(cases, [run.result(case["id"], "The fee is 15 euros.") for case in cases])
+    server.delay = 0.1
+    words = [sys.executable, judge_answers.__file__, *server.words("--concurrency", "1")]
+    words += ["--run", str(run.finished.run), "--eval-set", str(run.finished.folder / "set.jsonl")]
+    words += ["--cache-dir", str(run.finished.folder / "cache"), "--repeats", "40"]
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
+    process = subprocess.Popen(
+        words,
+        env=kept | {"RAG_EVAL_CONFIG": os.devnull},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while server.judgements < 3 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    assert process.returncode == 130
+    assert "Interrupted" in told
+    assert "Traceback" not in told

@@ -1,0 +1,136 @@
+"""verdicts.jsonl, config.json and the salt on disk; what is said beside the numbers."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import storage
+from judging import lines
+from judging.connect import read_salt
+from judging.session import Plan, write_config
+from judging.show import notes
+from judging.tasks import KINDS
+
+IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
+LINE = {
+    "schema": 1,
+    "case_id": "a",
+    "repeat": 0,
+    "metric": "groundedness",
+    "judge_repeat": 0,
+    "part": 0,
+    "messages": [1],
+    "raw": "x",
+    "judge": IDENTITY,
+    "prompt": {"name": "groundedness", "sha256": "p1"},
+    "parameters": {"temperature": 0.0, "seed": 0},
+}
+
+
+def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> None:
+    path = tmp_path / lines.FILE
+    good = orjson.dumps(LINE) + b"\n"
+    path.write_bytes(good + good[:40])
+    (found,) = lines.read(path)
+    assert "messages" not in found
+    assert lines.key_of(found) == ("a", 0, "groundedness", 0, 0)
+    path.write_bytes(good + b'{"schema": 1}\n' + good)
+    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: no verdict line"):
+        list(lines.read(path))
+    path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
+    with pytest.raises(storage.StorageError, match="schema"):
+        list(lines.read(path))
+    assert list(lines.read(tmp_path / "none")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "belongs"),
+    [
+        ({}, True),
+        ({"judge": IDENTITY | {"digest": "d2"}}, False),
+        ({"prompt": {"name": "groundedness", "sha256": "p2"}}, False),
+        ({"prompt": {"name": "correctness", "sha256": "p2"}}, True),  # not judged this time
+        ({"parameters": {"temperature": 0.5, "seed": 0}}, False),
+    ],
+)
+def test_whose_verdicts_count(change: Any, belongs: bool) -> None:
+    judge = {
+        "identity": IDENTITY,
+        "prompts": {"groundedness": {"version": 1, "sha256": "p1"}},
+        "parameters": {"temperature": 0.0},  # the server refused a seed
+    }
+    assert lines.of_judge(judge)(LINE | change) is belongs
+
+
+def plan(folder: Path, *calls: str) -> Plan:
+    return Plan(folder, folder / "set.jsonl", None, calls)
+
+
+def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    storage.replace_json(path, {"schema": 1, "run_id": "r", "ours": 1, "seed": 3})
+    told = {"identity": IDENTITY, "parameters": {}, "mode": "json_schema", "answered_as": ["x"]}
+    write_config(plan(tmp_path, "groundedness"), told)
+    write_config(plan(tmp_path, "correctness"), told | {"answered_as": []})
+    raw = storage.read_json(path)
+    assert raw["ours"] == 1
+    assert set(raw["judge"]["prompts"]) == {"groundedness", "correctness", "facts"}
+    assert raw["judge"]["answered_as"] == ["x"]
+    assert raw["config_hash"] == storage.config_hash(storage.read_config(tmp_path))
+    other = told | {"identity": IDENTITY | {"digest": "d2"}, "answered_as": []}
+    judge = write_config(plan(tmp_path, "correctness"), other)
+    assert set(judge["prompts"]) == {"correctness", "facts"}
+    assert judge["answered_as"] == []
+
+
+def test_every_call_has_a_kind() -> None:
+    from judging.calls import CALLS
+    from judging.casescores import BY_CALL
+    from ragmetrics.families.judged import ROWS
+
+    assert CALLS.keys() == KINDS.keys()
+    assert {call for calls in BY_CALL.values() for call in calls} == CALLS.keys()
+    rows = {row.name for row in ROWS}
+    assert rows - BY_CALL.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
+
+
+def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    salt = read_salt(tmp_path / "cache")
+    assert len(salt) == 32
+    assert read_salt(tmp_path / "cache") == salt
+    path = tmp_path / "cache" / "judge_salt"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_bytes(b"short")
+    assert len(read_salt(tmp_path / "cache")) == 32
+
+
+def section(identity: dict[str, Any], agreement: float | None = None) -> dict[str, Any]:
+    return {
+        "options": {"judge": {"identity": identity}},
+        "mean": {"judge_self_agreement": agreement},
+    }
+
+
+@pytest.mark.parametrize(
+    ("identity", "answerer", "agreement", "others", "words"),
+    [
+        (IDENTITY, {"model": "Meta-Llama-3-70B"}, None, 0, ["both of the family llama"]),
+        (IDENTITY, {"model": {"name": "gpt-4o"}}, None, 0, []),
+        (IDENTITY, {}, 0.94, 0, ["agrees with itself on 94.0%"]),
+        (IDENTITY, {}, 0.95, 0, []),
+        (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--judge-revision"]),
+        ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["weaker"]),
+        (IDENTITY, {}, None, 3, ["3 lines of verdicts.jsonl are of another judge"]),
+    ],
+)
+def test_notes(
+    identity: Any, answerer: Any, agreement: float | None, others: int, words: list[str]
+) -> None:
+    found = notes(section(identity, agreement), answerer, others)
+    assert len(found) == len(words)
+    assert all(word in note for word, note in zip(words, found, strict=True))
