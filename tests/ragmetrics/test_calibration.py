@@ -173,6 +173,16 @@ def test_weights_make_it_the_mean_over_answers() -> None:
     assert found.mean == pytest.approx(1 / 3)  # all are labelled: what the judge says cancels
 
 
+def test_sources_that_happen_to_be_alike_leave_an_interval() -> None:
+    # Ten sources, each with one supported and one unsupported claim: they do not differ at all.
+    # The twenty claims do: variance 0.25 / 20, times 20 / 19
+    human = [1.0, 0.0] * 10
+    groups = [str(place // 2) for place in range(20)]
+    found = prediction_powered([1.0] * 20, human, groups)
+    assert found is not None
+    assert found.high - found.mean == pytest.approx(1.959964 * (0.25 / 19) ** 0.5)
+
+
 def test_prediction_powered_needs_labels_in_two_groups() -> None:
     assert prediction_powered([1, 0], [None, None], ["a", "b"]) is None
     assert prediction_powered([1, 0, 1], [1, 0, None], ["a", "a", "b"]) is None

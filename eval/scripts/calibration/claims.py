@@ -189,11 +189,9 @@ def _claims(
             span = claim.get("span")
             score = _score(str(claim["id"]), item, said)
             if score is None and is_local:
-                score = support_score(
-                    f"{claim.get('lead', '')} {text}".strip(),
-                    [passage.text for passage in passages],
-                    str(inputs.get("question", "")),
-                )
+                texts = [passage.text for passage in passages]
+                lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
+                score = support_score(text, texts, question, lead)
             yield JudgedClaim(
                 *answer,
                 str(claim["id"]),
@@ -221,10 +219,10 @@ def _score(claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]]) -
     return sum(votes) / len(votes) if len(votes) > 1 else None
 
 
-def support_score(claim: str, contexts: list[str], question: str) -> float:
+def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
     """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
     known = numbercheck.index(question) if question else None
-    found = score_claim(claim, [prepare(text) for text in contexts], question=known)
+    found = score_claim(claim, [prepare(text) for text in contexts], question=known, lead=lead)
     return 0.0 if found is None else found.strength
 
 

@@ -87,7 +87,7 @@ def judged_rows(
 
 def _material(row: LabelledClaim) -> Material:
     contexts = [{"id": f"c{place}", "text": text} for place, text in enumerate(row.contexts, 1)]
-    lead = {"lead": f"{row.lead} "} if row.lead else {}
+    lead = {"lead": row.lead} if row.lead else {}
     return Material(
         question=row.question, contexts=contexts, claims=[{"id": "1", "text": row.claim} | lead]
     )
@@ -96,14 +96,13 @@ def _material(row: LabelledClaim) -> Material:
 def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> JudgedClaim:
     """A row as a claim of a run: its number names the case, its group is the source."""
     (entry,) = said.entries
-    text = f"{row.lead} {row.claim}" if row.lead else row.claim
     return JudgedClaim(
         f"row {number}",
         0,
         "1",
         row.claim,
         entry["verdict"],
-        support_score(text, list(row.contexts), row.question) if local else None,
+        support_score(row.claim, list(row.contexts), row.question, row.lead) if local else None,
         question=row.question,
         contexts=tuple(Passage(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
         quote=entry.get("quote") or "",

@@ -26,6 +26,12 @@ RATES = {
     "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
     "labels_only": "cases, from the labels alone",
 }
+SLICE_FIGURES, ONE_FIGURE = 41, 27
+"""Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
+
+
+def _cut(console: Console, words: str) -> str:
+    return plain(words, max(10, console.width - ONE_FIGURE))
 
 
 def interval(found: Sequence[float] | None) -> str:
@@ -99,15 +105,23 @@ def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
     )
     console.print()
     rows = [
-        (words, number(row["value"]), interval(row["ci95"]))
+        (
+            _cut(console, words),
+            number(row["value"]),
+            interval(row["ci95"]),
+        )
         for name, words in FIGURES.items()
         if (row := found["figures"][name])["value"] is not None
     ]
-    rows.append(("supported, say people (prevalence)", number(found["prevalence"]), ""))
+    rows.append(
+        (_cut(console, "supported, say people (prevalence)"), number(found["prevalence"]), "")
+    )
     answers = found["answers"]
     if answers and not answers["too_few"]:
         words = f"weighted kappa of {answers['n']} answers, 0 to 5"
-        rows.append((words, number(answers["weighted_kappa"]), interval(answers["ci95"])))
+        rows.append(
+            (_cut(console, words), number(answers["weighted_kappa"]), interval(answers["ci95"]))
+        )
     print_rows(console, ("figure", "value", "95 % interval"), rows)
     advice = found["threshold"]
     if advice is not None:
@@ -122,7 +136,7 @@ def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
 def _print_slices(console: Console, by: Mapping[str, Any]) -> None:
     rows = [
         (
-            f"{name}: {plain(value, 30)}",
+            plain(f"{name}: {value}", max(10, console.width - SLICE_FIGURES)),
             str(part["n"]),
             str(part["unsupported"]),
             str(part["agree"]),
@@ -143,10 +157,14 @@ def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
     rates = found["corrected"]
     rows = [
         ("claims, as judged", number(rates["claim_rate"]), ""),
-        ("cases, as judged (faithfulness)", number(rates["faithfulness"]), ""),
+        (_cut(console, "cases, as judged (faithfulness)"), number(rates["faithfulness"]), ""),
     ]
     rows += [
-        (words, number(rates[name]["mean"]), interval(rates[name]["ci95"]))
+        (
+            _cut(console, words),
+            number(rates[name]["mean"]),
+            interval(rates[name]["ci95"]),
+        )
         for name, words in RATES.items()
         if rates[name] is not None
     ]

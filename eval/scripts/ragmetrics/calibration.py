@@ -176,8 +176,9 @@ def prediction_powered(
     The variance sums, over groups, the squared influence of their units
     lambda (judged - mean) / N, and for labelled ones (residual - mean residual) / n, times
     G / (G - 1): with single units that is both variances of the paper, and it allows for the
-    labelled being part of all. None with fewer than two labelled units or groups, or when the
-    labels lie in one group. Raises ValueError when lists differ in length.
+    labelled being part of all. Where sources are more alike than chance would have it, the larger
+    variance, of single units, is taken. None with fewer than two labelled units or groups, or when
+    the labels lie in one group. Raises ValueError when lists differ in length.
 
     Sources: Angelopoulos et al. 2023 (PPI, arXiv 2301.09633, mean estimation); Angelopoulos,
     Duchi, Zrnic 2023 (PPI++, arXiv 2311.01453, power tuning: the same lambda, up to sampling noise,
@@ -201,17 +202,17 @@ def prediction_powered(
         sums: Floats = np.bincount(member, weights=values, minlength=len(names)).astype(float)
         return sums
 
-    everywhere = summed((said - said.mean()) / total)
-    here = summed(np.where(known, said - said[known].mean(), 0.0) / n)
-    truth = summed(np.where(known, label - label[known].mean(), 0.0) / n)
-    gap = here - everywhere
+    truth = np.where(known, label - label[known].mean(), 0.0) / n
+    gap = np.where(known, said - said[known].mean(), 0.0) / n - (said - said.mean()) / total
     if power is None:
-        spread = float(gap @ gap)
-        best = float(truth @ gap) / spread if spread > 1e-18 else 0.0
+        spread = float(summed(gap) @ summed(gap))
+        best = float(summed(truth) @ summed(gap)) / spread if spread > 1e-18 else 0.0
         power = min(1.0, max(0.0, best))
     mean = power * float(said.mean()) + float((label - power * said)[known].mean())
-    influence = truth - power * gap
-    half = Z95 * sqrt(float(influence @ influence) * len(names) / (len(names) - 1))
+    each = truth - power * gap
+    together = summed(each)
+    clustered = float(together @ together) * len(names) / (len(names) - 1)
+    half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)))
     low, high = limits
     cut = [min(high, max(low, value)) for value in (mean, mean - half, mean + half)]
     return Estimate(cut[0], cut[1], cut[2], power)
