@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from browse_store.detail import build
-from browser.case_page import case_docs
+from browser.case_page import case_docs, raw_doc
 from browser.document import Doc, find_snippets
 from browser.model import Claim, Detail
 from browser.pair_page import Side, pair_docs
@@ -286,3 +286,27 @@ def test_a_pair_says_what_changed() -> None:
     left, right = pair_docs(Doc, Side("k10", base, ""), Side("k5", new, "x"), ("ok", ""), two=True)
     assert right is not None
     assert ("Base: k10" in left.text, "New: k5" in right.text) == (True, True)
+
+
+def test_a_snippet_that_is_wrapped_is_marked_on_each_of_its_lines() -> None:
+    """20 cells less an indent of 8: `alpha beta`, `gamma delta`, `epsilon`."""
+    doc = Doc(width=20)
+    doc.passage("alpha beta gamma delta epsilon", ["beta gamma"], 100)
+    assert doc.text == "        alpha beta\n        gamma delta\n        epsilon\n"
+    assert marked(doc, "marked") == ["beta", "gamma"]
+    doc = Doc(width=20)
+    doc.passage("zero " * 60 + "the snippet" + " more" * 60, ["the snippet"], 30)
+    assert "".join(marked(doc, "marked")) == "the snippet"
+    assert doc.text.lstrip().startswith("…")
+    assert doc.text.endswith("…\n")
+
+
+def test_a_huge_text_says_that_it_is_cut_and_a_long_result_is_not() -> None:
+    doc = Doc()
+    doc.line("x" * 70_000)
+    assert doc.text.endswith("x … (cut: 70000 characters)\n")
+    doc = Doc()
+    doc.passage("y" * 70_000, [], None)
+    assert doc.text.endswith("y …\n")
+    raw = raw_doc(Doc, detail_of(RESULT | {"policy_flags": ["flag"] * 20_000}))
+    assert raw.text.count('"flag"') == 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from browser.document import Blank, Doc, squeezed
+from browser.document import CHUNK_INDENT, Blank, Doc, squeezed
 from browser.lines import score
 from browser.model import Detail, Passage
 from labeller.display import one_line
@@ -111,7 +111,9 @@ def _passage_head(doc: Doc, passage: Passage) -> None:
     scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
     style = "good" if passage.gold else "key"
     doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
-    doc.hang(f"{one_line(passage.place, 400)}  {scores}", 8, style if passage.gold else "dim")
+    doc.hang(
+        f"{one_line(passage.place, 400)}  {scores}", CHUNK_INDENT, style if passage.gold else "dim"
+    )
 
 
 def judged_part(doc: Doc, detail: Detail) -> None:
@@ -176,5 +178,6 @@ def raw_doc(blank: Blank, detail: Detail) -> Doc:
     """The result as JSON."""
     doc = blank()
     doc.part("Result as it stands in the file", detail.case_id)
-    doc.line(detail.raw)
+    for line in detail.raw.split("\n"):
+        doc.line(line)
     return doc

@@ -10,7 +10,7 @@ from browser.success import Success
 from browser.table import SETS, Table
 from labeller.modals import Prompt
 
-EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -not=this words"
+EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -tag=x words"
 
 
 class Choosing(ListScreen, inherit_bindings=False):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from browser.model import Claim, Verdict
-from labeller.display import DisplayText, display, one_line
+from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
 from labeller.measure import wrap
 from labeller.text_pane import Mark
 
@@ -34,7 +34,10 @@ SIGNS: dict[Verdict, tuple[str, str]] = {
 """A sign for each colour, so that nothing is told by colour alone; the second one in ASCII."""
 LABEL_WIDTH = 18
 CLAIM_INDENT = 17
+CHUNK_INDENT = 8
 CLAIM_LIMIT = 160
+HUGE = SHOWN_LIMIT - 16
+"""Characters of one chunk that are shown in full."""
 
 
 class Doc:
@@ -55,8 +58,10 @@ class Doc:
         return DisplayText("".join(self._pieces))
 
     def add(self, text: str, style: str = "") -> int:
-        """Append a text, made harmless. Returns where it begins."""
+        """Append a text, made harmless, its beginning if it is huge. Returns where it begins."""
         shown = display(text)
+        if len(text) > SHOWN_LIMIT:
+            shown = display(f"{shown} … (cut: {len(text)} characters)", 2 * SHOWN_LIMIT)
         start = self._size
         self._pieces.append(shown)
         self._size += len(shown)
@@ -128,18 +133,25 @@ class Doc:
 
     def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
         """A chunk's text with gold snippets marked; around the first one when it is cut."""
-        stretches = find_snippets(text[:65536], snippets)
+        stretches = find_snippets(text[:SHOWN_LIMIT], snippets)
         first, last = 0, len(text)
-        if limit is not None and len(text) > limit:
-            if stretches and stretches[0][1] > limit:
+        if len(text) > (limit or HUGE):
+            if limit and stretches and stretches[0][1] > limit:
                 first = max(0, stretches[0][0] - limit // 3)
-            last = min(len(text), first + limit)
-        start = self.add(("…" if first else "") + text[first:last]) + (1 if first else 0)
-        for left, right in stretches:
-            left, right = max(left, first), min(right, last)
-            if left < right:
-                self.marks.append((start + left - first, start + right - first, "marked"))
-        self.line(" …" if last < len(text) else "")
+            last = min(len(text), first + (limit or HUGE))
+        head, tail = "…" if first else "", " …" if last < len(text) else ""
+        shown = display(f"{head}{text[first:last]}{tail}")
+        shift = len(head) - first
+        indent = CHUNK_INDENT if limit is not None and self.width > 2 * CHUNK_INDENT else 0
+        breaks = wrap(shown, self.width - indent) if indent else [(0, len(shown))]
+        for start, end in breaks:
+            self.add(" " * indent)
+            begin = self.add(shown[start:end])
+            self.line()
+            for left, right in stretches:
+                left, right = max(left + shift, start), min(right + shift, end)
+                if left < right:
+                    self.marks.append((begin + left - start, begin + right - start, "marked"))
 
 
 Blank = Callable[[], Doc]
@@ -165,4 +177,4 @@ def shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
 
 def squeezed(text: str) -> str:
     """A text with runs of blanks and newlines as one blank, for its beginning in a few lines."""
-    return re.sub(r"\s+", " ", text[:65536]).strip()
+    return re.sub(r"\s+", " ", text[:SHOWN_LIMIT]).strip()

@@ -8,7 +8,7 @@ from browser.success import RULES
 from labeller.help import HelpScreen
 from labeller.text_pane import Mark
 
-KEY_WIDTH = 24
+KEY_WIDTH = 22
 
 
 def _guide() -> tuple[str, list[Mark]]:
@@ -29,23 +29,24 @@ def _guide() -> tuple[str, list[Mark]]:
     head("Filter (/): terms side by side must all hold")
     for word, says in KEYWORDS.items():
         row(word, says)
-    row("category=factual", "also difficulty, query_type, status, error, answerable, abstained, id")
-    row("tag=lists", "one of the case's tags; flag=… one of the answer's flags")
-    row("recall@5<1", "any metric of the run; = != < <= > >=; =none: not scored")
+    row("category=factual", "difficulty, query_type, answerable: of the case")
+    row("status=ok", "error, abstained, id: of the result")
+    row("tag=lists", "one of the tags; flag=late: one of the answer's flags")
+    row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")
     row("latency>500", "milliseconds; also confidence, cost, repeat")
     row('"two words" word', "in the question or the case id")
     row("-failing -tag=lists", "a minus turns a term round")
     head("A case fails when (! sets another condition)")
     for rule in RULES:
-        row(rule.word, rule.says + (f" ({rule.metric})" if rule.metric else ""))
+        row(rule.word, rule.says)
     head("Signs")
     row("✓ + supported", "a claim of the answer that the retrieved chunks hold")
-    row("✗ x not supported", "they do not hold it; the support rules see words, not meaning")
+    row("✗ x not supported", "they do not; the support rules see words, no meaning")
     row("‼ ! contradicted", "a judge found the opposite in them")
-    row("? unclear  · skipped", "no verdict; not judged, such as a greeting")
-    row("GOLD", "a chunk that matches a gold support; its snippet is marked in the text")
-    row("BROKE, FIXED", "succeeded in the base run and fails in the new one; the other way round")
-    row("-", "no score: the Scores part of a case says why")
+    row("? unclear  · skipped", "no clear verdict; not judged, such as a greeting")
+    row("GOLD", "matches a gold support; its snippet is marked")
+    row("BROKE, FIXED", "succeeds in the base run only; in the new one only")
+    row("-", "no score; the Scores part of a case says why")
     return text, marks
 
 

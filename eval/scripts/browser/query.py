@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from browser.table import PLAIN, SETS, WORDS, Table
 
 KEYWORDS: Mapping[str, str] = {
-    "failing": "cases that fail (see ?)",
+    "failing": "cases that fail, by the rules below",
     "passing": "cases that do not fail",
     "failed": "calls that ended with an error",
     "broke": "two runs: succeeded before, fails now",

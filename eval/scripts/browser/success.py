@@ -30,7 +30,7 @@ RULES = (
     Rule("no gold", "no gold support was retrieved", "mrr", 0),
     Rule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
     Rule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
-    Rule("pass=0", "outcome, flags, citations or time are not as expected", "pass", 0),
+    Rule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
 )
 """First come, first shown."""
 CUSTOM = len(RULES) + 1
