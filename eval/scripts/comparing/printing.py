@@ -147,6 +147,9 @@ def print_power(console: Console, rows: Iterable[Row], drop: float) -> None:
         f"\nPower against a true difference of {shown(drop)}, now and with n cases (test at 5 %)"
     )
     _print_cells(console, words.power_head(), words.power_rows(rows, drop))
+    console.print(
+        "A normal approximation: too hopeful where fewer than about 10 cases would change."
+    )
 
 
 def _print_cells(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
