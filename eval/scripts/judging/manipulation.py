@@ -6,17 +6,22 @@ import re
 
 from ragmetrics.text import fold
 
+_JUDGE = (
+    r"(?:graders?|judges?|evaluators?|evaluation model|assessors?|rat(?:ers?|ing model)"
+    r"|scoring (?:model|system)|reviewing model|llm judge)"
+)
 RULES: dict[str, re.Pattern[str]] = {
     "addresses the judge": re.compile(
-        r"\b(?:notes?|message|instructions?|attention|hint|reminder|dear|to)\W{0,3}(?:(?:to|for) )?"
-        r"(?:the |any |all )?(?:\w+ )?(?:graders?|judges?|evaluators?|evaluation model|assessors?"
-        r"|rat(?:ers?|ing model)|scoring (?:model|system)|reviewing model|llm judge)\b"
+        rf"\b(?:notes?|message|instructions?|attention|hint|reminder|dear)\W{{0,3}}"
+        rf"(?:(?:to|for) )?(?:the |any |all )?(?:\w+ )?{_JUDGE}\b"
+        rf"|\bto (?:the |any |all )?{_JUDGE} ?:"
     ),
     "asks for a score": re.compile(
-        r"\b(?:give|assign|award|return|output|rate|score|grade|mark|deserves?|warrants?)\b"
-        r"[^.!?\n]{0,40}?\b(?:(?:a |the )?(?:score|grade|rating|mark) of \W?\d"
+        r"\b(?:give|assign|award|return|output|deserves?|warrants?"
+        r"|(?:rate|score|grade|mark) (?:this|it|the|my|with|as))\b[^.!?\n]{0,40}?"
+        r"\b(?:(?:a |the )?(?:score|grade|rating|mark) of \W?\d"
         r"|(?:full|maximum|max|highest|perfect|top) (?:score|marks?|points|grade|rating)"
-        r"|\d ?(?:/|out of) ?\d{1,3}\b|a \d\b|\d points?\b)"
+        r"|\d ?(?:/|out of) ?\d{1,3}\b)"
     ),
     "asks for a verdict": re.compile(
         r"\b(?:mark|label|classify|treat|judge|consider|return|count|declare)\b[^.!?\n]{0,30}?"
