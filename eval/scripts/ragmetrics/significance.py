@@ -183,8 +183,8 @@ def minimum_detectable_effect(sd: float, n: int) -> float:
 def power(effect: float, sd: float, n: int) -> float:
     """The chance that a two-sided test at 5 % finds a true mean difference of ``effect``.
 
-    Normal approximation, too hopeful where fewer than about 10 cases differ; 0.05 for no effect. With sd 0: 1.0 for any effect. Raises ValueError for
-    n below 1.
+    Normal approximation, too hopeful where fewer than about 10 cases differ; 0.05 for no effect.
+    With sd 0: 1.0 for any effect. Raises ValueError for n below 1.
     """
     if n < 1:
         raise ValueError("power needs at least one case")
