@@ -135,4 +135,8 @@ def _say(plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
         click.echo(f"The judge failed on some sections: {told}.", err=True)
     if number < plan.count:
         click.echo(f"Fewer than the {plan.count} that were asked for.", err=True)
-    click.echo("Look at each: label_eval.py, then / and tag:draft; e takes the tag away.", err=True)
+    click.echo(
+        "Look at each in label_eval.py: Shift+Tab, then / and tag:draft, then Enter; e takes the "
+        "tag away.",
+        err=True,
+    )
