@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import completers
+import manual
 import storage
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def settings(script: str, path: Path | None = None) -> dict[str, Any]:
 class Command(click.Command):
     """A command that knows the three sources of defaults, and ends an interrupted run with 130.
 
-    Run ids, metrics and profiles are offered by the shell (``completion.py``).
+    Run ids, metrics and profiles are offered by the shell (``completion.py``); --help ends with
+    examples and exit codes.
     """
 
     def __init__(self, *args: Any, **given: Any) -> None:
@@ -74,6 +76,19 @@ class Command(click.Command):
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
         extra.setdefault("default_map", settings(Path(info_name or "").stem))
         return super().make_context(info_name, args, parent, **extra)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Below the options: examples and exit codes, where the text above does not tell them."""
+        super().format_epilog(ctx, formatter)
+        about, told = manual.docstring(self.callback), self.help or ""
+        lines = manual.examples(about)
+        if lines and not manual.examples(told):
+            with formatter.section("Examples"):
+                for line in lines:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        if manual.exit_codes(told) is None:
+            formatter.write_paragraph()
+            formatter.write_text(manual.exit_codes(about) or manual.USUAL_EXITS)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
