@@ -18,7 +18,7 @@ import orjson
 from clients.judge_bodies import Found
 from clients.judge_types import JudgeIdentity
 from records.errors import StorageError
-from records.files import JsonlWriter, cut_torn_tail, locked
+from records.files import cut_torn_tail, locked
 
 FORMAT = 1
 """Of a line; lines of another format are not read."""
@@ -64,7 +64,7 @@ class VerdictCache:
         self._file: int | None = None
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[bytes] = []
         if not read_only:
             with self._writable():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,18 +94,32 @@ class VerdictCache:
 
         Threads that wait for the lock are served together, by whoever gets it first.
         """
+        line = orjson.dumps(entry) + b"\n"
         with self._reading:
-            self._waiting.append(dict(entry))
+            self._waiting.append(line)
         with self._writing:
             with self._reading:
-                entries, self._waiting = self._waiting, []
-            if not entries:
-                return
-            with self._writable(), locked(self.path), JsonlWriter(self.path) as writer:
-                for one in entries:
-                    writer.write(one)
-        with self._reading:
-            self._read_on()
+                lines, self._waiting = self._waiting, []
+            if lines:
+                with self._writable(), locked(self.path), self._reading:
+                    self._append(lines)
+
+    def _append(self, lines: list[bytes]) -> None:
+        """Write at the end, behind what others wrote; a torn line that one left is cut off.
+
+        Few system calls: each gives other threads the interpreter, and this one waits for it.
+        """
+        self._read_on()
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        if os.fstat(self._file).st_size > self._end:
+            os.ftruncate(self._file, self._end)
+        rest = memoryview(b"".join(lines))
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        for line in lines:
+            self._take_in(line)
+            self._end += len(line)
 
     def found_for(self, identity: JudgeIdentity) -> Found | None:
         """How this judge was last asked; None if it never was."""
@@ -164,7 +178,8 @@ class VerdictCache:
                 self._forget()
         try:
             if self._file is None:
-                self._file = os.open(self.path, os.O_RDONLY)
+                mode = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
+                self._file = os.open(self.path, mode)
             self._read_lines(self._file, now.st_size)
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be read ({error.strerror}).") from error
