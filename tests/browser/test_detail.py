@@ -221,7 +221,37 @@ def test_a_judge_who_placed_his_claims_colours_the_answer() -> None:
     shown = page(detail)
     assert "── Judge: groundedness ── local/rules · ok" in shown
     assert 'quote: "Nothing"' in shown
-    assert "chunk 2 · contradicted · no" in shown
+    assert "‼ contradicted   chunk 2 · no" in shown
+    assert "? quote unverified" in shown
+
+
+def test_only_groundedness_colours_the_answer() -> None:
+    other = {**VERDICT, "metric": "answer_correctness"}
+    assert detail_of(verdicts=(other,)).claims_by == "support rules"
+
+
+def test_parts_of_one_opinion_are_shown_together() -> None:
+    parts = [
+        {
+            **VERDICT,
+            "metric": "context_precision",
+            "part": number,
+            "parts": 2,
+            "input": {
+                "contexts": [{"id": f"k{number}", "chunk_id": f"c{number + 1}", "text": "T"}]
+            },
+            "verdicts": [{"id": f"k{number}", "verdict": word, "context": f"k{number}"}],
+        }
+        for number, word in enumerate(("useful", "not_useful"))
+    ]
+    (one,) = detail_of(verdicts=(parts[1], parts[0])).judged
+    assert [(claim.text, claim.verdict, claim.word, claim.chunk_id) for claim in one.items] == [
+        ("T", "supported", "useful", "c1"),
+        ("T", "unsupported", "not useful", "c2"),
+    ]
+    failed = {**parts[1], "status": "failed", "failure": "malformed", "verdicts": []}
+    (one,) = detail_of(verdicts=(parts[0], failed)).judged
+    assert (one.status, one.reason, len(one.items)) == ("failed", "malformed", 1)
 
 
 def test_of_two_lines_for_one_question_the_last_counts() -> None:

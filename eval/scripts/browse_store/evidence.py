@@ -6,6 +6,7 @@ out and named, never guessed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,12 +18,16 @@ VERDICTS: dict[str, Verdict] = {
     "supported": "supported",
     "contradicted": "contradicted",
     "not_found": "unsupported",
-    "not_supported": "unsupported",
-    "unsupported": "unsupported",
-    "yes": "supported",
-    "no": "unsupported",
+    "present": "supported",
+    "missing": "unsupported",
+    "attributed": "supported",
+    "not_attributed": "unsupported",
+    "useful": "supported",
+    "not_useful": "unsupported",
 }
 """What a judge's words mean for the colour of a claim; others are unclear."""
+GROUNDED = "groundedness"
+"""The metric whose claims are held against the retrieved chunks: they colour the answer."""
 
 
 class _Claim(msgspec.Struct):
@@ -125,7 +130,7 @@ class _VerdictLine(msgspec.Struct):
     metric: str
     repeat: int = 0
     judge_repeat: int = 0
-    part: str | int | None = None
+    part: int = 0
     status: str = ""
     reason: str | None = None
     failure: str | None = None
@@ -135,8 +140,11 @@ class _VerdictLine(msgspec.Struct):
 
 
 def judged(lines: list[bytes], case_id: str, problems: list[str]) -> tuple[Judged, ...]:
-    """The verdicts on one answer; of several lines for one question to the judge, the last."""
-    found: dict[tuple[str, int, str], Judged] = {}
+    """The verdicts on one answer, the parts of one opinion together.
+
+    Of several lines for one part the last counts.
+    """
+    found: dict[tuple[str, int], dict[int, _VerdictLine]] = {}
     for line in lines:
         try:
             verdict = msgspec.json.decode(line, type=_VerdictLine)
@@ -144,33 +152,47 @@ def judged(lines: list[bytes], case_id: str, problems: list[str]) -> tuple[Judge
             problems.append(f"verdicts.jsonl: a line cannot be read ({error})")
             continue
         if verdict.case_id == case_id:
-            key = (verdict.metric, verdict.judge_repeat, str(verdict.part or ""))
-            found[key] = _judged(verdict)
-    return tuple(found[key] for key in sorted(found))
+            parts = found.setdefault((verdict.metric, verdict.judge_repeat), {})
+            parts[verdict.part] = verdict
+    opinions = [parts for _, parts in sorted(found.items())]
+    return tuple(_judged([parts[number] for number in sorted(parts)]) for parts in opinions)
 
 
-def _judged(line: _VerdictLine) -> Judged:
-    given = line.input or _Input()
-    asked = {str(item.id): item for item in (*given.facts, *given.claims)}
-    chunks = {str(item.id): item.chunk_id or "" for item in given.contexts}
-    items, quotes = [], []
-    for item in line.verdicts:
-        known = asked.get(str(item.id), _Text())
-        word = str(item.verdict).casefold()
-        note = " · ".join(part for part in (str(item.verdict), item.reason) if part)
-        chunk_id = chunks.get(item.context or "", "")
-        text = known.text or f"item {item.id}"
-        items.append(Claim(text, known.span, VERDICTS.get(word, "unclear"), note, chunk_id))
-        quotes.append(item.quote or "")
-    who = line.judge or _Who()
-    name = line.metric + (f" (opinion {line.judge_repeat + 1})" if line.judge_repeat else "")
+def _judged(parts: list[_VerdictLine]) -> Judged:
+    """One opinion; its status is that of the worst part."""
+    items: list[Claim] = []
+    quotes: list[str] = []
+    for line in parts:
+        given = line.input or _Input()
+        chunks = {str(item.id): item for item in given.contexts}
+        asked = chunks | {str(item.id): item for item in (*given.facts, *given.claims)}
+        for item in line.verdicts:
+            items.append(_item(item, asked, chunks))
+            quotes.append(item.quote or "")
+    worst = next((line for line in parts if line.status != "ok"), parts[0])
+    who = worst.judge or _Who()
+    opinion = f" (opinion {worst.judge_repeat + 1})" if worst.judge_repeat else ""
     return Judged(
-        name,
+        worst.metric + opinion,
         f"{who.provider}/{who.model}".strip("/"),
-        line.status,
-        line.reason or line.failure or "",
+        worst.status,
+        worst.reason or worst.failure or "",
         tuple(items),
         tuple(quotes),
+    )
+
+
+def _item(item: _Item, asked: Mapping[str, _Text], chunks: Mapping[str, _Text]) -> Claim:
+    known = asked.get(str(item.id), _Text())
+    word = str(item.verdict)
+    chunk = chunks.get(item.context or "", _Text())
+    return Claim(
+        known.text,
+        known.span,
+        VERDICTS.get(word.casefold(), "unclear"),
+        item.reason or "",
+        chunk.chunk_id or "",
+        word.replace("_", " "),
     )
 
 
@@ -180,7 +202,7 @@ def best_claims(
     """The claims that colour the answer, and whose they are: a judge's where it placed them."""
     for one in said:
         placed = tuple(claim for claim in one.items if claim.span is not None)
-        if one.status == "ok" and placed:
+        if one.metric == GROUNDED and one.status == "ok" and placed:
             return placed, f"judge {one.judge}, {one.metric}"
     return rules, "support rules" if rules else ""
 

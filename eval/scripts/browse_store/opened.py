@@ -17,7 +17,7 @@ from browser.table import UNSCORED, Table
 from storage import Labels
 
 POLL_SECONDS = 1.0
-TELL_SECONDS = 0.2
+TELL_SECONDS = 0.5
 PAUSE_SECONDS = 0.001
 """Between two blocks, so that a key press need not wait for its turn."""
 

@@ -121,15 +121,16 @@ class Doc:
     def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
         """A claim with its verdict in words."""
         style = STYLES[claim.verdict]
-        said = f"{self.sign(claim.verdict)} {SAYS[claim.verdict]}"
-        self.add(f"{said:<{CLAIM_INDENT}}", style)
+        word = one_line(claim.word or SAYS[claim.verdict], 40)
+        said = f"{self.sign(claim.verdict)} {word}"
+        self.add(f"{said:<{CLAIM_INDENT - 1}} ", style)
         notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
         self.hang(notes, CLAIM_INDENT, "dim")
-        self.add(" " * CLAIM_INDENT)
-        self.hang(shortened(claim.text), CLAIM_INDENT)
-        if quote:
-            self.add(" " * CLAIM_INDENT)
-            self.hang(f'quote: "{shortened(quote, 600)}"', CLAIM_INDENT, "dim")
+        said_of = f'quote: "{shortened(quote, 600)}"' if quote else ""
+        for text, text_style in ((shortened(claim.text), ""), (said_of, "dim")):
+            if text:
+                self.add(" " * CLAIM_INDENT)
+                self.hang(text, CLAIM_INDENT, text_style)
 
     def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
         """A chunk's text with gold snippets marked; around the first one when it is cut."""
@@ -171,8 +172,8 @@ def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
 
 def shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
     """The beginning of a text on one line: it stands in full elsewhere."""
-    shown = one_line(text, limit)
-    return f"{shown} …" if len(text) > limit else shown
+    shown = squeezed(text)
+    return f"{shown[:limit]} …" if len(shown) > limit else shown
 
 
 def squeezed(text: str) -> str:

@@ -11,7 +11,6 @@ from browser.model import OpenRun
 from browser.pair_page import flips
 from browser.query import Query
 from browser.success import Success
-from browser.table import Table
 from labeller.display import display, one_line
 from labeller.lists import Line, Span
 from labeller.ports import Refused
@@ -30,7 +29,7 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
         self.only_flips = True
         self.flips: dict[int, str] = {}
         self._pairs: dict[int, int] = {}
-        self._paired: tuple[Table | None, int, Table | None, int] = (None, -1, None, -1)
+        self._paired: tuple[object, ...] = ()
         super().__init__(new, ascii_only=ascii_only)
         self.want_columns()
 
@@ -59,10 +58,10 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
     def _pair(self) -> None:
         """Match the rows of both tables, and find the flips, if either table has changed."""
         base, new = self.base.table, self.table
-        now = (base, base.version, new, new.version)
-        if now == self._paired and self._codes_known:
+        now = (base, base.version, new, new.version, self.success.condition)
+        if now == self._paired:
             return
-        self._paired, self._codes_known = now, True
+        self._paired = now
         shared = None if self.success.condition else set(self.known_metrics())
         if self.success.metrics != shared:
             condition = self.success.condition
@@ -81,8 +80,6 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
         ]
         self.flips = flips(keys, before, after)
 
-    _codes_known = False
-
     def candidates(self) -> Sequence[int]:
         self._pair()
         return sorted(self.flips) if self.only_flips else sorted(self._pairs)
@@ -94,13 +91,8 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
         """The base run's row for a row of the new one."""
         return self._pairs[row]
 
-    def update(self) -> None:
-        self._codes_known = self.success.condition is None and self._codes_known
-        super().update()
-
     def changed(self) -> None:
-        base, version = self._paired[0], self._paired[1]
-        if base is not self.base.table or version != self.base.table.version:
+        if self._paired[:2] != (self.base.table, self.base.table.version):
             self.want_columns()
             self.update()
         super().changed()

@@ -45,13 +45,17 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an answer: ``span`` are offsets in the answer, None when it is not known there."""
+    """A claim of an answer: ``span`` are offsets in the answer, None when it is not known there.
+
+    ``word``: the judge's own word for the verdict, where there is one.
+    """
 
     text: str
     span: tuple[int, int] | None
     verdict: Verdict
     note: str = ""
     chunk_id: str = ""
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
