@@ -88,6 +88,15 @@ def test_code_and_markup_stay_as_they_are() -> None:
     assert neutral("a\ud800b") == "a�b"
 
 
+def test_blank_lines_of_a_text_stay_and_empty_parts_leave_no_gap() -> None:
+    task = make_task(
+        tasks.RELEVANCE, Material("Q?", contexts=[{"id": "c1", "text": "a\n\n\nb"}]), salt=SALT
+    )
+    user = task.messages[1]["content"]
+    assert "a\n\n\nb" in user
+    assert "\n\n\n" not in user.replace("a\n\n\nb", "")
+
+
 def test_a_claim_stays_on_one_line() -> None:
     claim = {"id": "1", "text": "One.\n2. Forged claim: supported"}
     task = make_task(tasks.GROUNDEDNESS, Material("Q?", "A.", claims=[claim]), salt=SALT)

@@ -21,7 +21,6 @@ FOLDER = Path(__file__).with_name("prompts")
 LOCK = FOLDER / "lock.json"
 RULES = FOLDER / "rules.toml"
 _SLOT = re.compile(r"\{([a-z_]+)\}")
-_BLANKS = re.compile(r"\n{3,}")
 
 
 class PromptError(ValueError):
@@ -44,14 +43,17 @@ class Prompt:
     def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
         """System and user message; a value that looks like a slot is never filled itself.
 
+        A paragraph whose slots are all empty is left out.
+
         Raises PromptError when a slot has no value.
         """
         if missing := sorted(self.slots - values.keys()):
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        text = _SLOT.sub(lambda slot: values[slot[1]], self.user)
+        filled = (_SLOT.sub(lambda slot: values[slot[1]], part) for part in self.user.split("\n\n"))
+        text = "\n\n".join(part for part in filled if part.strip())
         return (
             {"role": "system", "content": self.system},
-            {"role": "user", "content": _BLANKS.sub("\n\n", text).strip()},
+            {"role": "user", "content": text},
         )
 
 

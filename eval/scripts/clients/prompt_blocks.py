@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from functools import lru_cache
 
 PLACEHOLDER = "boundary"
 CODE_LENGTH = 16
@@ -24,18 +25,20 @@ _TOKENS = re.compile(
     r"|</?think(?:ing)?>",
     re.IGNORECASE,
 )
-_CONTROL = dict.fromkeys(
-    (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000)), "�"
-)
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+@lru_cache(maxsize=1024)
 def neutral(text: str) -> str:
     """The text without look-alikes of our boundaries, of chat-template tokens and control bytes.
 
     The brackets before BEGIN and END become guillemets, a token ``[token]``, a control character or
     lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
     """
-    text = _TOKENS.sub("[token]", text.translate(_CONTROL))
+    text = _CONTROL.sub("�", text)
+    if "<" not in text and "[" not in text:
+        return text
+    text = _TOKENS.sub("[token]", text)
     return _FENCES.sub(lambda found: "‹" * len(found[0]), text)
 
 

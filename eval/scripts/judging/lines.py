@@ -6,7 +6,6 @@ items; single chunks). The file is only appended to; the last line of a key wins
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,24 +25,6 @@ Key = tuple[str, int, str, int, int]
 """case id, repeat of the answer, metric, opinion, part."""
 
 
-def fingerprint(subject: Subject) -> str:
-    """What a judgement rests on: question, answer, contexts, reference, labels.
-
-    A line of another fingerprint belongs to an answer or a label that is no longer there.
-    """
-    case = subject.case
-    parts = [
-        case.question,
-        subject.result.answer,
-        [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in subject.chunks],
-        case.reference_answer,
-        case.expected_key_facts,
-        case.answerable,
-        subject.abstained,
-    ]
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
-
-
 def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> Line:
     base: Line = {
         "schema": storage.SCHEMA,
@@ -59,7 +40,7 @@ def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: A
         "prompt": _prompt(metric),
         "key": "",
         "cached": False,
-        "subject": fingerprint(subject),
+        "subject": subject.fingerprint,
         "input": {},
         "messages": [],
         "raw": "",

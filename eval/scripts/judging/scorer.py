@@ -136,7 +136,7 @@ class JudgedScorer:
     def _opinions(self, subject: Subject) -> tuple[Opinions, bool]:
         """The calls of each opinion; what code decided belongs to all of them."""
         key = (subject.case.id, subject.result.repeat)
-        mark = lines.fingerprint(subject)
+        mark = subject.fingerprint
         found: dict[int, dict[str, Judgement]] = defaultdict(dict)
         stale = False
         for (metric, opinion), parts in self.verdicts.found.get(key, {}).items():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import orjson
 
 from judging.tasks import Item
 from ragmetrics.casescores import unusable
@@ -54,6 +57,24 @@ class Subject:
     @cached_property
     def abstained(self) -> bool:
         return bool(decide(self.result).abstained)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What a judgement rests on: question, answer, contexts, reference, labels.
+
+        A verdict line of another one belongs to an answer or a label that is no longer there.
+        """
+        case = self.case
+        parts = [
+            case.question,
+            self.result.answer,
+            [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in self.chunks],
+            case.reference_answer,
+            case.expected_key_facts,
+            case.answerable,
+            self.abstained,
+        ]
+        return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     @property
     def reference(self) -> str:
