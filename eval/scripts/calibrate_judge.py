@@ -20,7 +20,8 @@ Examples:
   python eval/scripts/calibrate_judge.py --run latest --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
 
-Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 130 interrupted.
+Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 3 judge
+unreachable, 130 interrupted.
 """
 
 from __future__ import annotations
