@@ -123,7 +123,7 @@ def score_run(
         if problems:
             raise storage.StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
-        header = _header(folder, eval_set, parts)
+        header = _header(folder, eval_set, labels_dir, parts)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
     storage.update_metrics(folder, scorer.section, section, header)
     return section
@@ -169,13 +169,16 @@ def add_metric(
         section[name][metric.name] = part
 
 
-def _header(folder: Path, eval_set: Path, parts: Sequence[Scored]) -> dict[str, Any]:
+def _header(
+    folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[Scored]
+) -> dict[str, Any]:
     config = folder / "config.json"
     known = storage.read_config(folder) if config.exists() else storage.RunConfig(folder.name)
     return {
         "run_id": folder.resolve().name,
         "config_hash": known.config_hash,
         "eval_set_sha256": storage.sha256_file(eval_set),
+        "labels_sha256": storage.labels_sha256(labels_dir),
         "cases": sum(part.cases for part in parts),
         "errors": sum(part.errors for part in parts),
     }

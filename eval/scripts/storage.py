@@ -34,7 +34,7 @@ from records.files import (
     sha256_file,
 )
 from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
-from records.label_file import read_cases, read_labels, unknown_labels
+from records.label_file import labels_sha256, read_cases, read_labels, unknown_labels
 from records.metrics_file import rounded, update_metrics
 from records.result_file import iter_results
 from records.results import (
@@ -86,6 +86,7 @@ __all__ = [
     "join_indexed",
     "join_stream",
     "json_bytes",
+    "labels_sha256",
     "locked",
     "read_cases",
     "read_config",

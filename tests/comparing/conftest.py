@@ -33,6 +33,7 @@ class Runs:
         options: Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         eval_set: str = SHA,
+        labels: str | None = None,
         whole_run: Mapping[str, float] | None = None,
         answers: Mapping[str, str] | None = None,
     ) -> Path:
@@ -69,7 +70,7 @@ class Runs:
         known: dict[str, Any] = {"schema": 1, "sections": {}}
         if path.exists():
             known = json.loads(path.read_text())
-        known |= {"eval_set_sha256": eval_set}
+        known |= {"eval_set_sha256": eval_set, "labels_sha256": labels}
         known["sections"][section] = self.section(scores, definitions, options, whole_run)
         path.write_text(json.dumps(known))
         return run

@@ -211,11 +211,19 @@ def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> Non
     assert any("2 things changed at once" in note for note in varied(runs, base, new).notes)
 
 
-def test_changed_labels_are_remarked(runs: Runs) -> None:
+def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:
+    base, new = (
+        runs.make("base", SCORES, labels="a" * 64),
+        runs.make("new", SCORES, labels="b" * 64),
+    )
+    assert "labels (scored): aaaaaaaaaaaa → bbbbbbbbbbbb" in refused(base, new).message
+
+
+def test_labels_when_a_run_was_asked_do_not_matter(runs: Runs) -> None:
     sha = {"sha256": "5" * 64}
     base = {"dataset": sha | {"labels_sha256": "a"}}
     found = varied(runs, base, {"dataset": sha | {"labels_sha256": "b"}})
-    assert any("label files changed" in note for note in found.notes)
+    assert not any("label" in note for note in found.notes)
 
 
 def test_failed_calls_are_remarked(runs: Runs) -> None:

@@ -77,6 +77,7 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
             base.metrics.get("eval_set_sha256"),
             new.metrics.get("eval_set_sha256"),
         ),
+        "labels (scored)": (base.metrics.get("labels_sha256"), new.metrics.get("labels_sha256")),
     }
     found = [
         Difference(name, old, now)
@@ -195,12 +196,6 @@ def remarks(
         notes.append(
             f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}. They have no "
             "score, so they are in no difference; the coverage of a metric tells."
-        )
-    old, now = base.config.dataset.get("labels_sha256"), new.config.dataset.get("labels_sha256")
-    if old != now:
-        notes.append(
-            "The label files changed between the runs: score both again, so that both are held "
-            "against the same labels."
         )
     old, now = judge_of(base).get(SEEN), judge_of(new).get(SEEN)
     if old and now and old != now:

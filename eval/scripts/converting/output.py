@@ -168,8 +168,6 @@ class Output:
         return [self._target / "eval_set.jsonl", *(self._target / run for run in runs)]
 
     def _write_config(self, run: str) -> None:
-        from runner.plan import labels_sha256
-
         eval_set = self._made / "eval_set.jsonl"
         results = self._made / "results" / run / storage.RESULTS
         config = RunConfig(
@@ -179,7 +177,7 @@ class Output:
                 "path": "eval_set.jsonl",
                 "sha256": storage.sha256_file(eval_set),
                 "git_commit": None,
-                "labels_sha256": labels_sha256(self._made / "labels"),
+                "labels_sha256": storage.labels_sha256(self._made / "labels"),
                 "cases": len(self._ids),
             },
             answerer={"imported_sha256": storage.sha256_file(results)},

@@ -8,13 +8,17 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from records.errors import StorageError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process that holds a file's lock."""
@@ -99,14 +103,23 @@ def check_schema(path: Path, found: object, known: int = 1, line: int | None = N
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock that belongs to ``path`` (a file beside it), waiting up to 30 s for others."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(path.with_name(path.name + ".lock"))
+    lock = _lock_of(path.with_name(path.name + ".lock"))
     try:
         with lock.acquire(timeout=LOCK_TIMEOUT):
             yield
     except Timeout:
         raise StorageError(f"{path}: another process holds {lock.lock_file}; try again.") from None
+
+
+@lru_cache(maxsize=64)
+def _lock_of(path: Path) -> FileLock:
+    """The lock of a file; making one takes longer than taking it. Its state is each thread's own,
+    so threads shut each other out as processes do."""
+    from filelock import FileLock
+
+    return FileLock(path)
 
 
 def cut_torn_tail(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,20 @@ def unknown_labels(
         path, line = places[case_id]
         message = f"{case_id!r} is not in {eval_set}; correct it or remove the line"
         yield Problem(str(path), line, "case_id", message)
+
+
+def labels_sha256(folder: Path | None) -> str | None:
+    """SHA-256 over the bytes of the joined label files, one behind the other in the order of
+    LABEL_FILES; None when there are none.
+
+    It says which labels a run had and is no part of ``config_hash``: labels grow with every
+    session of labelling, and runs stay comparable. What of them reaches a request (``user_roles``,
+    ``vaults``, ``folders``) is best written into the set itself, whose SHA-256 counts.
+    """
+    if folder is None:
+        return None
+    paths = [path for name in LABEL_FILES if (path := folder / f"{name}.jsonl").exists()]
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest() if paths else None

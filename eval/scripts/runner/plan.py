@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from urllib.parse import urlsplit
 
 from clients.profiles import Profile
 from clients.redact import public_url
-from records.label_file import LABEL_FILES
 from runner.tally import printable
 from storage import (
     ROOT,
@@ -22,6 +20,7 @@ from storage import (
     StorageError,
     check_run_id,
     git_commit,
+    labels_sha256,
     sha256_file,
 )
 
@@ -179,21 +178,6 @@ def _shown_path(path: Path) -> str:
     """Relative to the repository where it lies inside: other machines have other folders."""
     path = path.resolve()
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
-
-
-def labels_sha256(folder: Path) -> str | None:
-    """SHA-256 over the bytes of the joined label files, one behind the other in the order of
-    LABEL_FILES; None when there are none.
-
-    It says which labels a run had and is no part of ``config_hash``: labels grow with every
-    session of labelling, and runs stay comparable. What of them reaches a request (``user_roles``,
-    ``vaults``, ``folders``) is best written into the set itself, whose SHA-256 counts.
-    """
-    paths = [path for name in LABEL_FILES if (path := folder / f"{name}.jsonl").exists()]
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.read_bytes())
-    return digest.hexdigest() if paths else None
 
 
 def add_facts(config: RunConfig, facts: Mapping[str, Mapping[str, Any]]) -> None:

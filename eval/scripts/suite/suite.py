@@ -234,7 +234,8 @@ def _gates(
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
     known = _kept(folder)
-    return {name: known.get(name) for name in ("config_hash", "eval_set_sha256", "cases", "errors")}
+    names = ("config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
+    return {name: known.get(name) for name in names}
 
 
 def _traces(
