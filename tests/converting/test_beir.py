@@ -121,6 +121,17 @@ def test_faults_are_told_at_once(desk: Any) -> None:
     assert "no such file" in desk.refused("beir", str(desk.folder / "nowhere"))
 
 
+def test_names_with_line_ends_are_encoded(desk: Any) -> None:
+    desk.take(
+        "json", desk.rows("r.jsonl", [{"id": "a\nb", "question": "?", "relevant_docs": ["d\r"]}])
+    )
+    report = desk.give("beir", "beir")
+    assert (desk.folder / "beir/qrels/test.tsv").read_bytes() == f"{HEAD}a%0Ab\td%0D\t3\n".encode()
+    assert json.loads(desk.text("beir/queries.jsonl"))["_id"] == "a%0Ab"
+    assert json.loads(desk.text("beir/corpus.jsonl"))["_id"] == "d%0D"
+    assert report["changed"]["names with line ends, percent-encoded"] == 2
+
+
 def test_a_split_in_a_tag_is_no_path(desk: Any) -> None:
     rows = [{"id": "a", "question": "?", "relevant_docs": ["d"], "tags": ["split:../../x", "t"]}]
     desk.take("json", desk.rows("rows.jsonl", rows))

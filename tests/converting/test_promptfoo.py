@@ -13,6 +13,7 @@ CONFIG = """
 prompts: ['{{question}}']
 defaultTest:
   vars: {lang: en}
+  options: {provider: x}
   assert:
     - {type: latency, threshold: 2000}
 tests:
@@ -54,7 +55,7 @@ def test_a_config(desk: Any) -> None:
     assert list(desk.labels("pipeline_labels").values()) == [budget] * 3
     gold = desk.labels("retrieval_labels")
     assert gold == {one["id"]: {"gold_contexts": ["some text"]} for one in (which, what)}
-    assert report["left_out"] == {
+    assert report["left_out"] == {"prompts of the whole file": 1, "defaultTest.options": 1} | {
         f"assertions of the type {kind}, kept under metadata": 1
         for kind in ("llm-rubric", "contains-any", "javascript")
     }

@@ -54,7 +54,7 @@ def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
         "run 'm/b': named 'm-b'": 1,
         "sources without a question: the task stands in its place": 1,
     }
-    assert report["left_out"] == {"sources without an answer": 1, "split": 1}
+    assert report["left_out"] == {"id": 3, "sources without an answer": 1, "split": 1}
 
 
 def test_spans_are_kept_and_become_labels_of_claims(desk: Any) -> None:

@@ -94,6 +94,15 @@ def test_every_fault_is_told_at_once(desk: Any) -> None:
     assert "7 problems" in said
 
 
+def test_columns_without_a_place_are_counted(desk: Any) -> None:
+    qrels = desk.file("qrels", "q1 3 d1 1\nq1 0 d2 1\n")
+    run = desk.file("run", "q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 b\n")
+    assert desk.take("trec", qrels, run)["left_out"] == {
+        "iterations (second column of qrels)": 1,
+        "tags of lines, where a run has several": 2,
+    }
+
+
 def test_what_a_file_is_must_be_seen(desk: Any) -> None:
     assert "has 3 columns" in desk.refused("trec", desk.file("x", "a b c\n"))
     assert "is empty" in desk.refused("trec", desk.file("y", "\n\n"))

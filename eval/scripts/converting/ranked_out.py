@@ -110,6 +110,13 @@ class Exporter:
         self._notes.changed["names with blanks, percent-encoded (import with --decode-names)"] += 1
         return quote(name, safe="/-_.~#:")
 
+    def one_field(self, name: str) -> str:
+        """A name without line ends, which part the rows of a table."""
+        if "\n" not in name and "\r" not in name:
+            return name
+        self._notes.changed["names with line ends, percent-encoded"] += 1
+        return quote(name, safe="/-_.~#: ")
+
     def one_line(self, text: str) -> str:
         """A question on one line, without tabs."""
         line = BREAKS.sub(" ", text)

@@ -23,6 +23,8 @@ from converting.notes import Notes
 from converting.yaml_file import read_yaml
 from storage import StorageError
 
+READ_APART = ("defaultTest",)
+"""What a format reads by itself of an object that holds a list of rows."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -114,7 +116,10 @@ def json_rows(path: Path, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
 def _listed(path: Path, value: Any, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
     found = value
     if isinstance(value, dict):
-        found = next((value[name] for name in lists if isinstance(value.get(name), list)), None)
+        name = next((name for name in lists if isinstance(value.get(name), list)), None)
+        found = value.get(name) if name else None
+        others = value.keys() - {name, *READ_APART}
+        notes.left_out.update(f"{other} of the whole file" for other in others if name)
     if not isinstance(found, list):
         known = "".join(f" or an object with {name!r}" for name in lists)
         notes.problem(path, None, "", f"holds no list of rows; write a list{known}")

@@ -14,7 +14,6 @@ import storage
 from converting.notes import Notes
 from storage import StorageError, TestCase, TestResult, case_from_dict, iter_lines
 
-SECTION_FILES = "scores"
 ALWAYS = {"id"}
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 """Fields of a result that say which one it is; they hold no data of their own."""
@@ -126,7 +125,10 @@ class Stored:
         unknown = self._index.keys() - ids
         if unknown:
             name = sorted(unknown)[0]
-            message = f"{len(unknown)} results are of no case of {self.eval_set}, such as {name!r}"
+            message = (
+                f"{len(unknown)} results are of no case of {self.eval_set}, such as {name!r}; "
+            )
+            message += "name the run's own --eval-set, or --no-run"
             self._notes.problem(self._results or self.eval_set, None, "test_case_id", message)
         self._notes.rows["cases"] += len(ids)
         if self.run is not None:

@@ -133,10 +133,12 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
             for row in jsonl_rows(stored.corpus, notes):
                 corpus.add(str(row.fields.get("_id")), row.fields)
         for one in stored.cases(held):
-            query = {"_id": one.case.id, "text": one.case.question}
+            case_id = exporter.one_field(one.case.id)
+            query = {"_id": case_id, "text": one.case.question}
             _dump(queries, query | ({"metadata": one.metadata} if one.metadata else {}))
             notes.written["queries.jsonl"] += 1
-            grades = exporter.grades(one.case)
+            judged = exporter.grades(one.case).items()
+            grades = {exporter.one_field(name): grade for name, grade in judged}
             for split in _splits(one.case.tags, notes):
                 if split not in tables:
                     path = target / "qrels" / f"{split}.tsv"
@@ -144,11 +146,11 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
                     table = csv.writer(stack.enter_context(file), "excel-tab", lineterminator="\n")
                     table.writerow(HEAD)
                     tables[split] = table
-                tables[split].writerows((one.case.id, name, grades[name]) for name in grades)
+                tables[split].writerows((case_id, name, grades[name]) for name in grades)
                 notes.written[f"qrels/{split}.tsv"] += len(grades)
             corpus.want(grades)
             for name, text in exporter.texts(one):
-                corpus.add_passage(name, text)
+                corpus.add_passage(exporter.one_field(name), text)
         corpus.fill()
 
 

@@ -38,6 +38,8 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         path = unpacked(source, wanted.scratch)
         ids = Ids()
         common = _defaults(path)
+        others = common.keys() - {"vars", "assert"}
+        notes.left_out.update(f"defaultTest.{name}" for name in others)
         for row in iter_rows(path, notes, ("tests",)):
             notes.rows["tests"] += 1
             test = _from_csv(row) if path.suffix.lower() in (".csv", ".tsv") else row

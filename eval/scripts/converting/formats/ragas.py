@@ -152,7 +152,7 @@ def _write_json(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
 
 def _write_csv(file: IO[str], rows: Iterator[dict[str, Any]]) -> None:
     """Lists as JSON, which is a list of texts in Python's spelling, too (as ragas writes them)."""
-    table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    table = csv.DictWriter(file, COLUMNS)  # ends lines with CR LF: else it quotes no lone CR
     table.writeheader()
     for row in rows:
         table.writerow(

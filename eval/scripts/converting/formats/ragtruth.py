@@ -136,11 +136,12 @@ def _answer(
     if not isinstance(spans, list) or not all(_sound(span, text) for span in spans):
         fields.wrong("is no list of {start, end, …} within the answer")
         return None
-    moved = [span for span in spans if text[span["start"] : span["end"]] != span.get("text")]
+    moved = [s for s in spans if s.get("text") not in (None, text[s["start"] : s["end"]])]
     notes.changed["spans whose own text differs from the answer at their place"] += len(moved)
     notes.rows["spans"] += len(spans)
-    for name in ("question", "source_info", *SOURCES, *ABOUT_THE_SOURCE):
+    for name in ("question", "source_info", *ABOUT_THE_SOURCE):
         fields.take(name)
+    fields.take(*SOURCES)
     fields.left_out(*row.fields)
     result = TestResult(case["id"], case["question"], answer=text)
     result.retrieved = [*passages(own if own is not None else contexts or ())]

@@ -26,16 +26,19 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     topics: list[Path] = []
     judged = Judged(sources[0])
     runs: list[tuple[str, Path, Groups[Ranked]]] = []
+    seconds: set[str] = set()
     for source in sources:
         path = unpacked(source, wanted.scratch)
         kind = _kind(path)
         if kind == "topics":
             topics.append(path)
         elif kind == "qrels":
-            judged.qrels.append(("", Groups(path, partial(parse_judgement, path, notes))))
+            judged.qrels.append(("", Groups(path, partial(_judgement, path, notes, seconds))))
         else:
             tags: set[str] = set()
             groups = Groups(path, partial(parse_ranked, path, notes, tags))
+            if len(tags) > 1:
+                notes.left_out["tags of lines, where a run has several"] += groups.lines
             runs.append((tags.pop() if len(tags) == 1 else path.stem, path, groups))
     if len(topics) > 1:
         raise StorageError(f"{topics[1]}: a second file of topics; join them.")
@@ -46,6 +49,8 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     if topics:
         judged.path = topics[0]
         judged.topics = _topics(topics[0], notes)
+    if seconds - {"0", "Q0"}:
+        notes.left_out["iterations (second column of qrels)"] += len(seconds - {"0", "Q0"})
     yield from items(judged, notes, wanted.decode_names)
 
 
@@ -90,8 +95,8 @@ def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | 
     return None if text is None else text.split("\n")
 
 
-def parse_judgement(
-    path: Path, notes: Notes, number: int, line: bytes
+def _judgement(
+    path: Path, notes: Notes, seconds: set[str], number: int, line: bytes
 ) -> tuple[str, Judgement] | None:
     """A line of qrels: topic, iteration, document, relevance."""
     columns = _columns(path, number, line, notes)
@@ -100,7 +105,8 @@ def parse_judgement(
     if len(columns) != 4:
         notes.problem(path, number, "", f"has {len(columns)} columns; qrels have 4")
         return None
-    topic, _, document, relevance = columns
+    topic, iteration, document, relevance = columns
+    seconds.add(iteration)
     grade = finite(relevance)
     if grade is None:
         notes.problem(path, number, "relevance", f"{relevance[:40]!r} is no finite number")
