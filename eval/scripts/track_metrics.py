@@ -3,7 +3,8 @@
 In: the metrics.json files that git's history holds (nothing is checked out), and the runs of
 eval/results that are not committed, in the order they were started. PLACES are metrics.json files,
 run folders, or folders of runs. Out: a table with sparklines, plots, what changed in between, and
-an alert for each metric that is 10 % worse than its baseline, outside its control band, or gone.
+an alert for each metric that is 10 % worse than its baseline, on the bad side of its control band,
+or gone.
 
 \b
 Examples:

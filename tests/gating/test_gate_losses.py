@@ -128,6 +128,11 @@ def test_a_metrics_file_is_a_baseline(gate: Any) -> None:
     gate.rules('[gates.baseline]\n"retrieval.recall@5" = "margin 0.14"\n')
     failed = gate.failures("--baseline", path)
     assert "up to 0.141 (independent intervals, n = 40)" in failed["retrieval.recall@5"]
+    for run, labels in ((gate.base, "c" * 64), (gate.new, "d" * 64)):
+        run.head["labels_sha256"] = labels
+        run.write()
+    path.write_bytes((gate.base.folder / "metrics.json").read_bytes())
+    assert "labels: cccccccccccc → dddddddddddd" in gate.failures("--baseline", path)["comparable"]
     gate.new.head["cases"] = 39
     gate.new.write()
     assert (

@@ -185,14 +185,17 @@ def test_a_slow_slide_names_its_largest_step(repo: Any, make_metrics: Any) -> No
 
 
 def test_a_changed_eval_set_and_changed_options_are_told(repo: Any, make_metrics: Any) -> None:
-    repo.write("a", make_metrics("r0", {"retrieval": {"mrr": 0.5}}))
+    means = {"retrieval": {"mrr": 0.5}}
+    repo.write("a", make_metrics("r0", means, labels_sha256="c" * 64))
     repo.commit("c")
-    changed = make_metrics("r1", {"retrieval": {"mrr": 0.5}}, eval_set_sha256="b" * 64, cases=12)
+    other = {"eval_set_sha256": "b" * 64, "labels_sha256": "d" * 64, "cases": 12}
+    changed = make_metrics("r1", means, **other)
     changed["sections"]["retrieval"]["options"] = {"k": 3}
     repo.write("a", changed)
     repo.commit("c")
     shown = " ".join(run(repo.results).stdout.split())
     assert "the eval set changed (10 → 12 cases)" in shown
+    assert "the labels changed" in shown
     assert "the options of retrieval changed" in shown
 
 

@@ -72,5 +72,6 @@ def signed(value: float) -> str:
 
 def code(text: str, limit: int = 500) -> str:
     """Foreign text as a code span: in one, GitHub reads no markup, mentions and links."""
-    shown = plain(text, limit).replace("`", "ˋ").replace("|", "\\|").strip()
+    line = " ".join(plain(text, limit).splitlines())
+    shown = line.replace("`", "ˋ").replace("|", "\\|").strip()
     return f"`{shown}`" if shown else ""

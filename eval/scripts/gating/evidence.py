@@ -101,7 +101,7 @@ def baseline_of(results_dir: Path, given: str) -> Side:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    names = ("run_id", "config_hash", "eval_set_sha256", "cases", "errors")
+    names = ("run_id", "config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
     raw = read_json(path)
     return {name: raw.get(name) for name in names}
 
@@ -126,8 +126,12 @@ def unlike(evidence: Evidence, sections: set[str]) -> list[str]:
     if base.folder is not None and new.folder is not None:
         found = controls(read_run(base.folder), read_run(new.folder), sorted(sections))
         return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
-    old, now = base.header.get("eval_set_sha256"), new.header.get("eval_set_sha256")
-    return [f"eval set: {old[:12]} → {now[:12]}"] if old and now and old != now else []
+    phrases = []
+    for part, what in (("eval_set_sha256", "eval set"), ("labels_sha256", "labels")):
+        old, now = base.header.get(part), new.header.get(part)
+        if old and now and old != now:
+            phrases.append(f"{what}: {str(old)[:12]} → {str(now)[:12]}")
+    return phrases
 
 
 def missing_cases(evidence: Evidence) -> list[str] | None:

@@ -49,6 +49,7 @@ class Point:
     errors: int | None
     values: Mapping[Key, Value]
     settings: Mapping[str, str] = field(default_factory=dict)
+    labels: str | None = None
 
     @property
     def label(self) -> str:
@@ -95,6 +96,7 @@ def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: s
         errors=_count(raw.get("errors")),
         values=values,
         settings=settings,
+        labels=_text(raw.get("labels_sha256")),
     )
 
 

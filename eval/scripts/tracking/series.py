@@ -128,7 +128,7 @@ class Change:
 
 
 def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
-    """New definitions, another eval set, another number of cases, other options of a section."""
+    """New definitions, another eval set, other labels, cases, or options of a section."""
     found = []
     shown = {line.section for line in lines}
     last: dict[str, str] = {}
@@ -138,6 +138,8 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
             found.append(Change(place, f"the eval set changed ({_cases(before, point)})"))
         elif before and point.cases != before.cases:
             found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
+        if before and point.labels and before.labels and point.labels != before.labels:
+            found.append(Change(place, "the labels changed"))
         for section, hashed in point.settings.items():
             if section in shown and last.setdefault(section, hashed) != hashed:
                 found.append(Change(place, f"the options of {section} changed"))
