@@ -65,6 +65,14 @@ def test_every_objection_is_a_sentence(
     assert words in sentence
 
 
+def test_another_temperature_is_another_judge() -> None:
+    known = GOOD | {"parameters": {"temperature": 0.0, "seed": 0}}
+    limits: dict[str, Any] = {"min_kappa": 0.6, "min_balanced_accuracy": 0.75}
+    for parameters, count in (({"temperature": 0.7, "seed": 0}, 1), (known["parameters"], 0)):
+        assert len(objections(known, [JUDGE], [PROMPT], parameters=parameters, **limits)) == count
+    assert objections(GOOD, [JUDGE], [PROMPT], parameters={"temperature": 1}, **limits) == []
+
+
 def test_a_stored_calibration_comes_back_without_texts(tmp_path: Any) -> None:
     path = tmp_path / "eval" / "calibration.json"
     write(path, GOOD | {"worst": [{"claim": "a secret"}]}, texts=False)

@@ -84,6 +84,8 @@ class Judged:
     """Answers that the judge failed on: they have no verdict and no score."""
     by_code: int = 0
     """Claims that no judge was asked about: what is to be said of them is fixed."""
+    parameters: dict[str, Any] | None = None
+    """What the judge was asked with (temperature, seed), None when the run does not say."""
 
 
 def sha256(text: str) -> str:
@@ -132,15 +134,19 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         _distinct(line.get("prompt") for line in decided),
         counts["failed"],
         counts["by_code"],
+        _judge_of(run).get("parameters"),
     )
 
 
 def _present_judge(run: Path) -> Callable[[Line], bool]:
     """Tells the lines of the judge that the run's config.json names; all when it names none."""
-    if not (run / "config.json").is_file():
-        return lambda line: True
-    judge = storage.read_config(run).judge
+    judge = _judge_of(run)
     return lines.of_judge(judge) if judge.get("identity") else lambda line: True
+
+
+def _judge_of(run: Path) -> dict[str, Any]:
+    """The judge's part of config.json; empty when there is none."""
+    return storage.read_config(run).judge if (run / "config.json").is_file() else {}
 
 
 def _whole(parts: Mapping[int, Line]) -> bool:

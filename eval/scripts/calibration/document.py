@@ -36,6 +36,7 @@ def document(
         "metric": metric,
         "judge": the_one(judged.judges, "judges"),
         "prompt": the_one(judged.prompts, "prompts"),
+        "parameters": judged.parameters,
         "failed_answers": judged.failed,
         "claims_by_code": judged.by_code,
         "attack": None,

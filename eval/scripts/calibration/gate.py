@@ -16,15 +16,19 @@ def objections(
     judges: Sequence[Mapping[str, Any]],
     prompts: Sequence[Mapping[str, Any]],
     *,
+    parameters: Mapping[str, Any] | None = None,
     min_kappa: float,
     min_balanced_accuracy: float,
 ) -> list[str]:
     """What stands against using the run's figures, a sentence each; none when nothing does.
 
-    ``judges`` and ``prompts``: every one that the run's verdicts name.
+    ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
+    compared where both sides know them.
     """
     said = [_changed("judge", found["judge"], one) for one in judges]
     said += [_changed("prompt", found["prompt"], one) for one in prompts]
+    if parameters is not None and found.get("parameters") is not None:
+        said.append(_changed("temperature or seed", found["parameters"], parameters))
     if not judges:
         said.append("the run's verdicts do not say who judged; judge it again")
     if found["too_few"]:

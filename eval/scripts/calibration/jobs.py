@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,7 @@ def _from_rows(plan: Plan) -> dict[str, Any]:
     loaded = rows.drawn(rows.load(path, plan.data, plan.set_name), plan.limit, plan.seed)
     with connect(plan.wanted) as link:
         judged, human = rows.judged_rows(loaded, link.judge, link.salt, _workers(plan))
+        judged = replace(judged, parameters=link.describe().get("parameters"))
     if not human:
         raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
     name = path.name if path is not None else str(plan.set_name)
@@ -232,6 +233,7 @@ def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
         found,
         [found["judge"]] if judged is None else judged.judges,
         [found["prompt"]] if judged is None else judged.prompts,
+        parameters=None if judged is None else judged.parameters,
         min_kappa=plan.min_kappa,
         min_balanced_accuracy=plan.min_balanced_accuracy,
     )
