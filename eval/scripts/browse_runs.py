@@ -4,15 +4,16 @@ In: the run folders of eval/results with what scored them, and eval_set.jsonl wi
 nothing; no file is written. Without RUN it lists the runs; with one it shows its cases; with two
 (BASE NEW) the cases that succeed in one and fail in the other. A run in progress grows as you look.
 
-\b
-    python eval/scripts/browse_runs.py
-    python eval/scripts/browse_runs.py latest
-    python eval/scripts/browse_runs.py k5 k10
-    python eval/scripts/browse_runs.py k5 k10 --success "recall@5>0"
-
 Keys are those of label_eval.py: arrows or j k, Enter opens, Esc goes back, / filters ("failing
 only", category=factual, recall@5=0, faithfulness<0.5, words of the question), n and p go to the
 next and previous case, L labels the case, ? shows all keys.
+
+\b
+Examples:
+  python eval/scripts/browse_runs.py
+  python eval/scripts/browse_runs.py latest
+  python eval/scripts/browse_runs.py k5 k10
+  python eval/scripts/browse_runs.py k5 k10 --success "recall@5>0"
 
 Exit codes: 0 done, 2 bad input or usage, 130 ended by a signal.
 """

@@ -1,4 +1,4 @@
-"""The application: which screen opens which, runs being read, clean ends. It writes nothing.
+"""The application: which screen opens which, runs being read, clean ends. No run is changed.
 
 code = run(library, runs=("k5", "k10"), theme="light")
 """
@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual import events
 from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -24,7 +25,7 @@ from browser.flips_screen import FlipsScreen
 from browser.model import Library, OpenRun
 from browser.runs_screen import RunsScreen
 from browser.view import BrowseScreen
-from labeller.app import PASTE_LIMIT, THEMES
+from labeller.app import PASTE_LIMIT, THEMES, write_crash_file
 from labeller.display import display, one_line
 from labeller.keys import Keyed
 from labeller.modals import Prompt
@@ -65,6 +66,7 @@ class BrowseApp(App[None], inherit_bindings=False):
         self._opened: dict[str, OpenRun] = {}
         self._opening = False
         self._held: list[events.Key] = []
+        self.crash_file = ""
         self.first: BrowseScreen = self._first_screen(runs, success)
 
     def _first_screen(self, runs: Sequence[str], success: str) -> BrowseScreen:
@@ -211,6 +213,18 @@ class BrowseApp(App[None], inherit_bindings=False):
             return f"label_eval.py could not be started ({error.strerror})"
         self.refresh(layout=True)
         return f"label_eval.py ended with exit code {code}" if code else ""
+
+    # -- crashes --------------------------------------------------------------------------------
+
+    def _fatal_error(self) -> None:
+        """In place of Textual's traceback, which shows local values: a file without any text."""
+        self._close_messages_no_wait()
+        error = self._exception
+        if self.crash_file or error is None:
+            return  # a second error on the way out: the first is told
+        self.crash_file = write_crash_file(error)
+        where = f"Where is written in {self.crash_file} (no questions or answers in it)."
+        self._exit_renderables.append(Text(display(f"The browser failed. {where}")))
 
     # -- keys -----------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ SHORT = {
     "correctness": "judged",
     "context_relevance": "ctx rel",
     "redundancy_tfidf": "redund",
+    "leak_detection_rate": "leaks",
 }
 """Column heads for long metric names."""
 MAIN = (
@@ -229,6 +230,8 @@ def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool)
     words = {"running": "running", "stopped": "stopped", "empty": "no results"}
     if run.state in words:
         spans.append(("key" if run.state == "running" else "warn", display(words[run.state])))
+    elif not run.sections:
+        spans.append(("dim", display("not scored")))
     if run.problem:
         spans.append(("warn", one_line(" " + run.problem)))
     return tuple(spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,3 +108,19 @@ def test_a_run_that_is_not_there_is_a_sentence(fakes: Any) -> None:
         BrowseApp(fakes.library(), ["new"], success="recall@4>0")
     with pytest.raises(ValueError, match="write a condition on a score"):
         BrowseApp(fakes.library(), ["new"], success="failing")
+
+
+async def test_a_crash_tells_where_and_not_what(fakes: Any) -> None:
+    def fail(row: int) -> None:
+        raise ZeroDivisionError("the text of an answer")
+
+    made = fakes.library()
+    made.runs["new"].detail = fail
+    app = BrowseApp(made, ["new"])
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press("enter")
+    assert app.return_code == 1
+    path = Path(app.crash_file)
+    assert "the text of an answer" not in path.read_text(encoding="utf-8")
+    path.unlink()
