@@ -3,6 +3,7 @@
 In, import: files of another tool. Out: the folder --output with eval_set.jsonl, label files in
 labels/ and, when the source holds answers or rankings, run folders in results/, which every
 score_* script takes.
+
 In, export: an eval set with its labels and a run. Out: the file or folder --output in the other
 tool's format. The paths of what was made stand on stdout.
 

@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import resource
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +267,29 @@ def test_a_large_run_is_never_whole_in_memory(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "written: results/t/results.jsonl: 20000" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_import_leaves_nothing_at_its_place(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(f'{{"id": "{n}", "question": "Q{n}?"}}\n' for n in range(150_000)))
+    words = [
+        sys.executable,
+        convert_data.__file__,
+        "import",
+        "json",
+        str(source),
+        "-o",
+        "out",
+        "-q",
+    ]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not any(
+        path.stat().st_size for path in tmp_path.glob(".converting.*/made/eval_set.jsonl")
+    ):
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert len((tmp_path / "out/eval_set.jsonl").read_bytes().splitlines()) == 150_000

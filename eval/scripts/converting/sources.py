@@ -44,7 +44,8 @@ def unpacked(path: Path, scratch: Path) -> Path:
     """
     if path.suffix != ".gz":
         if not path.is_file():
-            raise StorageError(f"{path}: no such file.")
+            what = "is no plain file; name one" if path.exists() else "no such file"
+            raise StorageError(f"{path}: {what}.")
         return path
     target = scratch / path.stem
     try:
