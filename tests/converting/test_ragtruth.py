@@ -48,6 +48,7 @@ def test_sources_become_cases_and_systems_runs(desk: Any) -> None:
     first, second = desk.results("m-a")
     assert (first["test_case_id"], first["answer"]) == ("1", ANSWER)
     assert [one["text"] for one in first["retrieved"]] == ["One.", "Two."]
+    assert {one["doc_id"] for one in first["retrieved"]} == {"1"}
     assert [one["text"] for one in second["retrieved"]] == ["An article."]
     assert desk.results("m-b")[0]["answer"] == "At nine o'clock."
     assert report["changed"] == {

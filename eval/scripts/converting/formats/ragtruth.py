@@ -144,7 +144,10 @@ def _answer(
     fields.take(*SOURCES)
     fields.left_out(*row.fields)
     result = TestResult(case["id"], case["question"], answer=text)
-    result.retrieved = [*passages(own if own is not None else contexts or ())]
+    chunks = passages(own if own is not None else contexts or ())
+    for chunk in chunks:
+        chunk.doc_id = case["id"]  # answers to one source hang together: intervals are drawn by it
+    result.retrieved = [*chunks]
     return Answer(system, result, spans)
 
 
