@@ -130,7 +130,7 @@ def measure(folder: Path, cases: int) -> dict[str, Any]:
             ("page", [b"\x1b[6~"] * KEYS),
             ("last, first", [b"G", b"\x1b[H"] * 5),
             ("next failing", [b"n"] * KEYS),
-            ("case and back", [b"\r", b"\x1b"] * 5),
+            ("case and back", [b"\r", b"q"] * 5),
             ("failing only, all", [b"f"] * 6),
             ("sort, reverse", [b"S"] * 6),
         ):

@@ -224,6 +224,8 @@ def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool)
         elif column.name == "errors":
             text = display("-" if run.errors is None else str(run.errors))
             style = "bad" if run.errors else "row"
+        elif not run.sections:
+            break  # a word stands in place of the metrics
         else:
             text = display(score(run.mean(column.name)))
         spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
