@@ -23,7 +23,6 @@ PAIR = re.compile(r"[a-z_]+=.+")
 UNTOLD = {
     "compare_runs": "tell of 1, which --fail-on gives",
     "generate_cases": "tell of 3, the judge is not reached",
-    "judge_answers": "tell of 1 (a gate) and 3 (the judge is not reached)",
     "judge_cache": "say what comes out: `Out: …`",
 }
 """Scripts whose docstring lacks something today, with what would mend it."""

@@ -17,6 +17,9 @@ Examples:
       --model gpt-4o-2024-08-06 --prices prices.toml --max-cost 5 --dry-run
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
+
+Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable,
+130 interrupted.
 """
 
 from __future__ import annotations

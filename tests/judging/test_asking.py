@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clients.judge_types import FAILURES, JudgeTask
+from clients.judge_types import FAILURES, JudgeTask, Verdict
 from judging.asking import ask
 from judging.tasks import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE, Material
 
@@ -62,6 +62,20 @@ def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
     opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
     assert opinion.failure == "incomplete"
     assert len(judge.tasks) == 1
+
+
+@pytest.mark.parametrize("kind", [GROUNDEDNESS, RELEVANCE, CORRECTNESS])
+def test_stored_replies_that_lack_ids_are_a_failure(
+    scripted: Any, verdicts: Any, kind: Any
+) -> None:
+    """A cache gives what was once taken for whole; it is not checked again on its way."""
+    judge = scripted(lambda task: "")
+    judge.ask = lambda task: Verdict("k", verdicts(n99="supported"), cached=True)
+    facts = [{"id": "f1", "text": "The fee is 15 euros."}]
+    material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
+    opinion = ask(judge, kind, material, salt=SALT)
+    assert (opinion.failure, opinion.entries) == ("incomplete", [])
+    assert "no verdict for the id" in opinion.message
 
 
 def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> None:

@@ -70,11 +70,19 @@ def ask(judge: Judge, kind: Kind, material: Material, *, salt: bytes, repeat: in
         if not again.ok:
             return opinion.failed(again)
         found |= _taken(opinion, again, missing)
+        if absent := [name for name in missing if name not in found]:
+            return opinion.failed(_incomplete(again, absent))
     failed = _check_quotes(opinion, judge, kind, material, found, salt)
     if failed is not None:
         return opinion.failed(failed)
     opinion.entries = [found[name] for name in asked]
     return opinion
+
+
+def _incomplete(verdict: Verdict, absent: Sequence[str]) -> Verdict:
+    """A stored follow-up may be of a time when less was asked of it."""
+    message = f"there is no verdict for the id {', '.join(absent)}"
+    return replace(verdict, data=None, failure="incomplete", message=message)
 
 
 def _taken(opinion: Opinion, verdict: Verdict, asked: Sequence[str]) -> dict[str, Entry]:
