@@ -5,8 +5,9 @@ the tag draft, gold supports (path, heading, a sentence that stands there), a ca
 its own. Without a judge the questions come from rules over definitions and first sentences: plain,
 and the same for the same seed. A judge writes better ones; its quotes are checked.
 
-Drafts are no gold labels. Look at each in label_eval.py: Shift+Tab goes to the questions, / and
-tag:draft shows the drafts, Enter opens one, e mends it and takes the tag away.
+Drafts are no gold labels. Look at each in label_eval.py, where they are open questions: Enter
+accepts one, which takes its tag away, and e mends it. Shift+Tab goes to the questions; / and
+tag:draft there shows the drafts alone.
 
 \b
 Examples:

@@ -9,6 +9,7 @@ the set before it is shown as done; a killed session goes on where it was.
     python eval/scripts/label_eval.py --api-url demo
     python eval/scripts/label_eval.py --from-run latest --order failing
     python eval/scripts/label_eval.py --api-url http://localhost:8080 --annotator maria
+    python eval/scripts/label_eval.py --from-run latest --case q-0037
     python eval/scripts/label_eval.py --agreement
     python eval/scripts/label_eval.py --plain --from-run latest < marks.txt
     python eval/scripts/label_eval.py --validate && python eval/scripts/label_eval.py --stats --json
@@ -67,6 +68,7 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
     help="Order of the questions. disagreement: where annotators differ most; failing, uncertain: "
     "by the results of --run.",
 )
+@click.option("--case", metavar="ID", help="Open this case first.")
 @options.run_option
 @options.seed_option
 @click.option("--no-blind", is_flag=True, help="Show rank and scores; noted with each judgement.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Arrival, Chunk, Conflict, Session
+from labeller.model import Arrival, Chunk, Conflict, Session, View
 from labeller.plain import Plain
 from labeller.plain_words import COMMANDS
 
@@ -28,6 +28,11 @@ class FakeSource:
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         self.waiting.append(Arrival(case_id, self.probes.get(query, ()), query))
+
+    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
+        found = self.probes.get(query, ())
+        problem = "" if found else "nobody is there"
+        self.waiting.append(Arrival(case_id, found, query, problem, k, recalled=True))
 
     def arrivals(self) -> list[Arrival]:
         found, self.waiting = self.waiting, []
@@ -58,6 +63,9 @@ class FakeStore:
     def resolve(self, conflict: Conflict, choice: str) -> str:
         self.settled.append((conflict, choice))
         return f"{choice} is taken"
+
+    def remember(self, view: View) -> None:
+        self.view = view
 
     def close(self) -> str:
         return "saved"

@@ -268,7 +268,8 @@ def test_validate(tool: Tool) -> None:
     (folder / "maria.jsonl").write_text('{"case_id": "zzz"}\nnot json\n')
     done = tool.run("--validate")
     assert done.returncode == 2
-    assert "'zzz' is no case of the set" in done.stderr
+    assert "one judgement is of no case of the set ('zzz')" in done.stderr
+    assert "--labels-dir" in done.stderr
     assert "maria.jsonl:2" in done.stderr
     tool.write([*CASES, {"id": "a", "question": ""}])
     done = tool.run("--validate")

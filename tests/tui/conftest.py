@@ -13,7 +13,7 @@ from textual.geometry import Size
 
 from labeller.app import LabelApp
 from labeller.lines import Look
-from labeller.model import Arrival, Chunk, Conflict, Session
+from labeller.model import Arrival, Chunk, Conflict, Session, View
 from labeller.screens import MainScreen
 
 MARKUP = (
@@ -99,6 +99,7 @@ class FakeStore:
         self.notices: list[str] = []
         self.conflicts: list[Conflict] = []
         self.asked: list[str] = []
+        self.views: list[View] = []
 
     def save(self) -> str:
         self.asked.append("save")
@@ -108,6 +109,9 @@ class FakeStore:
         self.conflicts.remove(conflict)
         self.asked.append(f"{conflict.case_id} {choice}")
         return f"{conflict.case_id}: {choice}"
+
+    def remember(self, view: View) -> None:
+        self.views.append(view)
 
     def close(self) -> str:
         return self.save()
@@ -119,6 +123,7 @@ class FakeSource:
     def __init__(self, known: dict[str, list[Chunk]], probed: list[Chunk]) -> None:
         self.known = known
         self.probed = probed
+        self.gone = ""  # why nothing can be recalled
         self.asked: list[tuple[str, ...]] = []
         self._ready: list[Arrival] = []
         self._callback: Callable[[], None] = lambda: None
@@ -130,7 +135,12 @@ class FakeSource:
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         self.asked.append(("probe", case_id, query, str(k)))
-        self._answer(Arrival(case_id, tuple(self.probed), query=query))
+        self._answer(Arrival(case_id, tuple(self.probed), query=query, k=k))
+
+    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
+        self.asked.append(("recall", case_id, query, str(k)))
+        found, problem = ((), self.gone) if self.gone else (tuple(self.probed), "")
+        self._answer(Arrival(case_id, found, query, problem, k, recalled=True))
 
     def refetch(self, case_id: str, question: str) -> None:
         self.asked.append(("refetch", case_id))

@@ -1,6 +1,6 @@
 """From a drafted question to a case of the set, always marked as a draft and anchored in the vault.
 
-A draft has the tag ``draft`` and the field ``drafted_by``; whoever accepts it takes the tag away.
+A draft has the tag ``draft`` and the field ``drafted_by``; accepting it takes the tag away.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _say(plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
     if number < plan.count:
         click.echo(f"Fewer than the {plan.count} that were asked for.", err=True)
     click.echo(
-        "Look at each in label_eval.py: Shift+Tab, then / and tag:draft, then Enter; e takes the "
-        "tag away.",
+        "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
+        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone.",
         err=True,
     )

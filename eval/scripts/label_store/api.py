@@ -100,6 +100,7 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
         shown = "demo" if api.url == "demo" else public_url(api.url)
         scope = f"{shown}\0{profile.sha256}\0{api.k}"
         chunks = ApiChunks(bot.ask, api.cache, scope)
-        source = Fetcher(chunks, lambda: chunks.offline or f"{shown}, k = {api.k}")
+        described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
+        source = Fetcher(chunks, described, kept=chunks.kept)
         stack.callback(source.close)
         yield source

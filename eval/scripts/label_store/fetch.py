@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from queue import Empty, PriorityQueue, SimpleQueue
-from typing import Final
+from typing import Final, NamedTuple
 
 from labeller.anchors import Chunk
 from labeller.model import Arrival
@@ -25,6 +25,16 @@ THREADS: Final = 2
 _NOW, _SOON, _NEVER = 0, 1, 2
 
 
+class _Job(NamedTuple):
+    when: int
+    number: int
+    case_id: str = ""
+    text: str = ""
+    query: str | None = None
+    k: int | None = None
+    recalled: bool = False
+
+
 class FetchError(Exception):
     """Why chunks could not be fetched: one sentence for the status line."""
 
@@ -33,12 +43,16 @@ class Fetcher:
     """A `labeller.ports.Source` over any function that gets chunks."""
 
     def __init__(
-        self, ask: Ask, described: str | Callable[[], str], threads: int = THREADS
+        self,
+        ask: Ask,
+        described: str | Callable[[], str],
+        threads: int = THREADS,
+        *,
+        kept: Ask | None = None,
     ) -> None:
-        self._ask, self._described = ask, described
-        self._jobs: PriorityQueue[tuple[int, int, str, str, str | None, int | None]] = (
-            PriorityQueue()
-        )
+        """`kept` is asked for what an earlier session found; without it `ask` is."""
+        self._ask, self._kept, self._described = ask, kept or ask, described
+        self._jobs: PriorityQueue[_Job] = PriorityQueue()
         self._count = itertools.count()
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -65,6 +79,10 @@ class Fetcher:
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         """Ask for another query's chunks, or for another number of them; before all others."""
         self._put(_NOW, case_id, query, query, k)
+
+    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
+        """Bring back what a probe found in an earlier session, from what was kept if it was."""
+        self._put(_SOON, case_id, query, query, k, recalled=True)
 
     def arrivals(self) -> list[Arrival]:
         """What has come since the last call. Never waits."""
@@ -94,20 +112,29 @@ class Fetcher:
         self._closed.set()
         if self._started:
             for _ in self._threads:
-                self._jobs.put((_NEVER, next(self._count), "", "", None, None))
+                self._jobs.put(_Job(_NEVER, next(self._count)))
 
     def describe(self) -> str:
         """Where the chunks come from."""
         return self._described if isinstance(self._described, str) else self._described()
 
-    def _put(self, when: int, case_id: str, text: str, query: str | None, k: int | None) -> None:
+    def _put(
+        self,
+        when: int,
+        case_id: str,
+        text: str,
+        query: str | None,
+        k: int | None,
+        *,
+        recalled: bool = False,
+    ) -> None:
         if self._closed.is_set():
             return
         number = next(self._count)
         if query is None:
             with self._lock:
                 self._asked[case_id] = number
-        self._jobs.put((when, number, case_id, text, query, k))
+        self._jobs.put(_Job(when, number, case_id, text, query, k, recalled))
         if not self._started:
             self._started = True
             for thread in self._threads:
@@ -115,15 +142,19 @@ class Fetcher:
 
     def _work(self) -> None:
         while not self._closed.is_set():
-            when, number, case_id, text, query, k = self._jobs.get()
+            when, number, case_id, text, query, k, recalled = self._jobs.get()
             if when == _NEVER or self._closed.is_set():
                 return
+            ask = self._kept if recalled else self._ask
+            found: tuple[Chunk, ...] = ()
+            problem = ""
             try:
-                arrival = Arrival(case_id, tuple(self._ask(case_id, text, k)), query)
+                found = tuple(ask(case_id, text, k))
             except FetchError as error:
-                arrival = Arrival(case_id, (), query, str(error))
+                problem = str(error)
             except Exception as error:  # a thread that dies would leave the screen waiting
-                arrival = Arrival(case_id, (), query, f"{type(error).__name__}: {error}")
+                problem = f"{type(error).__name__}: {error}"
+            arrival = Arrival(case_id, found, query, problem, k, recalled)
             with self._lock:
                 stale = query is None and self._asked.get(case_id) != number
                 if query is None and not stale and arrival.problem:

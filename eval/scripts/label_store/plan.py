@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -23,8 +22,7 @@ KEYMAP = ROOT / "eval" / "keymap.toml"
 CHUNK_CACHE = CACHE_DIR / "label_chunks"
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The options of label_eval.py, as they are on the command line."""
 
     eval_set: Path
@@ -37,6 +35,7 @@ class Plan:
     annotator: str | None
     recheck: int | None
     order: str
+    case: str | None
     run: str
     seed: int
     no_blind: bool
@@ -82,13 +81,27 @@ class Plan:
             )
         if self.serve and self.plain:
             raise StorageError("--serve shows the full screen; leave --plain out.")
+        if self.case is not None and any(jobs[:-1]):
+            raise StorageError("--case is for labelling; leave it out.")
         if not any(jobs) and not self.lines:
             _check_terminal()
 
     @property
     def judgements_dir(self) -> Path:
         """Where a file an annotator lies."""
-        return self.labels_dir / "judgements"
+        from label_store.places import judgements_dir
+
+        return judgements_dir(self.eval_set, self.labels_dir)
+
+    @property
+    def order_typed(self) -> bool:
+        """Was the order asked for on the command line? Else that of the last session counts."""
+        return _typed("order")
+
+    @property
+    def resuming(self) -> bool:
+        """Does a person look at it? A script's lines shall not depend on what others looked at."""
+        return not self.lines or sys.stdin.isatty()
 
     @property
     def who(self) -> str:
@@ -103,6 +116,8 @@ class Plan:
 
     def keys(self) -> dict[str, str]:
         """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
+        import tomllib
+
         path = self.keymap or KEYMAP
         try:
             raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -100,24 +100,37 @@ class ApiChunks:
 
     def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         result = self._ask(case_id, query, k)
-        kept = self._cache / f"{self._name(query, k)}.json"
         if result.error is None:
             chunks = chunks_of(result)
             with contextlib.suppress(StorageError, OSError):
+                kept = self._path(query, k)
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 replace_bytes(kept, msgspec.json.encode(result))
             self.offline = ""
             return chunks
-        try:
-            old = msgspec.json.decode(kept.read_bytes(), type=TestResult)
-        except (OSError, msgspec.MsgspecError):
+        old = self._read(query, k)
+        if old is None:
             return chunks_of(result)
         self.offline = f"{result.error.kind}: chunks kept from an earlier session"
         return chunks_of(old)
 
-    def _name(self, query: str, k: int | None) -> str:
+    def kept(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
+        """An `Ask` that asks the bot only for what was not kept."""
+        old = self._read(query, k)
+        return self(case_id, query, k) if old is None else chunks_of(old)
+
+    def _read(self, query: str, k: int | None) -> TestResult | None:
+        """What was kept of a query, if it can be read."""
+        try:
+            kept = self._path(query, k).read_bytes()
+            return msgspec.json.decode(kept, type=TestResult)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _path(self, query: str, k: int | None) -> Path:
         parts = "\0".join((self._scope, query, str(k)))
-        return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        name = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._cache / f"{name}.json"
 
 
 def uncertainty(results: Path) -> Mapping[str, float]:

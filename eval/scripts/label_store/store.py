@@ -12,31 +12,13 @@ No method but the constructor raises: what is wrong stands in `problem`, and the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
-from label_store.cases import (
-    Judgements,
-    SecondView,
-    identify_case,
-    identify_judgement,
-    judgement_line,
-    validate,
-)
-from label_store.disk import (
-    back_up,
-    clear_leftovers,
-    is_read_only,
-    read_bytes,
-    read_or_empty,
-    replace,
-)
-from label_store.document import Document
-from label_store.journal import Event, Journal
-from label_store.lock import SetLock
+from label_store.cases import judgement_line
+from label_store.disk import back_up, read_or_empty, replace
+from label_store.files import LabelFiles
 from label_store.reconcile import Change, changes_of, is_twin, reconciled, taking_theirs
-from labeller.entry import GOLD, Entry
+from labeller.entry import Entry
 from labeller.history import timestamp
 from labeller.model import Conflict, Session
 from records.errors import StorageError
@@ -44,101 +26,8 @@ from records.errors import StorageError
 Record = dict[str, Any]
 
 
-class LabelStore:
-    """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
-
-    `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
-    `only` if it is given.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        judgements_dir: Path,
-        *,
-        now: Callable[[], float],
-        annotator: str = GOLD,
-        second: bool = False,
-        only: Collection[str] | None = None,
-        writing: bool = True,
-    ) -> None:
-        self.path, self.annotator, self.second = path, annotator, second
-        self.judgements_path = judgements_dir / f"{annotator}.jsonl"
-        self.problem = ""
-        self.saved_at: float | None = None
-        self.notices: list[str] = []
-        self.conflicts: list[Conflict] = []
-        self.read_only = "" if writing else "nothing is written"
-        self._now = now
-        self._session: Session | None = None
-        self._unwritten: list[Event] = []
-        self._backed_up = False
-        self._rescued: Path | None = None
-        self._lock = SetLock(self.judgements_path if second else path)
-        journal = path.name + ("" if annotator == GOLD else f".{annotator}") + ".journal"
-        self._journal = Journal(path.with_name(journal))
-        self._set_bytes = read_bytes(path)
-        self._judged_bytes = read_or_empty(self.judgements_path)
-        if writing:
-            self._take_lock()
-        self.cases = Document(self._set_bytes, identify_case)
-        self._judged = Document(self._judged_bytes, identify_judgement)
-        self.notices += self.cases.complaints(path.name)
-        self.notices += self._judged.complaints(self.judgements_path.name)
-        self.records: Mapping[str, Record] = self.cases
-        self.judgements: Mapping[str, Record] = Judgements(self._judged)
-        if second:
-            self.records = SecondView(self.cases, self._judged, only)
-        self.history, self._unsaved = self._read_journal()
-        self._marked = not self._unsaved
-
-    # -- opening -------------------------------------------------------------------------------
-
-    def _take_lock(self) -> None:
-        try:
-            self._lock.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self._lock.take(self.annotator, timestamp(self._now())):
-                self.read_only = f"{self._lock.holder} is at work on it"
-            else:
-                for path in (self.judgements_path, *(() if self.second else (self.path,))):
-                    clear_leftovers(path)
-        except OSError as error:
-            self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
-        target = self.judgements_path if self.second else self.path
-        if not self.read_only and is_read_only(target):
-            self.problem = f"NOT SAVED: {target} is read-only; labels go to the journal."
-        if self.read_only:
-            self.notices.append(f"Read-only: {self.read_only}.")
-
-    def _read_journal(self) -> tuple[list[Event], list[Event]]:
-        cut = 0
-        if not self.read_only:
-            try:
-                cut = self._journal.open()
-            except OSError as error:
-                self.problem = f"NOT SAVED: {self._journal.path}: {error.strerror}."
-        try:
-            saved, unsaved, bad = self._journal.read()
-        except OSError as error:
-            self.notices.append(f"{self._journal.path}: cannot be read ({error.strerror}).")
-            return [], []
-        if cut:
-            self.notices.append("The journal's last line was cut short and is left out.")
-        if bad:
-            self.notices.append(f"{bad} lines of the journal cannot be read and are passed over.")
-        return saved + unsaved, [] if self.read_only else unsaved
-
-    def session_options(self) -> dict[str, Any]:
-        """The arguments of `Session` that come from the files."""
-        return {
-            "record": self.record,
-            "now": self._now,
-            "annotator": self.annotator,
-            "second": self.second,
-            "read_only": self.read_only,
-            "validate": validate,
-            "history": self.history,
-        }
+class LabelStore(LabelFiles):
+    """Saves what the session changes, and merges what others changed meanwhile."""
 
     def attach(self, session: Session) -> None:
         """Give the session what the journal holds and the files do not, merged with the files."""
@@ -153,26 +42,6 @@ class LabelStore:
             )
         self._say_conflicts()
         session.reopen()
-
-    # -- the journal ---------------------------------------------------------------------------
-
-    def record(self, event: Event) -> None:
-        """Append one event. When the disk refuses it stays in memory and is tried again."""
-        self._unwritten.append(event)
-        self._marked = event["action"] == "saved"
-        self._flush()
-
-    def _flush(self) -> None:
-        name = f"NOT SAVED: {self._journal.path.name}"
-        try:
-            while self._unwritten:
-                self._journal.append(self._unwritten[0])
-                del self._unwritten[0]
-        except OSError as error:
-            self.problem = f"{name}: {error.strerror}."
-            return
-        if self.problem.startswith(name):
-            self.problem = ""
 
     # -- saving --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from labeller.anchors import heading, norm_path
-from labeller.worklist import LABELLED, STATUSES, brief_of, progress_of
+from labeller.worklist import LABELLED, STATUSES, brief_of, progress_of, tally
 
 Record = dict[str, Any]
 UNGRADED = 3
@@ -19,7 +19,7 @@ def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record])
     """Counts of a set: cases by status and category, supports a labelled case, other labels."""
     records = {case_id: cases[case_id] for case_id in cases}
     briefs = {c: brief_of(record, judgements.get(c, {})) for c, record in records.items()}
-    progress = progress_of(briefs, ())
+    progress = progress_of(tally(briefs.values()), ())
     labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
     supports = [len(case.get("gold_supports") or ()) for case in labelled]
     by_category: dict[str, Counter[str]] = {}

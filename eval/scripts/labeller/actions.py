@@ -89,7 +89,7 @@ ACTIONS: tuple[Action, ...] = (
     *_part(
         "Decide",
         "main",
-        ("!confirm", "enter", "ok+next", "Confirm, and open the next open question."),
+        ("!confirm", "enter", "ok+next", "Confirm (accepts a draft); open the next open question."),
         ("!unanswerable", "x", "no answer", "The documents do not hold the answer; on or off."),
         ("!answerable", "a", "answerable", "Answerable; set by itself at the first mark."),
         ("!skip", "s", "later", "Judge later: the question goes to the end of the queue."),

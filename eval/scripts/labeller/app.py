@@ -173,7 +173,13 @@ class LabelApp(App[None], inherit_bindings=False):
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
             self.places.update((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
-            if arrival.query is not None and arrival.case_id == self.session.current:
+            if arrival.case_id != self.session.current or arrival.query is None:
+                continue
+            if arrival.recalled:
+                if arrival.problem:
+                    said = f'rows of the search "{arrival.query}" are not here: {arrival.problem}'
+                    self.main.say(said, "warn")
+            else:
                 new = len(self.session.rows()) - before
                 found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
                 self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")

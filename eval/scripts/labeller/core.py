@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from labeller.entry import GOLD, Entry, Record, encoded, same, same_on_disk
-from labeller.history import Event, History, timestamp
+from labeller.history import Event, History, probes_in, timestamp
 from labeller.ports import Refused
 from labeller.worklist import (
+    FLAGGED,
     Brief,
     Progress,
     brief_of,
@@ -17,6 +18,7 @@ from labeller.worklist import (
     ordered,
     parse_filter,
     progress_of,
+    tally,
 )
 
 CACHED: Final = 64
@@ -61,6 +63,7 @@ class Core:
         self._history = History.from_events(events)
         self._count = max((int(event.get("n", 0)) for event in events), default=0)
         self._used_ids = {str(event["case"]) for event in events if event.get("case")}
+        self._probed = probes_in(events)
         self._unblinded = {str(e["case"]) for e in events if e.get("action") == "blind"}
         self._opened: dict[str, float] = {}
         self._seconds: list[float] = []
@@ -126,7 +129,7 @@ class Core:
     def progress(self) -> Progress:
         """Counts over all cases, pace and time left."""
         if self._progress is None:
-            self._progress = progress_of(self._briefs, self._seconds)
+            self._progress = progress_of(self._counts, self._seconds)
         return self._progress
 
     # -- changing ------------------------------------------------------------------------------
@@ -204,6 +207,8 @@ class Core:
         self._warned = None
         self._progress = None
         self._used_ids.add(case_id)
+        if known:
+            self._count_in(self._briefs[case_id], -1)
         if entry is None:
             if known:
                 del self._briefs[case_id]
@@ -212,10 +217,15 @@ class Core:
                 if self.current == case_id:
                     self._open_first(None)
             return
-        self._briefs[case_id] = brief_of(entry.case, entry.judgement)
+        self._briefs[case_id] = brief = brief_of(entry.case, entry.judgement)
+        self._count_in(brief, 1)
         if not known:
             self._order.insert(len(self._order) if place is None else place, case_id)
             self._requeue()
+
+    def _count_in(self, brief: Brief, by: int) -> None:
+        self._counts[brief.status] += by
+        self._counts[FLAGGED] += by * brief.flagged
 
     def reopen(self) -> None:
         """Open the case that was last worked on, after `restore`."""
@@ -250,6 +260,7 @@ class Core:
                 added.discard(case_id)
         self._order = known + sorted(added)
         self._briefs = {case_id: self._brief_of(case_id) for case_id in self._order}
+        self._counts = tally(self._briefs.values())
         self._progress = None
         self._requeue()
         if self.current and not self.knows(self.current):

@@ -11,7 +11,15 @@ from labeller.history import timestamp
 from labeller.marking import Marking
 from labeller.ports import Refused
 from labeller.supports import USUAL_GRADE, write_supports
-from labeller.worklist import CANNOT_TELL, IDLE_SECONDS, SKIPPED, UNANSWERABLE, next_open
+from labeller.worklist import (
+    CANNOT_TELL,
+    DRAFT,
+    IDLE_SECONDS,
+    SKIPPED,
+    UNANSWERABLE,
+    is_draft,
+    next_open,
+)
 
 ANSWERABLE = "answerable"
 
@@ -84,7 +92,7 @@ class Deciding(Marking):
         return "note kept" if text.strip() else "note removed"
 
     def confirm(self) -> Confirmed:
-        """Confirm the case as it stands, and open the next open one.
+        """Confirm the case as it stands, and open the next open one. A draft is accepted by it.
 
         Without a decision, or answerable without a mark, the first call says what is missing.
         """
@@ -113,13 +121,17 @@ class Deciding(Marking):
             rows=self._judged_rows() or None,
         )
         case = entry.case
+        accepted = is_draft(case) and not self.second
+        if accepted:
+            case = {**case, "tags": [tag for tag in case["tags"] if tag != DRAFT]}
         if decision == ANSWERABLE and case.get("answerable") is not True:
             case = {**case, "answerable": True}
         self._commit("confirm", Entry(case, judgement, entry.letter))
         self._seconds.append(seconds)
         self._progress = None
         following = self._onward()
-        return Confirmed(True, self._said(here, decision, bool(missing)), following)
+        said = self._said(here, decision, bool(missing))
+        return Confirmed(True, said + ("; the draft is accepted" if accepted else ""), following)
 
     # -- inside --------------------------------------------------------------------------------
 

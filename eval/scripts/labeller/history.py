@@ -3,7 +3,8 @@
 An event is a plain dict that the store writes as one journal line:
 ``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (an entry
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
-event that it takes back or repeats. An entry is ``{"case", "judgement", "letter"}``.
+event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. An entry is ``{"case",
+"judgement", "letter"}``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 Event = dict[str, Any]
-UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged"})
+Probe = tuple[str, int | None]
+"""A query and how many chunks were asked for; None for the usual number."""
+UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged", "probed"})
 """Actions that are journalled but are no step to undo."""
 
 
 def timestamp(seconds: float) -> str:
     """Epoch seconds as ISO 8601 in UTC, to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
+    """The probes that found rows, by case id, in their order. What is no probe is passed over."""
+    found: dict[str, list[Probe]] = {}
+    for event in events:
+        query, k = event.get("query"), event.get("k")
+        if event.get("action") == "probed" and isinstance(query, str) and query:
+            known = found.setdefault(str(event.get("case")), [])
+            probe = (query, k if isinstance(k, int) else None)
+            if probe not in known:
+                known.append(probe)
+    return found
 
 
 @dataclass

@@ -54,6 +54,7 @@ class LabelScreen(LabelView, inherit_bindings=False):
             self._show_end()
             return
         self._message = ("row", DisplayText(""))
+        self.resumed_row = ""
         method: Callable[..., None] = getattr(self, "do_" + name.replace("-", "_"))
         try:
             method(key) if key else method()

@@ -1,4 +1,4 @@
-"""The look of the main screen: layout, and what is drawn when. No keys, no actions.
+"""The look of the main screen: what is drawn when. No keys, no actions.
 
 `sync` is called after every action: it compares what the session says with what is shown, and
 repaints the difference only. Nothing here changes a label.
@@ -6,92 +6,25 @@ repaints the difference only. Nothing here changes a label.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
 from labeller import lines
 from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
-from labeller.lists import Bar, Line, LineList
+from labeller.label_layout import LabelLayout
+from labeller.lists import Bar, Line
 from labeller.measure import cells
-from labeller.text_pane import TextPane
 
 if TYPE_CHECKING:
-    from labeller.actions import Keymap
-    from labeller.model import Row, Session
-    from labeller.ports import Store
+    from labeller.model import Row
 
 WHOLE = 1 << 30
 
 
-class LabelView(Screen[None], inherit_bindings=False):
+class LabelView(LabelLayout, inherit_bindings=False):
     """Draws the session; `LabelScreen` adds the keys."""
-
-    AUTO_FOCUS = ""
-    ALLOW_SELECT = False
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the type is Textual's
-        (0, "-tiny-x"),
-        (40, "-narrow"),
-        (60, "-stack"),
-        (100, "-wide"),
-    ]
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-tiny-y"),
-        (10, "-low"),
-        (16, "-middle"),
-        (32, "-tall"),
-    ]
-
-    def __init__(
-        self, session: Session, store: Store, look: lines.Look, keymap: Keymap, source_name: str
-    ) -> None:
-        super().__init__()
-        self.session = session
-        self.store = store
-        self.look = look
-        self.keymap = keymap
-        self.source_name = source_name
-        self.rows: list[Row] = []
-        self.frozen = False  # a save is at work on the session in another thread
-        self.pane = "chunks"
-        self.words = ""  # filter of the chunk list
-        self.text_words = ""  # looked for in the text
-        self.zoomed = False
-        self.range_start: int | None = None
-        self._shown_case: str | None = None
-        self._shown_brief: object = None
-        self._shown_text: object = None
-        self._progress = session.progress()
-        self._visible: list[str] = []
-        self._longest = 0
-        self._pattern: re.Pattern[str] | None = None
-        self._previews: dict[str, DisplayText] = {}
-
-    def compose(self) -> ComposeResult:
-        self.chunks = LineList(self._chunk_row, id="chunks")
-        self.text = TextPane(id="text")
-        self.questions = LineList(self._question_row, id="questions")
-        self.questions.set_active(False)
-        self.bars = {
-            name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule", "end")
-        }
-        with Horizontal():
-            with Vertical(id="side"):
-                yield self.bars["side-top"]
-                yield self.questions
-                yield self.bars["side-end"]
-            with Vertical(id="main"):
-                yield self.bars["top"]
-                yield self.chunks
-                yield self.bars["text-rule"]
-                yield self.text
-                yield self.bars["end"]
-        yield Bar(id="too-small")
 
     def on_mount(self) -> None:
         small = display("window too small, keys still work")
@@ -108,12 +41,6 @@ class LabelView(Screen[None], inherit_bindings=False):
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
-
-    @property
-    def row(self) -> Row | None:
-        """The row under the cursor; None when there is none."""
-        cursor = self.chunks.cursor
-        return self.rows[cursor] if cursor < len(self.rows) else None
 
     def sync(self) -> None:
         """Show what the session says now; repaint what differs."""
@@ -139,6 +66,15 @@ class LabelView(Screen[None], inherit_bindings=False):
         if changed:
             self._show_side()
         self._show_end()
+        self._remember()
+
+    def _remember(self) -> None:
+        """Have what is looked at kept, if that is another than before."""
+        row = self.row
+        view = self.session.view(row.chunk.key if row else self.resumed_row)
+        if view != self._view:
+            self._view = view
+            self.store.remember(view)
 
     def _new_case(self) -> None:
         self._shown_case = self.session.current
@@ -164,10 +100,18 @@ class LabelView(Screen[None], inherit_bindings=False):
         if len(before) != len(rows):
             paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
             self._longest = max(map(cells, paths), default=0)
-            self.chunks.set_count(len(rows), self.chunks.cursor)
+            self.chunks.set_count(len(rows), self._resumed(rows))
         else:
             changed = [i for i, row in enumerate(rows) if row != before[i]]
             self.chunks.refresh_rows(changed)
+
+    def _resumed(self, rows: list[Row]) -> int:
+        """Where the cursor belongs now that rows have come: where the last session left it."""
+        for place, row in enumerate(rows):
+            if self.resumed_row and row.chunk.key == self.resumed_row:
+                self.resumed_row = ""
+                return place
+        return self.chunks.cursor
 
     def _show_text(self) -> None:
         row = self.row

@@ -15,6 +15,7 @@ from labeller.display import DisplayText, display, one_line
 from labeller.lists import Line, Span
 from labeller.measure import cells, fit, wrap
 from labeller.model import Brief, Progress, Row, Session
+from labeller.worklist import is_draft
 
 STATUS_SIGNS = {
     "open": ".",
@@ -165,8 +166,9 @@ def state_line(session: Session, width: int) -> Line:
         parts.append("note")
     style = "good" if brief.status in ("labelled", "unanswerable") else "key"
     flag: list[Span] = [("warn", display(" FLAG"))] if brief.flagged else []
+    draft: list[Span] = [("warn", display(" DRAFT"))] if is_draft(case) else []
     row: Span = ("row", one_line("  " + "   ".join(parts)))
-    return cut([(style, display(f" {word}")), *flag, row], width)
+    return cut([(style, display(f" {word}")), *flag, *draft, row], width)
 
 
 def path_of(rel_path: str, heading_path: str) -> DisplayText:
@@ -257,6 +259,8 @@ def chunks_rule(
     seen = sum(row.seen for row in rows)
     probed = sum(bool(row.chunk.origin) for row in rows)
     more = f" + {probed} found" if probed else ""
+    lost = len(session.lost_probes())
+    more += f", {lost} search{'es' if lost > 1 else ''} lost (w)" if lost else ""
     order = session.row_order
     if order == "shuffled":
         order += f" #{one_line(session.seed, 8)}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from labeller.anchors import heading, norm_path, segments
 from labeller.entry import Entry
 from labeller.ports import Refused
-from labeller.rows import Rows
+from labeller.probing import Probing
 from labeller.snippets import Span, joined, trimmed, without
 from labeller.supports import (
     USUAL_GRADE,
@@ -27,7 +27,7 @@ from labeller.supports import (
 from labeller.views import Row
 
 
-class Marking(Rows):
+class Marking(Probing):
     """Actions on the gold supports of the current case. Each is one step to undo."""
 
     def toggle(self, number: int) -> str:

@@ -11,6 +11,7 @@ screen, no clock: the caller brings them.
     session.confirm()
 
 The parts: core.py (cases, changes), undoing.py, moving.py (queue), rows.py (chunks on screen),
+probing.py (rows of other queries), resuming.py (where it was left),
 marking.py (supports, groups, snippets), deciding.py, editing.py, adjudication.py.
 """
 
@@ -21,7 +22,6 @@ from labeller.anchors import Chunk
 from labeller.deciding import Confirmed
 from labeller.editing import CATEGORIES, EDITABLE
 from labeller.entry import GOLD, LABEL_FIELDS, Entry
-from labeller.moving import Moving
 from labeller.ports import (
     Arrival,
     Conflict,
@@ -31,6 +31,7 @@ from labeller.ports import (
     deliver,
     prefetch,
 )
+from labeller.resuming import Resuming, View
 from labeller.rows import ROW_ORDERS
 from labeller.snippets import Sentence
 from labeller.syncing import Syncing
@@ -61,13 +62,14 @@ __all__ = [
     "Source",
     "Store",
     "SupportView",
+    "View",
     "deliver",
     "label_of",
     "prefetch",
 ]
 
 
-class Session(Adjudicating, Undoing, Moving, Syncing):
+class Session(Adjudicating, Undoing, Resuming, Syncing):
     """One annotator at work on one set.
 
     `record` gets each event first and must not raise. `now` gives epoch seconds. `seed` decides the

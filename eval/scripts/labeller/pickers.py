@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from labeller.display import display, one_line
+from labeller.fuzzy import ranked
 from labeller.lines import path_of
 from labeller.lists import Line, LineList
 from labeller.modals import shown
@@ -26,8 +27,16 @@ Place = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""
 
 
+def path_and_heading(place: Place) -> str:
+    """`faq.md > Billing`, as it is typed."""
+    return " > ".join(part for part in place if part)
+
+
 class PickPlace(Window[Place | None]):
-    """A path and heading, picked from the known ones by their letters, or typed in full."""
+    """A path and heading, picked from the known ones by some of their letters, or typed in full.
+
+    What was typed is the last choice, and the first when it names a section that none is.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", show=False),
@@ -37,15 +46,14 @@ class PickPlace(Window[Place | None]):
 
     def __init__(self, places: Sequence[Place]) -> None:
         super().__init__()
-        self._places = sorted(set(places))
-        self._found = list(self._places)
+        self._places = {path_and_heading(place): place for place in sorted(set(places))}
+        self._found = list(self._places.values())
+        self._typed: Place | None = None
 
     def compose(self) -> ComposeResult:
         self._list = LineList(self._line, id="places")
         with Vertical(id="picker"):
-            yield shown(
-                display("Support by path: type parts of the path, or all of `path > heading`")
-            )
+            yield shown(display("Support by path: some letters of it, or all of `path > heading`"))
             yield Input(id="place", compact=True)
             yield self._list
             yield shown(display("Up, Down choose   Enter take   Esc leave"), classes="keys")
@@ -55,27 +63,23 @@ class PickPlace(Window[Place | None]):
 
     def _line(self, index: int, width: int) -> Line:
         sign = "> " if index == self._list.cursor else "  "
-        path, heading = self._found[index]
-        return (("row", one_line(sign + path_of(path, heading))),)
+        place = self._found[index]
+        more = "   (as typed)" if place == self._typed else ""
+        return (("row", one_line(sign + path_of(*place) + more)),)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        words = event.value.casefold().split()
-        self._found = [
-            place
-            for place in self._places
-            if all(word in " > ".join(place).casefold() for word in words)
-        ]
+        typed = " ".join(event.value.split())
+        self._found = [self._places[text] for text in ranked(typed, self._places)]
+        path, _, heading = typed.partition(" > ")
+        self._typed = None
+        if typed and (path, heading) not in self._found:
+            self._typed = (path, heading)
+            new = heading and not any(typed.casefold() in text.casefold() for text in self._places)
+            self._found.insert(0 if new else len(self._found), self._typed)
         self._list.set_count(len(self._found))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        typed = event.value.strip()
-        if self._found:
-            self.dismiss(self._found[self._list.cursor])
-        elif typed:
-            path, _, heading = typed.partition(" > ")
-            self.dismiss((path.strip(), heading.strip()))
-        else:
-            self.dismiss(None)
+        self.dismiss(self._found[self._list.cursor] if self._found else None)
 
     def action_step(self, by: int) -> None:
         self._list.move_to(self._list.cursor + by)
@@ -114,8 +118,10 @@ class SupportsScreen(Window[None]):
         self._read()
 
     def _read(self) -> None:
-        words = self._session.needs_words() or "No support is marked yet."
-        self.query_one("#needs", Static).update(Content(display(words)))
+        words = [self._session.needs_words() or "No support is marked yet."]
+        for query, why in self._session.lost_probes():
+            words.append(f'Rows of the search "{query}" are not here: {why} (F5 tries again)')
+        self.query_one("#needs", Static).update(Content(display("\n".join(words))))
         self._views = self._session.supports()
         self._list.set_count(len(self._views), self._list.cursor)
 

@@ -78,6 +78,7 @@ class Plain:
             self.say(self.store.problem)
         if self.session.current != before:
             self.show_case()
+        self.store.remember(self.session.view())
 
     def say(self, text: str) -> None:
         """Print foreign or own text, made safe, at once."""
@@ -109,6 +110,8 @@ class Plain:
             self.say("The chunks have not come yet; show looks again.")
         for row in session.rows():
             self.say(self._row_line(row))
+        for query, why in session.lost_probes():
+            self.say(f'The rows of the search "{query}" are not here: {why}')
         if session.needs():
             self.say(f"needs: {session.needs()}")
 
@@ -127,7 +130,12 @@ class Plain:
     def await_chunks(self) -> None:
         """Wait until the current question's chunks, or why there are none, have come."""
         prefetch(self.session, self.source)
-        self._until(lambda: self.session.has_chunks() or bool(self.session.chunks_problem()))
+        session = self.session
+        self._until(
+            lambda: (
+                (session.has_chunks() and not session.recalling()) or bool(session.chunks_problem())
+            )
+        )
 
     def await_probe(self, query: str) -> str:
         """Wait for the chunks of a probe; says how many are new."""
@@ -171,15 +179,22 @@ class Plain:
         name, _, rest = line.partition(" ")
         if name in COMMANDS:
             return run_words(self, name, rest.strip())
-        marks = [_MARK.fullmatch(word) for word in words if word != "ok"]
+        words = [word for word in words if word != "ok"]
+        marks = [_MARK.fullmatch(word) for word in words]
         if not all(marks):
             raise Refused(f"{name!r} is no command; ? lists them.")
-        for mark in marks:
-            assert mark is not None
-            self._mark(*mark.groups())
-        said = f"needs: {self.session.needs()}" if self.session.needs() else "nothing is marked"
-        if words[-1] == "ok":
-            said += f"; {self.session.confirm().message}"
+        with self.session.one_step():
+            for word, mark in zip(words, marks, strict=False):
+                assert mark is not None
+                try:
+                    self._mark(*mark.groups())
+                except Refused as refusal:
+                    more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
+                    raise Refused(f"{refusal}{more}") from None
+            needs = self.session.needs()
+            said = f"needs: {needs}" if needs else "nothing is marked"
+            if line.split()[-1] == "ok":
+                said += f"; {self.session.confirm().message}"
         return said
 
     def _mark(self, label: str, letter: str | None, grade: str | None) -> None:

@@ -10,6 +10,7 @@ from labeller.anchors import Chunk
 
 if TYPE_CHECKING:
     from labeller.model import Session
+    from labeller.resuming import View
 
 
 class Refused(Exception):
@@ -33,12 +34,17 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Chunks that came for a case; `query` is the probe's, None for the case's own question."""
+    """Chunks that came for a case; `query` is the probe's, None for the case's own question.
+
+    `recalled` says that the probe was one of an earlier session.
+    """
 
     case_id: str
     chunks: tuple[Chunk, ...] = ()
     query: str | None = None
     problem: str = ""
+    k: int | None = None
+    recalled: bool = False
 
 
 class Store(Protocol):
@@ -55,6 +61,9 @@ class Store(Protocol):
     def resolve(self, conflict: Conflict, choice: str) -> str:
         """Settle a conflict with ``mine`` or ``theirs``."""
 
+    def remember(self, view: View) -> None:
+        """Keep what is looked at, for the next session."""
+
     def close(self) -> str:
         """Save, and let go of the lock."""
 
@@ -67,6 +76,9 @@ class Source(Protocol):
 
     def probe(self, case_id: str, query: str, k: int | None = None) -> None:
         """Ask for the chunks of another query, or of another number `k` of them."""
+
+    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
+        """Bring back what a probe of an earlier session found, from what was kept of it if any."""
 
     def refetch(self, case_id: str, question: str) -> None:
         """Ask again, whatever has come before."""
@@ -90,12 +102,19 @@ def deliver(session: Session, source: Source) -> list[Arrival]:
     for arrival in arrived:
         if not session.knows(arrival.case_id):
             continue
-        if arrival.problem:
-            session.set_problem(arrival.case_id, arrival.problem)
-        elif arrival.query is None:
-            session.set_chunks(arrival.case_id, arrival.chunks)
+        case_id, query = arrival.case_id, arrival.query
+        if arrival.recalled and query is not None and arrival.problem:
+            session.recall_failed(case_id, (query, arrival.k), arrival.problem)
+        elif arrival.problem:
+            session.set_problem(case_id, arrival.problem)
+        elif query is None:
+            session.set_chunks(case_id, arrival.chunks)
         else:
-            session.add_chunks(arrival.case_id, arrival.chunks, arrival.query)
+            session.add_chunks(case_id, arrival.chunks, query, arrival.k)
+        if arrival.recalled or (query is None and not arrival.problem):
+            probe = session.next_recall(case_id)
+            if probe is not None:
+                source.recall(case_id, *probe)
     return arrived
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from labeller.anchors import Chunk, locate, norm_path, segments
@@ -54,19 +53,10 @@ class Rows(Core):
         """The chunks of the case's own question, in rank order; probed ones stay."""
         kept = [chunk for chunk in self._chunks.get(case_id, ()) if chunk.origin]
         kept += self._kept.pop(case_id, [])
-        fresh = _distinct(chunks, ())
-        self._chunks[case_id] = fresh + _distinct(kept, fresh)
+        fresh = distinct(chunks, ())
+        self._chunks[case_id] = fresh + distinct(kept, fresh)
         self._problems.pop(case_id, None)
         self._version += 1
-
-    def add_chunks(self, case_id: str, chunks: Sequence[Chunk], query: str) -> int:
-        """Append what a probe found and is not there yet. Returns how many rows are new."""
-        here = self._chunks.setdefault(case_id, [])
-        new = [replace(c, origin=query or "probe") for c in _distinct(chunks, here)]
-        here.extend(new)
-        self._problems.pop(case_id, None)
-        self._version += 1
-        return len(new)
 
     def set_problem(self, case_id: str, text: str) -> None:
         """The chunks could not be fetched; the case stays open and can be edited."""
@@ -277,7 +267,7 @@ class Rows(Core):
         return any(locate(support.data, chunks)[1] == "absent" for support in supports)
 
 
-def _distinct(chunks: Iterable[Chunk], known: Iterable[Chunk]) -> list[Chunk]:
+def distinct(chunks: Iterable[Chunk], known: Iterable[Chunk]) -> list[Chunk]:
     """`chunks` without repeated passages and without those in `known`."""
     keys = {chunk.key for chunk in known}
     out = []

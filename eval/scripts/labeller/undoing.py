@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from labeller.core import Core
-from labeller.entry import entry_from, same_on_disk
+from labeller.entry import entry_from, same, same_on_disk
 from labeller.history import Event
 from labeller.ports import Refused
 
 
 class Undoing(Core):
     """Walking the history back and forth."""
+
+    _held: list[Event] | None = None
+
+    @contextlib.contextmanager
+    def one_step(self) -> Iterator[None]:
+        """Let all that is done to the current case inside be one step, or nothing if refused."""
+        case_id, before = self.current, self._need_case()
+        held: list[Event] = []
+        self._held = held
+        try:
+            yield
+        except Exception:
+            self._put(case_id, before, None)
+            raise
+        finally:
+            self._held = None
+        if held and not (len(held) > 1 and same(before, self.entry(case_id))):
+            self._emit(held[-1] | {"before": held[0]["before"]})
+
+    def _emit(self, event: Event) -> None:
+        if self._held is None:
+            super()._emit(event)
+        else:
+            self._held.append(event)
 
     @property
     def can_undo(self) -> bool:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Record = dict[str, Any]
+DRAFT: Final = "draft"
+"""The tag of a case that a program drafted and nobody has accepted yet."""
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
 SKIPPED, CANNOT_TELL = "skipped", "cannot_tell"
 STATUSES: Final = (OPEN, LABELLED, UNANSWERABLE, SKIPPED, CANNOT_TELL)
+FLAGGED: Final = "flagged"
 ORDERS: Final = ("file", "random", "disagreement", "failing", "uncertain")
 IDLE_SECONDS: Final = 600.0
 """A longer stay on one question counts as a break and not as work."""
 
 
-@dataclass(frozen=True)
-class Brief:
-    """What the list of questions shows of a case."""
+class Brief(NamedTuple):
+    """What the list of questions shows of a case. A tuple: thousands are made at the start."""
 
     id: str
     question: str
@@ -30,7 +30,7 @@ class Brief:
     category: str
     tags: tuple[str, ...]
 
-    @cached_property
+    @property
     def folded(self) -> str:
         """What a search for words looks at: id and question, casefolded."""
         return f"{self.id}\n{self.question}".casefold()
@@ -56,14 +56,24 @@ class Progress:
         return self.labelled + self.unanswerable + self.cannot_tell
 
 
+def is_draft(case: Record) -> bool:
+    """Did a program draft the case, with nobody having accepted it?"""
+    return DRAFT in (case.get("tags") or ())
+
+
 def status_of(case: Record, judgement: Record) -> str:
-    """The status of a case. Labels that were in the set before count as confirmed."""
+    """The status of a case. Labels that were in the set before count as confirmed, a draft's not.
+
+    A draft counts as open until it is confirmed, which takes its tag away.
+    """
     decision = judgement.get("decision")
     if decision == SKIPPED:
         return SKIPPED
     if judgement.get("confirmed"):
         return LABELLED if decision == "answerable" else str(decision)
     if decision is not None or "decision" in judgement:
+        return OPEN
+    if is_draft(case):
         return OPEN
     if case.get("gold_supports"):
         return LABELLED
@@ -72,25 +82,35 @@ def status_of(case: Record, judgement: Record) -> str:
 
 def brief_of(case: Record, judgement: Record) -> Brief:
     """The list entry of a case."""
+    tags = case.get("tags")
     return Brief(
-        id=str(case["id"]),
-        question=str(case.get("question") or ""),
-        status=status_of(case, judgement),
-        flagged=bool(judgement.get("flag")),
-        category=str(case.get("category") or ""),
-        tags=tuple(str(tag) for tag in case.get("tags") or ()),
+        str(case["id"]),
+        str(case.get("question") or ""),
+        status_of(case, judgement),
+        bool(judgement.get("flag")),
+        str(case.get("category") or ""),
+        tuple(map(str, tags)) if tags else (),
     )
 
 
-def progress_of(briefs: Mapping[str, Brief], seconds: Sequence[float]) -> Progress:
-    """Counts of `briefs`; `seconds` are the times of the cases confirmed in this session."""
-    counts = Counter(brief.status for brief in briefs.values())
-    flagged = sum(brief.flagged for brief in briefs.values())
-    each = statistics.median(seconds) if seconds else None
+def tally(briefs: Collection[Brief]) -> Counter[str]:
+    """How many of `briefs` have each status, and how many are flagged."""
+    counts = Counter([brief.status for brief in briefs])
+    counts[FLAGGED] = sum([brief.flagged for brief in briefs])
+    return counts
+
+
+def progress_of(counts: Mapping[str, int], seconds: Sequence[float]) -> Progress:
+    """Progress by a `tally`; `seconds` are the times of the cases confirmed in this session."""
+    each = None
+    if seconds:
+        from statistics import median
+
+        each = median(seconds)
     left = counts[OPEN] + counts[SKIPPED]
     return Progress(
-        total=len(briefs),
-        flagged=flagged,
+        total=sum(counts[status] for status in STATUSES),
+        flagged=counts[FLAGGED],
         seconds_each=each,
         seconds_left=None if each is None else each * left,
         **{status: counts[status] for status in STATUSES},
