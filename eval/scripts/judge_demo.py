@@ -76,17 +76,17 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
             judge += ["--judge-file", str(weights), "--metrics", metrics, "--timeout", "600"]
             judge += ["--concurrency", "1", "--cache-dir", str(Path(folder) / "cache")]
             first = verdicts(results, judge)
+        if not first:
+            click.echo("\nNo judgement could be used.")
+            return options.Exit.GATE_FAILED
         click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
         second = verdicts(results, [*judge, "--offline"])
-    usable = sum(line["status"] == "ok" for line in first)
-    same = [line["verdicts"] for line in first if line["status"] == "ok"] == [
-        line["verdicts"] for line in second if line["status"] == "ok"
-    ]
+    same = first == second
     click.echo(
-        f"\n{usable} of {len(first)} judgements could be used; the second pass asked nobody and "
+        f"\n{len(first)} judgements could be used; the second pass asked nobody and "
         f"{'said the same' if same else 'DIFFERED'}."
     )
-    return options.Exit.DONE if usable and same else options.Exit.GATE_FAILED
+    return options.Exit.DONE if same else options.Exit.GATE_FAILED
 
 
 def find_weights() -> Path:
@@ -117,13 +117,13 @@ def run(script: str, *arguments: str) -> None:
         sys.exit(done.returncode)
 
 
-def verdicts(results: Path, arguments: list[str]) -> list[dict[str, Any]]:
-    """Judge the newest run; its verdict lines, the last one for each judgement."""
+def verdicts(results: Path, arguments: list[str]) -> dict[tuple[str, str, int], Any]:
+    """Judge the newest run; what was said in each judgement that could be used."""
     run("judge_answers.py", *arguments)
     path = storage.find_run(results, "latest") / "verdicts.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    keyed = {(line["case_id"], line["metric"], line.get("part")): line for line in lines}
-    return list(keyed.values())
+    last = {(line["case_id"], line["metric"], line.get("part", 0)): line for line in lines}
+    return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
 
 
 @contextlib.contextmanager
