@@ -2,7 +2,8 @@
 
 OpenTelemetry's gen_ai conventions changed: events of single messages (to 1.36), then
 ``gen_ai.input.messages`` (from 1.37); before both, libraries wrote ``gen_ai.prompt.0.content``.
-OpenInference's ``llm.*``, ``retrieval.*`` and ``input.value`` are read, too.
+OpenInference's ``llm.*``, ``retrieval.*``, ``reranker.*`` and ``input.value`` are read, too, and
+Traceloop's ``traceloop.entity.*`` and results of vector databases in events.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from converting.item import chunk_of
 from converting.otlp import Span, structured
 from storage import RetrievedChunk
 
@@ -27,9 +29,21 @@ ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.assistant.message": "assistant",
 }
-DOCUMENT = re.compile(r"(?:retrieval|reranker\.output)\.documents\.(\d+)\.document\.(\w+)")
-TEXTS = ("content", "text", "page_content", "document")
-NAMES = ("id", "doc_id", "document_id", "source")
+DOCUMENT = re.compile(
+    r"(?:retrieval\.|reranker\.output[._])documents\.(\d+)\.document\.(\w+)", re.ASCII
+)
+PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
+FOUND = ("db.query.result", "db.search.result")
+"""Events of a vector database's span, one for each document."""
+WORDS = {
+    "in": ("input.value", "traceloop.entity.input"),
+    "out": ("output.value", "traceloop.entity.output"),
+}
+WRAPPED = {
+    "in": ("question", "query", "input", "user_input", "prompt", "inputs", "kwargs", "args"),
+    "out": ("answer", "result", "output", "response", "output_text", "text", "content", "outputs"),
+}
+"""Where the words stand when a value is an object in JSON, most telling name first."""
 USAGE = {
     "input_tokens": (
         "gen_ai.usage.input_tokens",
@@ -42,6 +56,7 @@ USAGE = {
         "llm.token_count.completion",
     ),
 }
+AGENTS = ("AGENT", "CHAIN", "WORKFLOW")
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 
 
@@ -49,10 +64,12 @@ def kind_of(span: Span) -> str:
     """``agent``, ``chat``, ``retrieval``, or "" for a span that tells nothing of a question."""
     attributes = span.attributes
     operation = str(attributes.get("gen_ai.operation.name") or "")
-    inference = str(attributes.get("openinference.span.kind") or "").upper()
+    inference = str(
+        attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
+    ).upper()
     if operation == "retrieval" or inference == "RETRIEVER" or documents_of(span):
         return "retrieval"
-    if operation in ("invoke_agent", "invoke_workflow") or inference in ("AGENT", "CHAIN"):
+    if operation in ("invoke_agent", "invoke_workflow") or inference in AGENTS:
         return "agent"
     if operation in ("chat", "generate_content", "text_completion") or inference == "LLM":
         return "chat"
@@ -73,10 +90,30 @@ def messages_of(span: Span, side: str) -> Iterator[Message]:
     if not found:
         found = list(_from_events(span, side))
     if not found:
-        value = attributes.get("input.value" if side == "in" else "output.value")
-        if isinstance(value, str) and not isinstance(structured(value), dict | list):
-            found = [("user" if side == "in" else "assistant", value)]
+        values = (_words(_unquoted(name, attributes.get(name)), side) for name in WORDS[side])
+        text = next((one for one in values if one), None)
+        found = [("user" if side == "in" else "assistant", text)] if text else []
     yield from found
+
+
+def _unquoted(name: str, value: Any) -> Any:
+    """Traceloop writes every value as JSON, a text in quotation marks, too."""
+    if name.startswith("traceloop.") and isinstance(value, str) and value[:1] == '"':
+        return structured(f"[{value}]")[0] if value[-1:] == '"' else value
+    return value
+
+
+def _words(value: Any, side: str, depth: int = 0) -> str | None:
+    """The question or answer in a value: a text, or what an object in JSON holds under its name."""
+    value = structured(value)
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, list):
+        return _words(value[0], side, depth + 1) if len(value) == 1 and depth else None
+    if not isinstance(value, dict) or depth > 3:
+        return None
+    inner = (_words(value.get(name), side, depth + 1) for name in WRAPPED[side])
+    return next((text for text in inner if text), None)
 
 
 def _listed(attributes: dict[str, Any], names: tuple[str, ...]) -> list[Message]:
@@ -97,15 +134,18 @@ def _message(raw: Any) -> Message | None:
     parts = raw.get("parts", raw.get("content"))
     if isinstance(parts, str):
         return role, parts
-    if not isinstance(parts, list):
-        return None
+    text = _joined(parts)
+    return (role, text) if text else None
+
+
+def _joined(parts: Any) -> str | None:
+    """The texts among a message's parts; None when it has none."""
     texts = [
         part.get("content", part.get("text"))
-        for part in parts
+        for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and part.get("type", "text") == "text"
     ]
-    text = "\n".join(one for one in texts if isinstance(one, str))
-    return (role, text) if text else None
+    return "\n".join(one for one in texts if isinstance(one, str)) or None
 
 
 def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
@@ -116,11 +156,19 @@ def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
         if match:
             rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
     default = "user" if side == "in" else "assistant"
-    return [
-        (str(row.get("role") or default), str(row["content"]))
-        for _, row in sorted(rows.items())
-        if isinstance(row.get("content"), str)
-    ]
+    pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
+    return [(role, text) for role, text in pairs if text]
+
+
+def _content(row: dict[str, Any]) -> str | None:
+    """The text of a numbered message; its parts stand as JSON or as numbered ``contents``."""
+    content = row.get("content")
+    if isinstance(content, str):
+        return _joined(structured(content)) or content
+    parts = sorted(
+        (int(match[1]), text) for name, text in row.items() if (match := PART.fullmatch(name))
+    )
+    return "\n".join(text for _, text in parts if isinstance(text, str)) or None
 
 
 def _from_events(span: Span, side: str) -> Iterator[Message]:
@@ -149,22 +197,12 @@ def documents_of(span: Span) -> list[RetrievedChunk]:
         if match:
             numbered.setdefault(int(match[1]), {})[match[2]] = found
     rows += [row for _, row in sorted(numbered.items())]
-    return [_chunk(row, rank) for rank, row in enumerate(rows, 1)]
-
-
-def _chunk(row: dict[str, Any], rank: int) -> RetrievedChunk:
-    text = next((row[name] for name in TEXTS if isinstance(row.get(name), str)), None)
-    found = next((row[name] for name in NAMES if isinstance(row.get(name), str | int)), None)
-    name = str(rank) if found is None else str(found)
-    score = row.get("score")
-    metadata = structured(row.get("metadata"))
-    metadata = metadata if isinstance(metadata, dict) else {}
-    path = metadata.get("rel_path", metadata.get("source", row.get("source")))
-    return RetrievedChunk(
-        chunk_id=name,
-        doc_id=path if isinstance(path, str) else name,
-        score_final=float(score) if isinstance(score, int | float) else None,
-        text=text,
-        text_length=None if text is None else len(text),
-        rank=rank,
-    )
+    rows += [
+        {key.removeprefix(f"{name}."): value for key, value in event.items()}
+        for name, event in span.events
+        if name in FOUND
+    ]
+    return [
+        chunk_of(row | {"metadata": structured(row.get("metadata"))}, rank)
+        for rank, row in enumerate(rows, 1)
+    ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storage import RetrievedChunk, TestResult
+
+TEXTS = ("text", "content", "page_content", "document")
+NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
+PATHS = ("rel_path", "source")
 
 
 @dataclass(frozen=True)
@@ -71,3 +75,26 @@ def passages(texts: Iterable[str], ids: Iterable[str] | None = None) -> list[Ret
         RetrievedChunk(chunk_id=name, text=text, text_length=len(text), rank=rank)
         for rank, (name, text) in enumerate(zip(names, texts, strict=True), 1)
     ]
+
+
+def chunk_of(row: Mapping[str, Any], rank: int) -> RetrievedChunk:
+    """A retrieved chunk from an object with a text, an id, a score and the like.
+
+    Its document is the path or source that the object or its ``metadata`` tells, else its id;
+    without any of them it is named by its rank and has no document.
+    """
+    text = next((row[name] for name in TEXTS if isinstance(row.get(name), str)), None)
+    found = next((row[name] for name in NAMES if isinstance(row.get(name), str | int)), None)
+    score = row.get("score")
+    metadata = row.get("metadata")
+    places = [one for one in (metadata, row) if isinstance(one, dict)]
+    path = next((one[name] for one in places for name in PATHS if one.get(name)), None)
+    document = path if isinstance(path, str) else row.get("doc_id", found)
+    return RetrievedChunk(
+        chunk_id=str(rank) if found is None else str(found),
+        doc_id=None if document is None else str(document),
+        score_final=float(score) if isinstance(score, int | float) else None,
+        text=text,
+        text_length=None if text is None else len(text),
+        rank=rank,
+    )

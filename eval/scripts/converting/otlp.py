@@ -1,7 +1,8 @@
-"""OTLP in JSON: spans with plain attributes, from one object or a line each."""
+"""Spans in JSON with plain attributes, from one value, one a line or one behind the other."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import orjson
 
 from converting.notes import Notes
 from converting.sources import BOM, jsonl_rows
+from converting.span_shapes import other_spans
 from storage import StorageError
 
 MOST_DEPTH = 64
@@ -37,15 +39,9 @@ class Span:
 
 
 def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
-    """Every span of a file. Raises StorageError when it holds no OTLP JSON at all."""
-    data = path.read_bytes().removeprefix(BOM)
-    try:
-        documents: Any = [(None, orjson.loads(data))]
-    except orjson.JSONDecodeError:
-        documents = [(row.line, row.fields) for row in jsonl_rows(path, notes)]
-    del data
+    """Every span of a file. Raises StorageError when it holds none at all."""
     found = False
-    for line, document in documents:
+    for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
             for place, span in _raw_spans(item):
                 found = True
@@ -59,12 +55,42 @@ def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
         raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
 
 
+def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
+    """The JSON values of a file with their lines: one, one a line, or one behind the other."""
+    data = path.read_bytes().removeprefix(BOM)
+    try:
+        yield None, orjson.loads(data)
+        return
+    except orjson.JSONDecodeError:
+        pass
+    first = data.lstrip().partition(b"\n")[0].strip()
+    if first not in (b"{", b"["):
+        yield from ((row.line, row.fields) for row in jsonl_rows(path, notes))
+        return
+    text, place, decoder = data.decode("utf-8", "replace"), 0, json.JSONDecoder()
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            line = text.count("\n", 0, getattr(error, "pos", place)) + 1
+            notes.problem(
+                path, line, "", f"not JSON ({getattr(error, 'msg', 'nested too deeply')})"
+            )
+            return
+        yield text.count("\n", 0, place) + 1, value
+        place = end
+
+
 def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
     for i, resource in enumerate(_items(document, "resourceSpans", "resource_spans")):
         scopes = list(_items(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
         for j, scope in enumerate(scopes):
             for k, span in enumerate(_items(scope, "spans")):
                 yield f"resourceSpans[{i}].scopeSpans[{j}].spans[{k}]", span
+    yield from other_spans(document)
 
 
 def _items(value: Any, *names: str) -> list[Any]:

@@ -14,34 +14,39 @@ from converting.sources import unpacked
 from storage import ErrorInfo, TestResult
 
 NAME = "otel"
-ABOUT = "OTLP JSON (resourceSpans), one object or one a line: gen_ai.* or OpenInference attributes"
+ABOUT = (
+    "spans in JSON with gen_ai.*, OpenInference or Traceloop names: OTLP, console, Phoenix, Jaeger"
+)
 QUERY = "gen_ai.retrieval.query.text"
 
 
 def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
     """A case for each trace that tells a question; its id is the trace's.
 
-    Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory.
+    Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
+    is named like the file in which its traces begin; --run-id joins the files into one run.
     """
+    traces: dict[str, list[Span]] = {}
+    begun: dict[str, Path] = {}
     for source in sources:
         path = unpacked(source, wanted.scratch)
-        traces: dict[str, list[Span]] = {}
         for span in spans_of(path, notes):
             notes.rows["spans"] += 1
             if kind_of(span) or not span.parent:
                 traces.setdefault(span.trace, []).append(span)
+                begun.setdefault(span.trace, path)
             else:
                 notes.left_out["spans of other operations"] += 1
-        for trace, spans in traces.items():
-            notes.rows["traces"] += 1
-            item = _item(path, trace, spans, notes)
-            if item is None:
-                notes.left_out["traces without a question (content capture off?)"] += 1
-            else:
-                yield item
+    for trace, spans in traces.items():
+        notes.rows["traces"] += 1
+        item = _item(begun[trace], wanted.run_id, trace, spans, notes)
+        if item is None:
+            notes.left_out["traces without a question (content capture off?)"] += 1
+        else:
+            yield item
 
 
-def _item(path: Path, trace: str, spans: list[Span], notes: Notes) -> Item | None:
+def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Notes) -> Item | None:
     spans.sort(key=lambda span: (span.start, span.end))
     by_kind: dict[str, list[Span]] = {"agent": [], "chat": [], "retrieval": [], "": []}
     for span in spans:
@@ -73,9 +78,8 @@ def _item(path: Path, trace: str, spans: list[Span], notes: Notes) -> Item | Non
     if conversation:
         extra["conversation"] = str(conversation)
     notes.kept.update(list(extra))
-    return Item(
-        case | ({"metadata": extra} if extra else {}), path, None, [Answer(path.stem, result)]
-    )
+    answers = [Answer(run or path.stem, result)]
+    return Item(case | ({"metadata": extra} if extra else {}), path, None, answers)
 
 
 def _question(by_kind: dict[str, list[Span]], notes: Notes) -> str | None:
