@@ -10,6 +10,9 @@ Examples:
   python eval/scripts/compare_runs.py base k10 k20 --metrics recall@5,ndcg@5
   python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
+
+Exit codes: 0 done, 1 --fail-on struck, 2 bad input or usage, or runs that cannot be compared, 130
+interrupted.
 """
 
 from __future__ import annotations

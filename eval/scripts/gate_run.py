@@ -20,8 +20,6 @@ Exit codes: 0 passed, 1 failed, 2 bad input.
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +136,6 @@ def _show(verdict: Verdict, gates_file: Path, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)
         return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a gate fails for its reasons, not for a ✗
     token = secrets.token_hex(16)
     if given["github"]:
         click.echo(f"::stop-commands::{token}")

@@ -8,6 +8,7 @@ built-in value.
 from __future__ import annotations
 
 import enum
+import io
 import math
 import os
 import sys
@@ -94,6 +95,7 @@ class Command(click.Command):
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
+        _print_what_can_be_shown()
         try:
             result = run()
             sys.exit(result if isinstance(result, int) else Exit.DONE)
@@ -120,6 +122,16 @@ class Command(click.Command):
             raise storage.StorageError(
                 f"the output cannot be written ({error.strerror})."
             ) from None
+
+
+def _print_what_can_be_shown() -> None:
+    """A character that stdout's encoding lacks becomes ``?``: no script ends for a ✗.
+
+    What Python lets through by itself (any bytes of a path, in the C locale) stays so.
+    """
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and (out.errors == "strict" or out.encoding != "utf-8"):
+        out.reconfigure(errors="replace")
 
 
 command = partial(

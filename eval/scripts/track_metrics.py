@@ -10,7 +10,7 @@ or gone.
 Examples:
   python eval/scripts/track_metrics.py
   python eval/scripts/track_metrics.py --metric 'retrieval.*' --plot
-  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop 5 --fail
+  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop-percent 5 --fail
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
 Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
     help="What each point is held against: of the points before it, or one point.",
 )
 @click.option(
-    "--max-drop",
+    "--max-drop-percent",
     type=options.FiniteRange(0),
     default=10.0,
     show_default=True,
-    metavar="PERCENT",
+    metavar="P",
     help="Worse than the baseline by more than this is an alert.",
 )
 @click.option(
@@ -105,7 +105,7 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
     if not keys:
         asked = " ".join(given["globs"]) or "*"
         raise StorageError(f"--metric {asked}: no metric of the history fits.")
-    rule = _rule(history, given["baseline"], given["max_drop"] / 100, given["band"])
+    rule = _rule(history, given["baseline"], given["max_drop_percent"] / 100, given["band"])
     lines = make_lines(history.points, keys, rule)
     _put_out(history, lines, changes(history.points, lines), rule, given)
     alarmed = any(line.alerts for line in lines)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +73,22 @@ def test_cut_offs(written: str, meant: tuple[int, ...]) -> None:
 def test_cut_offs_refuse_what_is_none(written: str) -> None:
     with pytest.raises(click.BadParameter):
         options.CutOffs().convert(written, None, None)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path: Path) -> None:
+    """A real process: the encoding of its stdout is fixed before any of our code runs."""
+    script = tmp_path / "shown.py"
+    script.write_text(
+        "import options\n"
+        "@options.command()\n"
+        "def main():\n"
+        "    click.echo('a \u2717 b')\n"
+        "    options.stdout_console().print('c \u25b2 d')\n"
+        "main()\n"
+    )
+    here = str(Path(options.__file__).parent)
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": here}
+    done = subprocess.run([sys.executable, script], capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode(encoding).split() == ["a", "?", "b", "c", "?", "d"]

@@ -72,7 +72,7 @@ def test_without_fail_the_exit_code_is_0_and_a_mended_metric_raises_no_alert(
     done = run(results, "--fail", "--baseline", shas[22], "--band", "none")
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("No alert.")
-    assert run(results, "--fail", "--max-drop", 30, "--band", "none").returncode == 0
+    assert run(results, "--fail", "--max-drop-percent", 30, "--band", "none").returncode == 0
     assert run(results, "--fail", "--since", shas[FELL]).returncode == 0
 
 
@@ -129,7 +129,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
         (("--metric", "nothing*"), "no metric of the history fits"),
         (("--baseline", "no-such-commit"), "no point of this history"),
         (("--since", "no-such-run"), "no point of this history"),
-        (("--max-drop", "nan"), "no finite number"),
+        (("--max-drop-percent", "nan"), "no finite number"),
     ],
 )
 def test_bad_wishes_are_one_sentence(
