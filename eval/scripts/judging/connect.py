@@ -12,14 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import storage
-from clients.headers import Headers, resolve_headers
 from clients.judge import HttpJudge
 from clients.judge_bodies import Found, Sampling
+from clients.judge_channel import key_headers
 from clients.judge_cost import Budget, Totals, read_prices
 from clients.judge_servers import JudgeError, Pin
 from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
 from clients.retry import RetryPolicy
-from clients.verdict_cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache
+from clients.verdict_cache import (
+    FILE_NAME,
+    CachedJudge,
+    KeyedJudge,
+    OfflineJudge,
+    VerdictCache,
+)
+from judging.limits import Fitted
 from judging.local import LocalJudge
 
 LOCAL = "local"
@@ -139,12 +146,12 @@ def _offline(
         "mode": found.mode,
         "dropped_params": list(found.dropped),
     }
-    cached = CachedJudge(judge, cache)
+    fitted = Fitted(CachedJudge(judge, cache), judge)
     yield Connection(
-        Counted(cached),
+        Counted(fitted),
         salt,
         lambda: dict(told),
-        holds=cached.holds,
+        holds=fitted.holds,
         tokens=cache.tokens_a_reply,
     )
 
@@ -156,7 +163,7 @@ def _server(
     judge = HttpJudge(
         wanted.judge,
         wanted.model,
-        headers=_headers(wanted.api_key),
+        headers=key_headers(wanted.api_key, os.environ),
         policy=RetryPolicy(wanted.timeout, wanted.retries),
         sampling=wanted.sampling,
         mode=wanted.mode,
@@ -166,27 +173,73 @@ def _server(
         stop=stop,
     )
     try:
-        identity = judge.identify()
-        known = cache.found_for(identity)
-        if known is not None and wanted.mode in (None, known.mode):
-            judge.assume(known)
-        elif ask_nothing:
-            judge.assume(Found(wanted.mode or "json_schema"))
-        else:
-            judge.probe()
-        cached = CachedJudge(judge, cache)
+        asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
+        fitted = Fitted(CachedJudge(asked, cache), judge)
+
+        def describe() -> dict[str, Any]:
+            told = judge.describe()
+            left_out = [f"schema:{name}" for name in fitted.left_out]
+            return told | {"dropped_params": [*told["dropped_params"], *left_out]}
+
         yield Connection(
-            Counted(cached),
+            Counted(fitted),
             salt,
-            judge.describe,
+            describe,
             judge.changed,
-            cached.holds,
+            fitted.holds,
             cache.tokens_a_reply,
             judge.budget,
             stop,
         )
     finally:
         judge.close()
+
+
+def _ready(
+    judge: HttpJudge, known: Found | None, mode: str | None, ask_nothing: bool
+) -> KeyedJudge:
+    """The judge with its way to ask for JSON; where it is known, it is tried before the first call.
+
+    A run that takes all from the cache asks the server nothing.
+    """
+    if known is not None and mode in (None, known.mode):
+        judge.assume(known)
+        return judge if ask_nothing else ProbedFirst(judge)
+    if ask_nothing:
+        judge.assume(Found(mode or "json_schema"))
+    else:
+        judge.probe()
+    return judge
+
+
+class ProbedFirst:
+    """A judge whose way to ask for JSON is tried again before it is asked for the first time.
+
+    Thread-safe. ``ask`` raises JudgeUnreachable or JudgeError when no way works any more.
+    """
+
+    def __init__(self, judge: HttpJudge) -> None:
+        self._judge = judge
+        self._lock = threading.Lock()
+        self._probed = False
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    @property
+    def found(self) -> Found:
+        return self._judge.found
+
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
+        return self._judge.parameters(task)
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        with self._lock:
+            if not self._probed:
+                self._judge.probe(self._judge.found)
+                self._probed = True
+        return self._judge.ask(task)
 
 
 def _budget(wanted: Wanted) -> Budget:
@@ -199,17 +252,6 @@ def _budget(wanted: Wanted) -> Budget:
     if not wanted.model:
         raise storage.StorageError("--prices: name the model with --model, too.")
     return Budget(read_prices(wanted.prices, wanted.model), wanted.max_cost)
-
-
-def _headers(variable: str | None) -> Headers:
-    """The key as a bearer token. Its value is read here and written nowhere."""
-    if variable is None:
-        return Headers()
-    template = {"Authorization": f"Bearer ${{{variable}}}"}
-    headers, problems = resolve_headers(template, os.environ, "--api-key")
-    if problems:
-        raise storage.StorageError.from_problems(problems)
-    return headers
 
 
 def read_salt(cache_dir: Path) -> bytes:

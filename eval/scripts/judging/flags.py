@@ -10,6 +10,7 @@ import click
 
 import options
 import storage
+from clients.judge_bodies import MODES
 
 F = TypeVar("F", bound=Callable[..., Any])
 DAY_S = 86_400.0
@@ -61,7 +62,7 @@ def judge_options(function: F) -> F:
             ),
             click.option(
                 "--mode",
-                type=click.Choice(["json_schema", "tool", "json_object", "plain"]),
+                type=click.Choice(MODES),
                 help="How JSON is asked for.  [default: the best that works]",
             ),
             click.option(

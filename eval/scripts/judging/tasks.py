@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from clients import judge_prompts
@@ -14,9 +14,12 @@ from clients.prompt_blocks import fenced, one_line
 from ragmetrics.text import fold
 
 QUESTIONS = 3
-MOST_FACTS = 12
-TOKENS_EACH = 160
-"""Room in the reply for one verdict with quote and reason; the rest is for notes."""
+MOST_FACTS, MOST_CLAIMS = 12, 60
+NOTES, QUOTE, REASON, TEXT = 400, 400, 240, 400
+"""The most characters of a reply's texts: more than the prompts ask for, so that a model that never
+ends is stopped and a good one never is."""
+TOKENS_EACH = 200
+"""Room in the reply for one verdict with quote and reason, or one text; the rest is for notes."""
 TOKENS_BASE = 512
 
 Item = Mapping[str, str]
@@ -63,6 +66,12 @@ KINDS: Mapping[str, Kind] = {
 """The kind of call behind each ``metric`` of a verdict line."""
 WRITES = {"questions": "questions", "claims": "claims", "facts": "facts"}
 """Prompts whose reply is a list of texts, and the name of that list."""
+LENGTHS = {
+    "questions": (QUESTIONS, QUESTIONS),
+    "claims": (0, MOST_CLAIMS),
+    "facts": (1, MOST_FACTS),
+}
+"""How many texts each list may hold."""
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,20 +84,38 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def schema(kind: Kind) -> dict[str, Any]:
-    """JSON schema of a reply. Decoders write the keys in this order: reasons before verdicts."""
-    text, flag = {"type": "string"}, {"type": "boolean"}
-    fields: dict[str, Any] = {"notes": text}
+@lru_cache(maxsize=4096)
+def schema(kind: Kind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
+    """JSON schema of a reply on these ids that may cite these blocks. Nobody may change it.
+
+    Decoders write the keys in this order: reasons before verdicts. Ids, number of entries and
+    lengths are fixed as far as a schema can: a weak model then cannot but fill the form.
+    """
+    flag = {"type": "boolean"}
+    fields: dict[str, Any] = {"notes": _text(NOTES)}
     fields |= dict.fromkeys(kind.extra, flag)
     if kind.verdicts:
-        entry: dict[str, Any] = {"id": text}
-        entry |= {"context": text} if kind.cites else {}
-        entry |= {"quote": text, "reason": text}
-        entry["verdict"] = {"type": "string", "enum": list(kind.verdicts)}
-        fields["verdicts"] = {"type": "array", "items": _object(entry)}
+        entry: dict[str, Any] = {"id": _one_of(ids)}
+        entry |= {"context": _one_of((*blocks, ""))} if kind.cites else {}
+        entry |= {"quote": _text(QUOTE), "reason": _text(REASON)}
+        entry["verdict"] = _one_of(kind.verdicts)
+        fields["verdicts"] = _list(_object(entry), len(ids), len(ids))
     else:
-        fields[WRITES[kind.prompt]] = {"type": "array", "items": text}
+        least, most = LENGTHS[kind.prompt]
+        fields[WRITES[kind.prompt]] = _list(_text(TEXT), least, most)
     return _object(fields | {"manipulation": flag})
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most}
+
+
+def _one_of(values: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
+
+
+def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
 def _complaints(asked: Sequence[str], strict: bool, reply: Mapping[str, Any]) -> Sequence[str]:
@@ -177,13 +204,13 @@ def make_task(
     """
     prompt = judge_prompts.load(kind.prompt)
     asked = ids_of(kind, material)
-    count = len(asked) or MOST_FACTS
+    count = len(asked) or LENGTHS[kind.prompt][1]
     return JudgeTask(
         metric=kind.prompt,
         prompt=prompt.id,
         messages=prompt.messages(_values(kind, material, salt, asked, hint)),
         key_messages=prompt.messages(_values(kind, material, None, asked, hint)),
-        schema=schema(kind),
+        schema=schema(kind, tuple(asked), tuple(_blocks(kind, material))),
         check=CHECKS.get(kind.prompt) or partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
         repeat=repeat,
@@ -200,6 +227,15 @@ def ids_of(kind: Kind, material: Material) -> list[str]:
     if kind.prompt == "relevance":
         return [one["id"] for one in material.contexts]
     return ["1"] if kind.verdicts else []
+
+
+def _blocks(kind: Kind, material: Material) -> Iterator[str]:
+    """The ids that an entry may name as the block of its quote."""
+    if kind.prompt == "entailment":
+        yield from ("reference", "facts")
+        yield from (one["id"] for one in material.facts)
+    elif kind.cites:
+        yield from (one["id"] for one in material.contexts)
 
 
 def _values(
