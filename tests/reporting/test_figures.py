@@ -16,7 +16,8 @@ from ragmetrics.metric import Metric
 from reporting import charts, confidence, correlations, figures
 from reporting.choosing import rarity, worst_by, worst_rows
 from reporting.scan import Check, Scan
-from targets import Target
+from suite.measures import Measure
+from targets import Target, parse_target
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
 
@@ -146,6 +147,44 @@ def test_every_rank_is_in_one_group(counts: dict[int, int]) -> None:
     found = figures.ranks(counts)
     shown = sum(one["count"] for one in found["bins"])
     assert shown + found["not_found"] == found["n"] == sum(counts.values())
+
+
+def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, target: str) -> Measure:
+    aim = parse_target(target)
+    assert aim is not None
+    passed = aim.passed(mean) if n else None
+    return Measure("s", target, mean, ci95, n, 0, 0, "", True, target, passed)
+
+
+def verdict_of(*rows: Measure, answers: int = 50, failed_calls: int = 0) -> dict[str, Any]:
+    section: dict[str, Any] = {"mean": {one.metric: one.mean for one in rows}, "definitions": {}}
+    part = figures.perspective("s", section, {("s", one.metric): one for one in rows})
+    return figures.verdict([part], answers, failed_calls)
+
+
+def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
+    found = verdict_of(
+        measured(0.9, (0.8, 1.0), 50, "> 0.7"),  # all of the interval keeps it
+        measured(0.7, (0.6, 0.8), 50, "> 0.65"),  # 0.6 would miss
+        measured(0.5, (0.4, 0.7), 50, "> 0.6"),  # missed; 0.7 would keep it
+        measured(0.0, (0.0, 0.0), 50, "<= 0"),
+        measured(None, None, 0, "> 0.1"),
+    )
+    assert found["says"] == "3 of 4 measured targets are kept, 1 could not be measured."
+    names = {key: [one["metric"] for one in found[key]] for key in ("missed", "unsure", "open")}
+    assert names == {"missed": ["> 0.6"], "unsure": ["> 0.65"], "open": ["> 0.1"]}
+    assert found["missed"][0]["place"] == 1
+    (doubt,) = found["doubts"]
+    assert doubt.startswith("Verdicts that may be chance (≈): 2 of 4.")
+
+
+def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
+    kept = measured(0.9, (0.8, 1.0), 19, "> 0.7")
+    assert verdict_of(answers=0)["doubts"] == ["The run holds no answer to a case."]
+    assert verdict_of(kept, failed_calls=31)["doubts"] == [
+        "Failed calls: 31 of 50. They count in no mean.",
+        "Verdicts on fewer than 20 cases each: 1 of 1.",
+    ]
 
 
 def test_coverage_counts_all_cases() -> None:

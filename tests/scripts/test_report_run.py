@@ -108,6 +108,19 @@ def test_forms_tell_the_same(run: Any) -> None:
         assert "0.667" in text  # recall@5
 
 
+def test_the_top_names_the_targets_that_are_not_kept(run: Any) -> None:
+    """Of three cases two have recall 1; 2 / 3 misses 0.7, and ndcg (1 + 0.5 + 0) / 3 misses 0.6."""
+    report = made(run)
+    missed = [(one["section"], one["metric"]) for one in report["verdict"]["missed"]]
+    assert missed == [("retrieval", "recall@5"), ("retrieval", "ndcg@5")]
+    texts = {form: content.decode() for form, content in written(run).items()}
+    assert "Missed: recall@5 0.667 (> 0.7) ≈, ndcg@5 0.500 (> 0.6) ≈" in texts["md"]
+    assert '<a href="#metrics-1">recall@5 0.667 (&gt; 0.7)' in texts["html"]
+    for text in (texts["md"], texts["html"]):
+        assert "Failed calls: 1 of 5." in text
+        assert "fewer than 20 cases" in text
+
+
 def test_ranks_errors_and_reasons(run: Any) -> None:
     report = made(run)
     ranks = {one["rank"]: one["count"] for one in report["first_relevant"]["bins"]}
@@ -145,6 +158,15 @@ def test_the_worst_come_first_with_all_that_explains_them(run: Any) -> None:
     assert [one["gold"] for one in third["retrieved"]] == [False, False, True]
     assert [one["cited"] for one in third["retrieved"]] == [True, False, False]
     assert third["answer"]["text"] == "It is so [1]."
+
+
+def test_the_rarest_miss_of_an_answer_is_told_first(run: Any, tmp_path: Path) -> None:
+    """never has ndcg@5 0, as bad as third's 0.5 for the target; with mrr 0 it is alone."""
+    targets = tmp_path / "targets.toml"
+    targets.write_text('[retrieval]\n"ndcg@5" = "> 0.6"\nmrr = "> 0.2"\n')
+    never = made(run, "--targets", str(targets))["worst"]["listed"][0]
+    assert never["case_id"] == "never"
+    assert [one["metric"] for one in never["misses"]] == ["mrr", "ndcg@5"]
 
 
 def test_the_worst_are_capped_and_may_follow_a_metric(run: Any) -> None:
@@ -190,7 +212,10 @@ def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> N
     folder.mkdir()
     (folder / "metrics.json").write_bytes((run.run / "metrics.json").read_bytes())
     report = made(run, "--run", str(folder))
-    assert len(report["notes"]) == 2
+    assert report["notes"] == [
+        "Without score file, so without single answers: retrieval.",
+        "results.jsonl is not there: no answer, error or confidence is shown.",
+    ]
     assert report["worst"]["listed"] == report["errors"] == report["configuration"] == []
     assert "reason" in report["confidence"]
     assert (folder / "report.html").exists()

@@ -13,7 +13,7 @@ import storage
 from ragmetrics.metric import Metric
 from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
-from reporting.choosing import worst_by, worst_rows
+from reporting.choosing import rarity, worst_by, worst_rows
 from reporting.run_files import Returned, read_calibration, read_cases, read_results
 from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan_scores
 from reporting.text import cut, page_bytes
@@ -64,9 +64,9 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     scan, success, absent = _scan(folder, sections, wishes)
     rows = _worst(scan, sections, wishes)
     back = read_results(folder, scan, rows)
-    notes = [
-        f"scores/{name}.jsonl is not there: its single answers are not shown." for name in absent
-    ]
+    notes = []
+    if absent:
+        notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
     judged = read_calibration(folder)
     report = {
         "schema": storage.SCHEMA,
@@ -77,7 +77,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
         "eval_set_sha256": known.get("eval_set_sha256"),
         "cases": known.get("cases", 0),
         "failed_calls": known.get("errors", 0),
-        "verdict": figures.verdict(perspectives),
+        "verdict": figures.verdict(perspectives, known.get("cases", 0), known.get("errors", 0)),
         "notes": notes + back.notes + _set_notes(known, wishes.eval_set),
         "diagnosis": [one.to_dict() for one in diagnose(found)],
         "perspectives": perspectives,
@@ -166,15 +166,17 @@ def _worst(scan: Scan, sections: Mapping[str, Any], wishes: Wishes) -> list[int]
 def _answers(
     folder: Path, scan: Scan, back: Returned, rows: list[int], wishes: Wishes
 ) -> dict[str, Any]:
-    """The worst answers within the budget of text; the rest is counted."""
+    """The worst answers within the budget of text, the rarest misses first; the rest is counted."""
     keys = list(scan.keys)
     rows = [row for row in rows if keys[row] in back.results]
     cases = read_cases(wishes.eval_set, wishes.labels_dir, {keys[row][0] for row in rows})
     lines = lines_at(folder, scan, rows)
+    kept = rarity(scan)
     listed: list[dict[str, Any]] = []
     room = TEXT_BUDGET
     for row in rows:
-        misses = [one for i, one in enumerate(scan.checks) if scan.missed[row] >> i & 1]
+        missed = [place for place in range(len(kept)) if scan.missed[row] >> place & 1]
+        misses = [scan.checks[place] for place in sorted(missed, key=lambda one: -kept[one])]
         one = describe(cases.get(keys[row][0]), back.results[keys[row]], lines[row], misses)
         room -= page_bytes(one)
         if room < 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragmetrics.metric import Metric
@@ -11,6 +11,7 @@ from reporting import naming
 from reporting.words import MARKS
 from suite.diagnosis import HEADLINES, health
 from suite.measures import Measure, band
+from targets import parse_target
 
 Found = Mapping[tuple[str, str], Measure]
 Part = dict[str, Any]
@@ -70,8 +71,17 @@ def _metric(one: Measure, row: Metric | None, shown: bool) -> Part:
         "few": 0 < one.n < UNRELIABLE_BELOW,
         "target": one.target,
         "passed": one.passed,
+        "close": _close(one),
         "band": one.band,
     }
+
+
+def _close(one: Measure) -> bool:
+    """True when the interval holds values that keep the target and values that miss it."""
+    target = parse_target(one.target)
+    if target is None or one.passed is None or one.ci95 is None:
+        return False
+    return target.passed(one.ci95[0]) != target.passed(one.ci95[1])
 
 
 def _notes(section: Mapping[str, Any]) -> list[str]:
@@ -81,17 +91,51 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
     return notes + [f"{name}: {one['note']}" for name, one in points if one and one["note"]]
 
 
-def verdict(perspectives: Sequence[Part]) -> Part:
-    """Targets kept, measured and set over all sections, and the same as a sentence."""
-    aimed = sum(one["targets"] for one in perspectives)
-    measured = sum(one["measured_targets"] for one in perspectives)
-    kept = sum(one["kept_targets"] for one in perspectives)
-    text = f"{kept} of {measured} measured targets are kept"
-    if aimed > measured:
-        text += f", {aimed - measured} could not be measured"
+def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Part:
+    """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
+
+    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict) name the targets;
+    ``place`` counts the perspectives from 1. ``doubts``: how far the verdict can be trusted.
+    """
+    aimed = [
+        {"place": place, "section": part["name"]}
+        | {key: one[key] for key in ("metric", "mean", "target", "passed", "close", "few")}
+        for place, part in enumerate(perspectives, start=1)
+        for one in part["metrics"]
+        if one["target"] is not None
+    ]
+    known = [one for one in aimed if one["passed"] is not None]
+    missed = [one for one in known if not one["passed"]]
+    unknown = [one for one in aimed if one["passed"] is None]
+    text = f"{len(known) - len(missed)} of {len(known)} measured targets are kept"
+    if unknown:
+        text += f", {len(unknown)} could not be measured"
     if not aimed:
         text = "No target is set for what was measured"
-    return {"targets": aimed, "measured": measured, "kept": kept, "says": f"{text}."}
+    return {
+        "targets": len(aimed),
+        "measured": len(known),
+        "kept": len(known) - len(missed),
+        "says": f"{text}.",
+        "doubts": list(_doubts(known, answers, failed_calls)),
+        "missed": missed,
+        "unsure": [one for one in known if one["passed"] and one["close"]],
+        "open": unknown,
+    }
+
+
+def _doubts(known: Sequence[Part], answers: int, failed_calls: int) -> Iterator[str]:
+    if not answers:
+        yield "The run holds no answer to a case."
+    if failed_calls:
+        yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
+    if few := sum(one["few"] for one in known):
+        yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(known):,}."
+    if close := sum(one["close"] for one in known):
+        yield (
+            f"Verdicts that may be chance (≈): {close:,} of {len(known):,}. The 95 % interval "
+            "reaches to both sides of the target."
+        )
 
 
 def slices(sections: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> list[Part]:

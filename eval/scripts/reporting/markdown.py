@@ -24,6 +24,10 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     facts += [("failed calls", words.count(report["failed_calls"])), *words.head_facts(report)]
     yield ", ".join(f"{name}: {safe(value)}" for name, value in facts)
     yield from ("", f"**{report['verdict']['says']}**", "")
+    yield from (f"{safe(doubt)}\n" for doubt in report["verdict"]["doubts"])
+    for key, title in words.NOT_KEPT:
+        if aims := report["verdict"][key]:
+            yield f"{title}: {', '.join(safe(words.aim(one)) for one in aims)}\n"
     for one in report["perspectives"]:
         yield f"- {safe(one['name'])}: {words.HEALTH[one['healthy']]}, {words.status(one)}"
     for note in report["notes"]:
@@ -58,7 +62,8 @@ def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for note in one["notes"]:
             yield from ("", safe(note))
         yield from table(METRIC_HEAD, map(_metric, one["metrics"]))
-    yield from ("\\* fewer than 20 cases: the interval is unreliable.",)
+    yield "\\* fewer than 20 cases: the interval is unreliable."
+    yield "≈ the interval reaches to both sides of the target: the verdict may be chance."
 
 
 def _metric(one: Mapping[str, Any]) -> tuple[str, ...]:
@@ -67,7 +72,7 @@ def _metric(one: Mapping[str, Any]) -> tuple[str, ...]:
         name,
         number(one["mean"]),
         one["target"] or "",
-        " ".join(words.mark(one)).strip(),
+        " ".join(words.mark(one)).strip() + (words.CLOSE if one["close"] else ""),
         words.interval(one),
         words.count(one["n"]),
         words.percent(one["coverage"]),

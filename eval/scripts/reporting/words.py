@@ -10,6 +10,8 @@ from tables import number
 MARKS = ("p50", "p95", "p99", "max")
 """Percentiles of latency, in the order of their marks in the chart."""
 PASSAGE_MARKS = (("gold", "relevant"), ("cited", "cited"))
+MOST_WHY = 6
+"""Missed targets in the line that opens an answer; the answer itself has them all."""
 CONTENTS = (
     ("diagnosis", "Diagnosis"),
     ("metrics", "Metrics"),
@@ -26,6 +28,10 @@ CONTENTS = (
 """The sections of the page: anchor and title."""
 PASSED = {True: ("✓", "kept"), False: ("✗", "missed")}
 OPEN = ("?", "open")
+CLOSE = " ≈"
+"""Beside a verdict that may be chance."""
+NOT_KEPT = (("missed", "Missed"), ("unsure", "Kept, maybe by chance"), ("open", "No verdict"))
+"""Lists of targets in the verdict, and their titles."""
 HEALTH = {True: "good", False: "needs work", None: "no verdict"}
 
 
@@ -59,13 +65,19 @@ def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
     return OPEN if passed is None else PASSED[passed]
 
 
+def aim(one: Mapping[str, Any]) -> str:
+    """A target of the verdict: the metric, its mean, and what was wanted."""
+    mean = "" if one["mean"] is None else f" {number(one['mean'])}"
+    return f"{one['metric']}{mean} ({one['target']}){CLOSE if one['close'] else ''}"
+
+
 def status(perspective: Mapping[str, Any]) -> str:
     """A perspective in a few words."""
     if not perspective["measured"]:
         return "nothing to score"
     aimed, kept = perspective["measured_targets"], perspective["kept_targets"]
     if not aimed:
-        return "no target measured"
+        return "no target measured" if perspective["targets"] else "no target set"
     return f"{kept} of {aimed} targets kept"
 
 
@@ -146,9 +158,17 @@ def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", "answerer.model"),
         ("embedding model", "index.embedding_model"),
     )
+    if "run.finished" in rows:
+        rows["run.finished"] = _moment(rows["run.finished"])
     facts = [(name, rows[key]) for name, key in wanted if key in rows]
     short = report["config_hash"]
     return facts + ([("configuration", short[:12])] if short else [])
+
+
+def _moment(written: str) -> str:
+    """A time of config.json to the minute; other text as it is."""
+    utc = len(written) == 25 and written.endswith("+00:00")
+    return f"{written[:16].replace('T', ' ')} UTC" if utc else written
 
 
 def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
