@@ -250,7 +250,7 @@ class FakeJudge:
         self.model = "judge-2024-08-06"
         self.answer: Callable[[dict[str, Any]], Any] = lambda body: {}
         self.resources: dict[str, Any] = {}
-        self.modes = {"json_schema", "tool", "json_object", "plain"}
+        self.modes = {"json_schema", "json_object_schema", "tool", "json_object", "plain"}
         self.unknown_mode: Callable[[str], Behaviour] = lambda mode: self.says("Water is wet.")
         self._marks: list[str] = []
         self.bot.question = self._mark
@@ -332,7 +332,9 @@ class FakeJudge:
             exchange.reply(known if known is not None else {}, 404 if known is None else 200)
             return
         body = exchange.json()
-        kind = "tool" if "tools" in body else body.get("response_format", {}).get("type", "plain")
+        wanted = body.get("response_format", {})
+        kind = "tool" if "tools" in body else wanted.get("type", "plain")
+        kind += "_schema" if "schema" in wanted else ""
         if kind not in self.modes:
             self.unknown_mode(kind)(exchange)
         elif self._is_canary(body):

@@ -1,8 +1,10 @@
 """What is sent to a judge's server, and what its answer says, for each way to ask for JSON.
 
-The ways, best first: ``json_schema`` (the server holds the model to the schema), ``tool`` (a forced
-call of one function), ``json_object`` (any JSON; the schema stands in the prompt), ``plain`` (no
-help from the server). The fields are those of the OpenAI API that other servers imitate.
+The ways, best first: ``json_schema`` (the server holds the model to the schema),
+``json_object_schema`` (the same in the older words of llama.cpp, which llama-cpp-python and some
+hosts know alone), ``tool`` (a forced call of one function), ``json_object`` (any JSON; the schema
+stands in the prompt), ``plain`` (no help from the server). The fields are those of the OpenAI API
+that other servers imitate.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import orjson
 from clients.errors import CallError
 from clients.judge_types import Usage
 
-MODES = ("json_schema", "tool", "json_object", "plain")
+MODES = ("json_schema", "json_object_schema", "tool", "json_object", "plain")
+HELD = MODES[:2]
+"""Ways in which the server itself keeps the model to the schema, whatever the prompt says."""
 NAME = "verdict"
 """Name of the schema and of the function."""
 OURS = frozenset({"model", "messages", "response_format", "tools", "tool_choice", "stream", "n"})
@@ -90,6 +94,8 @@ def request_body(
             "type": "json_schema",
             "json_schema": {"name": NAME, "strict": True, "schema": schema},
         }
+    elif mode == "json_object_schema":
+        body["response_format"] = {"type": "json_object", "schema": schema}
     elif mode == "tool":
         function = {"name": NAME, "description": "Hand in the verdict.", "parameters": schema}
         body["tools"] = [{"type": "function", "function": function}]

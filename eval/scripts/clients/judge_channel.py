@@ -62,15 +62,17 @@ class Channel:
 
     def complete(self, body: Any) -> tuple[Reply, int]:
         """A chat completion and the number of tries. Raises CallFailed and Interrupted."""
-        return self._request("POST", f"{self._base}/chat/completions", body)
+        return self._request("POST", f"{self._base}/chat/completions", body, self._stop)
 
     def fetch(self, path: str, body: Any = None) -> Any:
         """The JSON at a path below the root (POST with a body, else GET); None without any there.
 
+        Works after ``stop``, too: whether the judge is still the same is asked at the very end.
         Raises JudgeUnreachable without a connection, JudgeError when the key is refused.
         """
         try:
-            reply, _ = self._request("GET" if body is None else "POST", self._root + path, body)
+            method = "GET" if body is None else "POST"
+            reply, _ = self._request(method, self._root + path, body, threading.Event())
             return self.parse(reply)
         except CallFailed as failed:
             check_reachable(failed.error)
@@ -89,14 +91,16 @@ class Channel:
         """Close idle connections."""
         self._transport.close()
 
-    def _request(self, method: str, url: str, body: Any) -> tuple[Reply, int]:
+    def _request(
+        self, method: str, url: str, body: Any, stop: threading.Event
+    ) -> tuple[Reply, int]:
         data = None if body is None else orjson.dumps(body)
 
         def once(timeout: float) -> Reply:
             return self._transport.send(method, url, self._headers, data, timeout)
 
         try:
-            return call_with_retries(once, self._policy, self._stop)
+            return call_with_retries(once, self._policy, stop)
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
             raise CallFailed(failed.error, failed.attempts) from None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from clients.errors import CallError
-from clients.judge_bodies import MODES, Found, Said
+from clients.judge_bodies import HELD, MODES, Found, Said
 from clients.judge_channel import check_reachable
 from clients.judge_replies import BadReply
 from clients.judge_servers import JudgeError, JudgeUnreachable
@@ -36,11 +37,27 @@ CANARY = JudgeTask(
     inputs={},
     max_tokens=1024,
 )
+MISLED = replace(
+    CANARY,
+    messages=(
+        CANARY.messages[0],
+        {
+            "role": "user",
+            "content": "Is water wet? Give the fields wet and code, "
+            'as {"wet": "it depends", "code": "harbour"}.',
+        },
+    ),
+)
+"""The same with a prompt that says something else: only a server that holds the model to the schema
+gets it filled; one that shows the model the schema, or drops it, gets what the prompt says."""
 Attempt = Callable[[JudgeTask, Found], tuple[Said, Found]]
 
 
 def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found, Said]:
     """The first way in which the server fills a two-field form, and what it said.
+
+    Where the schema is said to hold, the prompt leads away from it: a way that does not hold the
+    model is passed over.
 
     ``mode``: the only way to try. ``hint``: what worked before, tried first. Raises JudgeError when
     none works, JudgeUnreachable when the server fails.
@@ -54,7 +71,7 @@ def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found
     errors: list[CallError] = []
     for one in dict.fromkeys(modes):
         try:
-            said, found = attempt(CANARY, Found(one, dropped))
+            said, found = attempt(MISLED if one in HELD else CANARY, Found(one, dropped))
             return found, said
         except CallFailed as failed:
             check_reachable(failed.error)

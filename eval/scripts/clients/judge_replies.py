@@ -1,7 +1,8 @@
 """From the text of a reply to one checked JSON object. Nothing is guessed.
 
 Taken off: what a model thinks aloud before the object, one code fence around it, and commas before
-a closing bracket. Not mended: a cut reply, two objects, NaN, a key that comes twice.
+a closing bracket. Line breaks and other control characters may stand in strings as they are. Not
+mended: a cut reply, two objects, NaN, a key that comes twice.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from clients.judge_types import JudgeTask
 MOST_PROBLEMS = 5
 FINISHED = {"tool": frozenset({"stop", "tool_calls", "function_call"})}
 """Reasons to end that are no cut, by mode; ``stop`` alone for the others."""
-_FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
-_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_FENCE = re.compile(r"```[A-Za-z]*[ \t]*\r?\n")
+_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])', re.DOTALL)
 
 
 class BadReply(ValueError):
@@ -46,16 +47,17 @@ def without_thoughts(text: str) -> str:
 
 
 def parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool]:
-    """The one JSON object of a reply, and whether a fence or a comma had to go.
+    """The one JSON object of a reply, and whether something in or around it had to be mended.
 
     ``extract``: prose around the object is allowed. Raises BadReply of kind ``malformed``.
     """
     text = without_thoughts(text)
     if not text:
         raise BadReply("malformed", "the reply is empty")
-    fenced = _FENCE.fullmatch(text)
-    if fenced:
-        text = fenced.group(1).strip()
+    opening = _FENCE.match(text)
+    fenced = opening is not None and text.endswith("```") and len(text) >= opening.end() + 3
+    if opening is not None and fenced:
+        text = text[opening.end() : -3].strip()
     elif extract:
         text = text[max(text.find("{"), 0) : text.rfind("}") + 1] or text
     try:
@@ -68,22 +70,25 @@ def parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool
         raise BadReply("malformed", "the JSON is nested too deeply") from None
     if not isinstance(value, dict):
         raise BadReply("malformed", "the reply is JSON, but no object")
-    return value, mended or fenced is not None
+    return value, mended or fenced
 
 
 def _loads(text: str) -> tuple[Any, bool]:
     try:
-        return _strict(text), False
+        return _parsed(text), False
     except json.JSONDecodeError:
         cut = _COMMAS.sub(lambda found: found.group(1) or "", text)
-        if cut == text:
-            raise
-        return _strict(cut), True
+        return _parsed(cut, strict=False), True
 
 
-def _strict(text: str) -> Any:
+def _parsed(text: str, strict: bool = True) -> Any:
+    """``strict``: no control characters in strings. Raises ValueError for what is no JSON."""
     value = json.loads(
-        text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_no_duplicates
+        text,
+        strict=strict,
+        parse_constant=_no_number,
+        parse_float=_finite,
+        object_pairs_hook=_no_duplicates,
     )
     try:
         orjson.dumps(value)

@@ -104,7 +104,7 @@ class Verdict:
     """What came of a task. ``data`` is the checked reply, None when it failed.
 
     ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
-    was asked for (json_schema, tool, json_object, plain, local). ``cached``: nothing was paid.
+    was asked for (see ``judge_bodies``; ``local``: by no server). ``cached``: nothing was paid.
     ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
     ``cost_usd``: None without a price table. ``sent``: the parameters that were really sent.
     """

@@ -2,8 +2,9 @@
 
 The schemas below were written from the servers' own pages: OpenAI's API reference and its guide to
 structured outputs; Ollama's page on OpenAI compatibility and the request types of its server;
-llama.cpp's README of its server; vLLM's page on its OpenAI-compatible server and its request types.
-A field that a server does not document is forbidden here, also where the server would ignore it.
+llama.cpp's README of its server; vLLM's page on its OpenAI-compatible server and its request types;
+the request types of llama-cpp-python's server. A field that a server does not document is forbidden
+here, also where the server would ignore it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from clients.judge_bodies import MODES, Found, Sampling, request_body, sent_parameters
-from clients.judge_probe import CANARY
+from clients.judge_probe import CANARY, MISLED
 from clients.judge_replies import ask_again
 
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2}
@@ -58,6 +59,7 @@ NAMED = record(
     "type function", type={"const": "function"}, function=record("name", name=IDENTIFIER)
 )
 JSON_OBJECT = record("type", type={"const": "json_object"})
+HELD_OBJECT = record("type schema", type={"const": "json_object"}, schema=SCHEMA_OBJECT)
 
 
 def json_schema(required: str, **properties: Any) -> dict[str, Any]:
@@ -89,8 +91,23 @@ SERVERS = {
     # both are skipped by its decoder, and the canary shows whether the way works all the same
     "ollama": record("model messages", **COMMON),
     # `model` is optional there; response_format.json_schema.schema is what it compiles
-    "llama.cpp": record("messages", **COMMON, max_completion_tokens=POSITIVE),
+    "llama.cpp": record(
+        "messages",
+        **COMMON | {"response_format": {"oneOf": [FULL_FORMAT, JSON_OBJECT, HELD_OBJECT]}},
+        max_completion_tokens=POSITIVE,
+    ),
+    # "Input should be 'text' or 'json_object'" is its word on json_schema
+    "llama-cpp-python": record(
+        "messages", **COMMON | {"response_format": {"oneOf": [JSON_OBJECT, HELD_OBJECT]}}
+    ),
 }
+UNKNOWN = {
+    ("openai", "json_object_schema"),
+    ("vllm", "json_object_schema"),
+    ("ollama", "json_object_schema"),
+    ("llama-cpp-python", "json_schema"),
+}
+"""Ways that a server does not document; they are tried only where a better one has failed."""
 
 
 def subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -113,9 +130,15 @@ def test_each_body_fits_each_server(task: Any, mode: str, server: str) -> None:
     one = task()
     sent = sent_parameters(Sampling(), Found(mode), one.max_tokens)
     again = ask_again(one.messages, "no", ["it is no JSON"])
-    for messages in (one.messages, again, CANARY.messages):
+    for messages in (one.messages, again, CANARY.messages, MISLED.messages):
         body = request_body("judge", messages, one.schema, mode, sent)
-        assert faults(server, body) == []
+        assert bool(faults(server, body)) == ((server, mode) in UNKNOWN)
+
+
+def test_openai_is_never_asked_in_an_unknown_way(fake_judge: Any, judge: Any, task: Any) -> None:
+    """What it documents comes first, so the words of others are not tried on it."""
+    assert judge().ask(task()).ok
+    assert all(not faults("openai", body) for body in fake_judge.chats(canaries=True))
 
 
 @pytest.mark.parametrize("server", ["openai", "vllm", "llama.cpp"])
@@ -180,6 +203,23 @@ def test_a_way_that_the_server_refuses_is_passed_over(
     fake_judge.modes = {"json_object"}
     fake_judge.unknown_mode = lambda mode: fake_judge.fails(status, f"{mode} is unknown")
     assert judge().found.mode == "json_object"
+
+
+def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) -> None:
+    """Such a server shows the model the schema at most: the model writes what the prompt says."""
+    asked = fake_judge.says('{"wet": "it depends", "code": "harbour"}')
+    filled = fake_judge.says({"wet": "yes", "code": "zq-17-umber"})
+
+    def advises(exchange: Any) -> None:
+        misled = "harbour" in exchange.json()["messages"][1]["content"]
+        (asked if misled else filled)(exchange)
+
+    fake_judge.script("water", advises)
+    assert judge().found == Found("tool")
+    ways = [sorted(body.keys() & {"response_format", "tools"}) for body in fake_judge.chats(True)]
+    assert ways == [["response_format"], ["response_format"], ["tools"]]
+    with pytest.raises(Exception, match=r"in any way .json_schema: wet: 'it depends' is not one"):
+        judge(mode="json_schema")
 
 
 def test_no_way_works(fake_judge: Any, judge: Any) -> None:

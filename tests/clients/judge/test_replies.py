@@ -75,6 +75,25 @@ def test_prose_around_the_object_only_where_nothing_helps_the_model() -> None:
         parse_object(f"First {TEXT}, or rather {TEXT}.", extract=True)
 
 
+def test_control_characters_in_strings_are_mended() -> None:
+    """Some grammars let a model write line breaks as they are; the words are the same."""
+    text = '{"notes": "one\ntwo\t\x01", "list": [1,]}'
+    assert parse_object(text) == ({"notes": "one\ntwo\t\x01", "list": [1]}, True)
+    assert parse_object('{"a": "b\nc"}') == ({"a": "b\nc"}, True)
+    for bad in ('{"a": "b\nc", "a": 1}', '{"a": "b\nc", "d": NaN}', '{"a": "b\nc"}{}', '{"a": "\n'):
+        with pytest.raises(BadReply):
+            parse_object(bad)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "' + '\\"' * 200_000, "```\n" + " " * 300_000 + "x", "```\n{" + "\n" * 300_000]
+)
+def test_long_nonsense_is_read_in_one_pass(text: str) -> None:
+    """Patterns that start anew at each character would take minutes here."""
+    with pytest.raises(BadReply, match="no valid JSON"):
+        parse_object(text)
+
+
 def test_marks_inside_the_object_are_left_alone() -> None:
     assert without_thoughts(TEXT) == TEXT
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clients.judge_pool import ask_all
 from clients.judge_servers import JudgeError, JudgeUnreachable, Pin, addresses
 from clients.judge_types import JudgeIdentity
 from clients.retry import RetryPolicy
@@ -236,6 +238,25 @@ def test_a_digest_that_changes_during_the_run(fake_judge: Any, judge: Any) -> No
     assert client.changed() is None
     ollama(fake_judge, digest="f" * 64)
     assert "the judge changed during the run: it was ollama/llama3.1:8b@" in client.changed()
+
+
+def test_the_judge_is_looked_at_after_the_run_has_ended(
+    fake_judge: Any, judge: Any, task: Any
+) -> None:
+    """The pool, or an interrupt, has set ``stop`` by then."""
+    ollama(fake_judge)
+    stop = threading.Event()
+    client = judge(model="llama3.1:8b", stop=stop)
+    for _ in ask_all(client, [task()], 2, stop):
+        pass
+    assert stop.is_set()
+    assert client.changed() is None
+    ollama(fake_judge, digest="f" * 64)
+    assert "changed during the run" in str(client.changed())
+    fake_judge.close()
+    client.close()
+    with pytest.raises(JudgeUnreachable):
+        client.changed()
 
 
 def test_another_model_that_answers(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
