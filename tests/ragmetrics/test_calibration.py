@@ -97,15 +97,17 @@ def test_auroc_is_that_of_scikit_learn() -> None:
 
 
 def test_rogan_gladen_by_hand() -> None:
-    # (0.8 + 0.7 - 1) / 0.6 = 0.8333; variance (0.16 / 50 + 0.1667² * 0.21 / 50
-    # + 0.8333² * 0.09 / 50) / 0.36 = 0.0045667 / 0.36 = 0.012685; 1.96 * 0.11263 = 0.2207
+    # (0.8 + 0.7 - 1) / 0.6 = 0.8333. With a hit and a miss added: 41/52 of the rate, 46/52 of the
+    # sensitivity, 36/52 of the specificity; each p (1 - p) / 52: 0.003207, 0.001963, 0.004096.
+    # (0.003207 + 0.1667² * 0.004096 + 0.8333² * 0.001963) / 0.36 = 0.004684 / 0.36 = 0.013012;
+    # 1.96 * 0.11407 = 0.2236. (Without what is added: 0.2207, the same +- .22.)
     found = rogan_gladen(0.8, 50, 0.9, 50, 0.7, 50)
     assert found is not None
     assert found.mean == pytest.approx(5 / 6)
-    assert found.mean - found.low == pytest.approx(0.2207, abs=1e-4)
+    assert found.mean - found.low == pytest.approx(0.2236, abs=1e-4)
     assert found.high == 1.0  # 0.833 + 0.221 is more than all
-    # 0.4 / 0.4 = 1; variance (0.0032 + 0 + 0.16 / 50) / 0.16 = 0.04; 1.96 * 0.2 = 0.392. But
-    # 0.6 + 0.8 is no more than 1.4: too little to show.
+    # 0.4 / 0.4 = 1; variance (0.003207 + 0 + 0.003207) / 0.16 = 0.040088; 1.96 * 0.2002 = 0.392.
+    # But 0.6 + 0.8 is no more than 1.4: too little to show.
     assert rogan_gladen(0.8, 50, 0.8, 50, 0.6, 50) is None
     nearly = rogan_gladen(0.8, 50, 0.8, 50, 0.6001, 50)
     assert nearly is not None
@@ -140,7 +142,21 @@ def test_rogan_gladen_covers_the_truth_as_often_as_it_says() -> None:
         found = rogan_gladen(float(judge.mean()), 400, hits / 100, 100, catches / 100, 100)
         return None if found is None else (found.low, found.high)
 
-    assert 0.93 <= coverage(draw, truth) <= 0.97
+    assert 0.93 <= coverage(draw, truth) <= 0.975
+
+
+def test_rogan_gladen_covers_when_the_judge_seldom_errs() -> None:
+    """30 labels of each kind, often without an error: the textbook's variance covers 0.61."""
+    truth, sens, spec = 0.9, 0.97, 0.97
+
+    def draw(rng: np.random.Generator) -> tuple[float, float] | None:
+        human = rng.random(2000) < truth
+        judge = np.where(human, rng.random(2000) < sens, rng.random(2000) >= spec)
+        hits, catches = int(rng.binomial(30, sens)), int(rng.binomial(30, spec))
+        found = rogan_gladen(float(judge.mean()), 2000, hits / 30, 30, catches / 30, 30)
+        return None if found is None else (found.low, found.high)
+
+    assert coverage(draw, truth) >= 0.93
 
 
 def test_prediction_powered_mean_by_hand() -> None:
@@ -153,10 +169,10 @@ def test_prediction_powered_mean_by_hand() -> None:
     assert found.mean == pytest.approx(3 / 4 - 1 / 3)
     # influence: judge (f - 3/4) / 4 = 1/16, 1/16, -3/16, 1/16; residuals 0, -1, 0 about their mean
     # -1/3, over 3: 1/9, -2/9, 1/9. Sums: 25/144, -23/144, -11/144, 9/144; squares 1356 / 144²,
-    # times 4/3; 1.96 times the root
-    half = 1.959964 * (1356 / 144**2 * 4 / 3) ** 0.5
+    # times 4/3; for what three labels cannot show 1.96² / (4 * 3²); 1.96 times the root
+    half = 1.959964 * (1356 / 144**2 * 4 / 3 + 1.959964**2 / 36) ** 0.5
     assert found.low == pytest.approx(max(0, found.mean - half))
-    assert found.high == pytest.approx(found.mean + half)
+    assert found.high == pytest.approx(min(1, found.mean + half))
     labels_only = prediction_powered(judged, human, alone, power=0)
     assert labels_only is not None
     assert labels_only.mean == pytest.approx(1 / 3)
@@ -175,12 +191,14 @@ def test_weights_make_it_the_mean_over_answers() -> None:
 
 def test_sources_that_happen_to_be_alike_leave_an_interval() -> None:
     # Ten sources, each with one supported and one unsupported claim: they do not differ at all.
-    # The twenty claims do: variance 0.25 / 20, times 20 / 19
+    # The twenty claims do: variance 0.25 / 20, times 20 / 19; and 1.96² / (4 * 20²)
     human = [1.0, 0.0] * 10
     groups = [str(place // 2) for place in range(20)]
     found = prediction_powered([1.0] * 20, human, groups)
     assert found is not None
-    assert found.high - found.mean == pytest.approx(1.959964 * (0.25 / 19) ** 0.5)
+    assert found.high - found.mean == pytest.approx(
+        1.959964 * (0.25 / 19 + 1.959964**2 / 1600) ** 0.5
+    )
 
 
 def test_prediction_powered_needs_labels_in_two_groups() -> None:
@@ -221,6 +239,37 @@ def test_prediction_powered_interval_covers_the_truth(in_group: int, power: floa
     assert 0.93 <= coverage(draw, 2 / 3) <= 0.97
     # Unbiased: the mean of 1000 estimates, each with a spread of about 0.04
     assert np.mean(means) == pytest.approx(2 / 3, abs=0.005)
+
+
+@pytest.mark.parametrize("power", [1.0, None, 0.0])
+def test_a_judge_without_a_labelled_error_keeps_an_interval(power: float | None) -> None:
+    # 30 labels, all equal to the judge's verdicts: no variance, but also no proof. As for Wilson
+    # the half width is at least 1.96² / (2 * 30) = 0.064.
+    judged = [1.0] * 300
+    found = prediction_powered(
+        judged, [1.0] * 30 + [None] * 270, [str(place) for place in range(300)], power=power
+    )
+    assert found is not None
+    assert (found.mean, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(1 - 1.959964**2 / 60)
+    perfect = rogan_gladen(1.0, 300, 1.0, 30, 1.0, 30)
+    assert perfect is not None
+    assert perfect.low < 0.95
+
+
+@pytest.mark.parametrize("power", [1.0, None, 0.0])
+def test_the_interval_covers_the_truth_when_the_judge_seldom_errs(power: float | None) -> None:
+    """Few errors among few labels: the textbook's variance covers 0.79 to 0.82 here."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float] | None:
+        human = rng.random(1000) < 0.9
+        judge = np.where(rng.random(1000) < 0.97, human, ~human).astype(float)
+        known = [float(one) if place < 60 else None for place, one in enumerate(human)]
+        groups = [str(place) for place in range(1000)]
+        found = prediction_powered(judge.tolist(), known, groups, power=power)
+        return None if found is None else (found.low, found.high)
+
+    assert coverage(draw, 0.9) >= 0.93
 
 
 def test_tuning_narrows_the_interval_and_never_hurts() -> None:

@@ -129,24 +129,33 @@ def rogan_gladen(
     """The true rate of supported claims behind the judge's ``rate`` over ``n`` claims.
 
     theta = (rate + specificity - 1) / (sensitivity + specificity - 1), cut to [0, 1]; variance
-    (rate (1 - rate) / n + (1 - theta)^2 spec (1 - spec) / unsupported
-    + theta^2 sens (1 - sens) / supported) / (sens + spec - 1)^2, where ``supported`` and
-    ``unsupported`` count the labels behind the two. None when sens + spec <= 1.4, or without
-    claims or labels of both kinds.
+    (v(rate, n) + (1 - theta)^2 v(spec, unsupported) + theta^2 v(sens, supported))
+    / (sens + spec - 1)^2, where ``supported`` and ``unsupported`` count the labels behind the two.
+    v(p, n) is q (1 - q) / (n + 2) with one hit and one miss added to p's: the textbook's p (1 - p)
+    / n is 0 for a judge without an error among the labels, however few. None when sens + spec <=
+    1.4, or without claims or labels of both kinds.
 
     It assumes that the judge errs here as often as where it was labelled, so labels of another run
-    will do. Source: Rogan and Gladen 1978 (American Journal of Epidemiology 107), with the
-    delta-method variance; for judges see arXiv 2511.21140.
+    will do, and that claims are independent: where sources differ the interval is too narrow.
+    Source: Rogan and Gladen 1978 (American Journal of Epidemiology 107), with the delta-method
+    variance; the added hit and miss as Lang and Reiczigel 2014 (Preventive Veterinary Medicine
+    113); for judges see arXiv 2511.21140.
     """
     skill = sensitivity + specificity - 1
     if sensitivity + specificity <= LEAST_INFORMATION or not (n and supported and unsupported):
         return None
     theta = min(1.0, max(0.0, (rate + specificity - 1) / skill))
-    variance = rate * (1 - rate) / n
-    variance += (1 - theta) ** 2 * specificity * (1 - specificity) / unsupported
-    variance += theta**2 * sensitivity * (1 - sensitivity) / supported
+    variance = _variance(rate, n)
+    variance += (1 - theta) ** 2 * _variance(specificity, unsupported)
+    variance += theta**2 * _variance(sensitivity, supported)
     half = Z95 * sqrt(variance) / skill
     return Estimate(theta, max(0.0, theta - half), min(1.0, theta + half))
+
+
+def _variance(share: float, n: int) -> float:
+    """Of a share of ``n``, with one hit and one miss added: never 0."""
+    added = (share * n + 1) / (n + 2)
+    return added * (1 - added) / (n + 2)
 
 
 def prediction_powered(
@@ -177,7 +186,9 @@ def prediction_powered(
     lambda (judged - mean) / N, and for labelled ones (residual - mean residual) / n, times
     G / (G - 1): with single units that is both variances of the paper, and it allows for the
     labelled being part of all. Where sources are more alike than chance would have it, the larger
-    variance, of single units, is taken. None with fewer than two labelled units or groups, or when
+    variance, of single units, is taken. To either comes z^2 / (4 n^2) times the squared range of a
+    value, the term by which Wilson's interval is wider than the textbook's: when judge and people
+    agree on every label the variance is 0, but the judge is not known to be without error. None with fewer than two labelled units or groups, or when
     the labels lie in one group. Raises ValueError when lists differ in length.
 
     Sources: Angelopoulos et al. 2023 (PPI, arXiv 2301.09633, mean estimation); Angelopoulos,
@@ -212,8 +223,9 @@ def prediction_powered(
     each = truth - power * gap
     together = summed(each)
     clustered = float(together @ together) * len(names) / (len(names) - 1)
-    half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)))
     low, high = limits
+    unseen = (Z95 * (high - low) / (2 * n)) ** 2
+    half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)) + unseen)
     cut = [min(high, max(low, value)) for value in (mean, mean - half, mean + half)]
     return Estimate(cut[0], cut[1], cut[2], power)
 
