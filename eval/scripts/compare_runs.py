@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from comparing import Comparison, Row
     from comparing.flips import Flips
 
+PASSED = "pipeline.pass"
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
@@ -62,10 +63,11 @@ class Report:
         }
 
 
-def _interest(row: Row) -> tuple[bool, int]:
-    """Sorts the declared metrics first, and those that got worse before those that got better."""
+def _interest(row: Row) -> tuple[bool, bool, int]:
+    """Sorts the declared metrics first, of them whether a case passed at all, and those that got
+    worse before those that got better."""
     order = {"worse": 0, "better": 1}
-    return not row.family, order.get(row.verdict, 2)
+    return not row.family, row.name != PASSED, order.get(row.verdict, 2)
 
 
 def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) -> Flips | None:

@@ -96,6 +96,30 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     assert "Got worse: q0" in shown
 
 
+def test_the_answer_comes_first(compare: Compare) -> None:
+    lines = compare("good", "bad", "--metrics", "recall@5,mrr", columns=80).stdout.splitlines()
+    assert lines[1] == "WORSE: of 2 declared metrics 2 worse."
+    assert lines[2].startswith("▼ worse: ")
+    assert "recall@5 −0.333" in lines[2]
+    same = compare("good", "same", "--metrics", "recall@5").stdout.splitlines()
+    assert same[1].startswith("NO EVIDENCE of a difference: of 1 declared metrics")
+
+
+def test_flips_are_of_whether_cases_passed_where_that_changed(
+    compare: Compare, folder: Path
+) -> None:
+    found = json.loads(compare("good", "bad", "--json").stdout)
+    assert found["flips"]["metric"].startswith("retrieval.")
+    for name, passed in (("good", 1.0), ("bad", 0.0)):
+        path = folder / "results" / name / "scores" / "pipeline.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines[7]["scores"]["pass"] = passed
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = json.loads(compare("good", "bad", "--json").stdout)["flips"]
+    assert (found["metric"], found["broke"]) == ("pipeline.pass", 1)
+    assert found["worse"][0]["case_id"] == "q7"
+
+
 def test_numbers_are_whole_on_a_narrow_terminal(compare: Compare) -> None:
     done = compare("good", "bad", "--all", "--flips", "0", "--power", "0.05", columns=60)
     assert "…" not in done.stdout

@@ -83,7 +83,7 @@ def test_what_the_output_cannot_show_is_a_question_mark(encoding: str, tmp_path:
         "import options\n"
         "@options.command()\n"
         "def main():\n"
-        "    click.echo('a \u2717 b')\n"
+        "    print('a \u2717 b')\n"
         "    options.stdout_console().print('c \u25b2 d')\n"
         "main()\n"
     )

@@ -13,7 +13,6 @@ from comparing import words
 from comparing.flips import Flips
 from comparing.printing import matrix, sides
 from comparing.rows import Comparison, Row
-from ragmetrics.significance import ALPHA
 from tables import CONTROL
 
 MOST = 2000
@@ -37,8 +36,10 @@ def render(
 
 
 def _one(comparison: Comparison) -> Iterator[str]:
-    yield f"{comparison.cases:,} cases in both runs."
+    first, *more = words.headline(comparison)
+    yield f"**{first}** {comparison.cases:,} cases in both runs."
     yield ""
+    yield from _list(more)
     for title, differences in (
         ("Must be the same, but differs", comparison.controls),
         ("Changed", comparison.varied),
@@ -61,9 +62,7 @@ def _one(comparison: Comparison) -> Iterator[str]:
         yield ""
     for name, rows in words.slices(comparison).items():
         yield from _table(f"{code(name)} (p after Benjamini-Hochberg)", rows)
-    yield f"A verdict asks for a corrected p below {ALPHA:g}. MDE: the smallest true difference "
-    yield "that this number of cases would show 4 times in 5."
-    yield ""
+    yield from (*words.legend([*family, *loud, *rest]), "")
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:
@@ -85,17 +84,17 @@ def _rows(rows: Sequence[Row]) -> Iterator[str]:
     yield "|---|" + "--:|" * (len(words.HEAD) - 2) + "---|"
     for row in rows:
         name, *cells = words.cells(row)
-        yield "| " + " | ".join([code(name).replace("|", "\\|"), *cells]) + " |"
+        yield "| " + " | ".join([cell(name), *cells]) + " |"
 
 
 def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
     names = [comparisons[0].base_id, *(one.new_id for one in comparisons)]
     yield "## All runs"
     yield ""
-    yield "| metric | " + " | ".join(code(name) for name in names) + " |"
+    yield "| metric | " + " | ".join(cell(name) for name in names) + " |"
     yield "|---|" + "--:|" * len(names)
     for name, *cells in matrix(comparisons):
-        yield "| " + " | ".join([code(name), *cells]) + " |"
+        yield "| " + " | ".join([cell(name), *cells]) + " |"
     yield ""
 
 
@@ -122,6 +121,11 @@ def code(text: str) -> str:
     ticks = "`" * (_longest_run(clean) + 1)
     pad = " " if clean[0] == "`" or clean[-1] == "`" else ""
     return f"{ticks}{pad}{clean}{pad}{ticks}"
+
+
+def cell(text: str) -> str:
+    """The same within a table, where a bar ends even a code span."""
+    return code(text).replace("|", "\\|")
 
 
 def fence(text: str) -> list[str]:

@@ -24,6 +24,8 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
     """What changed, remarks, the declared metrics, and the others that show a difference."""
     names = f"{comparison.base_id} → {comparison.new_id}"
     console.print(f"{plain(names)}: {comparison.cases:,} cases in both")
+    for place, line in enumerate(words.headline(comparison)):
+        console.print(plain(line, 2000), style=_style_of(line) if place else "bold")
     _print_changes(console, comparison)
     for note in words.remarks(comparison):
         console.print(plain(f"! {note}", 2000), style="yellow")
@@ -38,6 +40,13 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
         _print_rows(console, title, others)
     if not everything and rest:
         console.print(f"{len(rest)} more without evidence of a difference: --all shows them.")
+    console.print()
+    for line in words.legend([*family, *others]):
+        console.print(line, style="dim")
+
+
+def _style_of(line: str) -> str:
+    return next((style for name, style in STYLES.items() if line.startswith(SIGNS[name])), "red")
 
 
 def _print_changes(console: Console, comparison: Comparison) -> None:

@@ -2,17 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from comparing.flips import Flip, Flips, Ranks
 from comparing.metric_rows import TOO_FEW
-from comparing.rows import SIGNS, Comparison, Row
-from ragmetrics.significance import power
+from comparing.rows import SIGNS, Comparison, Row, Verdict
+from ragmetrics.significance import ALPHA, power
 from ragmetrics.stats import UNRELIABLE_BELOW
 from tables import number
 
 HEAD = ("metric", "base", "new", "delta", "95 % interval", "p", "n", "verdict")
 POWER_NS = (60, 200, 1000)
+FIRST: dict[Verdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
+NAMED = 8
+"""Metrics of one verdict that the headline names."""
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """The answer before the tables: what the declared metrics say, and which ones say it.
+
+    Without a tested one among them the others speak, which are called exploratory.
+    """
+    declared = [row for row in comparison.rows if row.family and row.p is not None]
+    rows = declared or [row for row in comparison.rows if row.p is not None]
+    if not rows:
+        return ["No metric could be tested: no case has one in both runs."]
+    counts = Counter(row.verdict for row in rows)
+    said: list[Verdict] = [name for name in ("worse", "better", "differs") if counts[name]]
+    word = "MIXED" if len(said) > 1 else said[0].upper() if said else "NO EVIDENCE of a difference"
+    parts = [f"{counts[name]} {name}" for name in said]
+    if rest := counts["no evidence"]:
+        parts.append(f"{rest} without evidence of a difference")
+    kind = "declared" if declared else "exploratory (none is declared)"
+    lines = [f"{word}: of {len(rows)} {kind} metrics {', '.join(parts)}."]
+    for name in said:
+        found = [row for row in rows if row.verdict == name]
+        names = [f"{row.metric} {signed(row.delta)}" for row in found[:NAMED]]
+        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
+    if gone := [row.metric for row in comparison.rows if row.family and _is_gone(row)]:
+        lines.append(f"no longer measured: {', '.join(gone)}")
+    return lines
+
+
+def _is_gone(row: Row) -> bool:
+    return row.verdict == "only in base"
+
+
+def legend(rows: Iterable[Row]) -> list[str]:
+    """What the words of the tables mean, as far as they occur."""
+    unseen = [row for row in rows if row.verdict == "no evidence" and row.mde]
+    lines = [f"A verdict asks for a p below {ALPHA:g}, corrected for the number of tests."]
+    if unseen:
+        lines.append(
+            "No evidence is not «no change»: MDE is the smallest true difference that this number "
+            "of cases would show 4 times in 5; a smaller one may be there, unseen."
+        )
+    if any(row.interval and not row.interval[0] <= 0 <= row.interval[1] for row in unseen):
+        lines.append(
+            "An interval is that of one metric alone, so it may leave out 0 where the corrected p "
+            "gives no evidence; fewer declared metrics (--metrics) show smaller differences."
+        )
+    return lines
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -20,7 +72,7 @@ def cells(row: Row) -> tuple[str, ...]:
     interval = "–"
     if row.interval is not None:
         mark = "*" if row.n < UNRELIABLE_BELOW else ""
-        interval = f"{signed(row.interval[0])} – {signed(row.interval[1])}{mark}"
+        interval = f"{signed(row.interval[0])} to {signed(row.interval[1])}{mark}"
     return (
         row.metric if row.slice is None else row.slice.partition("=")[2],
         number(row.base if row.base is not None else row.base_mean),
@@ -59,13 +111,18 @@ def p_value(p: float | None) -> str:
 
 
 def parts(comparison: Comparison) -> tuple[list[Row], list[Row], list[Row]]:
-    """Rows of the family, other rows with something to say, and the rest; measured ones only."""
+    """Rows of the family (worse ones first), other rows with something to say, and the rest;
+    measured ones only."""
     measured = [row for row in comparison.rows if is_measured(row)]
-    family = [row for row in measured if row.family]
+    family = sorted((row for row in measured if row.family), key=_rank)
     others = [row for row in measured if not row.family]
     telling = {"better", "worse", "differs", "only in base", "only in new"}
     loud = [row for row in others if row.verdict in telling]
     return family, loud, [row for row in others if row.verdict not in telling]
+
+
+def _rank(row: Row) -> int:
+    return FIRST.get(row.verdict, len(FIRST) if row.mde else len(FIRST) + 1)
 
 
 def is_measured(row: Row) -> bool:
@@ -79,7 +136,7 @@ def remarks(comparison: Comparison) -> list[str]:
     notes = list(comparison.notes)
     if absent:
         notes.append(f"Declared, but no case of either run has a score: {', '.join(absent)}.")
-    return notes + _uneven(comparison)
+    return [*notes, *_uneven(comparison)]
 
 
 def slices(comparison: Comparison) -> dict[str, list[Row]]:
@@ -92,15 +149,18 @@ def slices(comparison: Comparison) -> dict[str, list[Row]]:
     return found
 
 
-def _uneven(comparison: Comparison) -> list[str]:
-    """Metrics that the two runs scored for different cases."""
-    return [
-        f"{row.metric}: {row.lost} cases scored in {comparison.base_id} only, {row.gained} in "
-        f"{comparison.new_id} only (coverage {_share(row.base_coverage)} → "
-        f"{_share(row.new_coverage)})."
-        for row in comparison.rows
-        if (row.lost or row.gained) and (row.family or row.verdict in ("better", "worse"))
-    ]
+def _uneven(comparison: Comparison) -> Iterator[str]:
+    """Metrics that the two runs scored for different cases; one sentence for those alike."""
+    alike: dict[tuple[int, int, str], list[str]] = {}
+    for row in comparison.rows:
+        if (row.lost or row.gained) and (row.family or row.verdict in ("better", "worse")):
+            coverage = f"{_share(row.base_coverage)} → {_share(row.new_coverage)}"
+            alike.setdefault((row.lost, row.gained, coverage), []).append(row.metric)
+    for (lost, gained, coverage), names in alike.items():
+        yield (
+            f"Scored in {comparison.base_id} only: {lost} cases, in {comparison.new_id} only: "
+            f"{gained} (coverage {coverage}): {', '.join(names)}."
+        )
 
 
 def _share(value: float | None) -> str:
