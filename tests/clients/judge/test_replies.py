@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from clients.judge_replies import BadReply, SchemaChecker, parse_object, without_thoughts
+from clients.judge_probe import CANARY
+from clients.judge_replies import (
+    BadReply,
+    SchemaChecker,
+    parse_object,
+    surely_fits,
+    without_thoughts,
+)
 
 OBJECT = {"a": 1, "quote": "one, } two ```, ] </think>"}
 TEXT = json.dumps(OBJECT)
@@ -138,6 +146,51 @@ def test_schema_problems_name_the_place() -> None:
     assert check({}, schema) == ["the object: 'v' is a required property"]
     assert check({"v": ["yes", 5]}, schema) == ["v[1]: 5 is not one of ['yes', 'no']"]
     assert len(check({"v": list(range(50))}, schema)) == 5
+
+
+ITEM = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "v": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["id", "v"],
+    "additionalProperties": False,
+}
+FORM = {
+    "type": "object",
+    "properties": {"flag": {"type": "boolean"}, "list": {"type": "array", "items": ITEM}},
+    "required": ["list"],
+}
+words: st.SearchStrategy[Any] = st.sampled_from(
+    ["yes", "no", "maybe", "id", "", 1, True, None, 0.5, [], {}]
+)
+near_items = st.dictionaries(st.sampled_from(["id", "v", "w"]), words)
+near_forms = st.fixed_dictionaries(
+    {},
+    optional={
+        "flag": words,
+        "list": st.lists(near_items | st.fixed_dictionaries({"id": st.text(), "v": words})) | words,
+        "more": words,
+    },
+)
+further = st.sampled_from(
+    [{}, {"minItems": 1}, {"items": {}}, {"items": True}, {"items": ITEM | {"minProperties": 3}}]
+)
+
+
+@given(near_forms, further)
+def test_the_short_way_accepts_nothing_that_jsonschema_refuses(value: Any, more: Any) -> None:
+    """An independent implementation: whatever surely fits has no errors there."""
+    listed = {"type": "array", "items": ITEM} | more
+    schema = FORM | {"properties": {"flag": {"type": "boolean"}, "list": listed}}
+    if surely_fits(value, schema):
+        assert Draft202012Validator(schema).is_valid(value)
+
+
+def test_the_short_way_is_taken_for_what_judges_are_asked(good: Any) -> None:
+    assert surely_fits({"flag": True, "list": [{"id": "1", "v": "no"}]}, FORM)
+    assert surely_fits({"wet": "no", "code": "zq-17-umber"}, CANARY.schema)
+    assert not surely_fits({"list": [{"id": "1", "v": "maybe"}]}, FORM)
+    assert not surely_fits({"list": []}, FORM | {"maxProperties": 0})
+    assert not surely_fits([1], {"type": "array", "items": True}), "left to the full validator"
 
 
 def reasked(fake_judge: Any) -> list[list[dict[str, str]]]:
