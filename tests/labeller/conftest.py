@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from label_store.store import LabelStore
 from labeller.model import Chunk, Session
 
 Record = dict[str, Any]
@@ -99,3 +102,69 @@ def session(
         made.set_chunks(case_id, chunks)
     made.set_row_order("path")
     return made
+
+
+class Files:
+    """A folder with a set, and the sessions on it."""
+
+    LINES = (
+        '{"id": "a", "question": "First?", "x_owner": {"z": 1, "a": [1.50, 2e3]}, '
+        '"answerable": null}',
+        '{"id":"b","question":"Zweite \\u00fc?","tags":["t"]}',
+        '{ "id" : "c",  "question": "Third \\u2028 line?" }',
+    )
+
+    def __init__(self, folder: Path, clock: Callable[[], float], chunks: tuple[Chunk, ...]) -> None:
+        self.path = folder / "eval_set.jsonl"
+        self.judgements = folder / "labels" / "judgements"
+        self.journal = folder / "eval_set.jsonl.journal"
+        self._clock, self._chunks = clock, chunks
+        self._open: list[LabelStore] = []
+
+    def write(self, *lines: str, end: str = "\n") -> bytes:
+        data = "".join(line + end for line in lines).encode()
+        self.path.write_bytes(data)
+        return data
+
+    def open(self, annotator: str | None = None, **options: Any) -> tuple[LabelStore, Session]:
+        store = LabelStore(
+            self.path,
+            self.judgements,
+            now=self._clock,
+            annotator=annotator or "gold",
+            second=annotator is not None,
+            **options,
+        )
+        self._open.append(store)
+        session = Session(store.records, store.judgements, **store.session_options())
+        for brief in session.briefs():
+            session.set_chunks(brief.id, self._chunks)
+        store.attach(session)
+        session.set_row_order("path")
+        return store, session
+
+    def kill(self, store: LabelStore) -> None:
+        """What a killed process leaves: no save, the lock let go of by the system."""
+        store._lock.release()
+        store._journal.close()
+        self._open.remove(store)
+
+    def lines(self) -> list[str]:
+        return self.path.read_text(encoding="utf-8").split("\n")
+
+    def case(self, case_id: str) -> Record:
+        found = {json.loads(x)["id"]: json.loads(x) for x in self.lines() if x.strip()}
+        record: Record = found[case_id]
+        return record
+
+    def close(self) -> None:
+        for store in self._open:
+            self.kill(store) if store._session is None else store.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path, clock: Callable[[], float], chunks: tuple[Chunk, ...]) -> Iterator[Files]:
+    made = Files(tmp_path, clock, chunks)
+    made.write(*made.LINES)
+    yield made
+    made.close()

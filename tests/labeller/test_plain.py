@@ -256,3 +256,26 @@ def test_hostile_text_is_shown_as_text(clock: Callable[[], float], hostile: str)
 
 def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
     assert lines.do() != ""
+
+
+def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> None:
+    said = lines.do("2 3b=1 ok", "u")
+    assert "undo: confirm in q-0001" in said
+    assert lines.session.case.get("gold_supports") is None
+    assert not lines.session.can_undo
+    assert "Nothing of this line is done (99)." in lines.do("1 99")
+    assert lines.session.case.get("gold_supports") is None
+
+
+def test_rows_of_an_earlier_search_come_back_or_are_missed_in_words(
+    cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]
+) -> None:
+    event = {"n": 1, "action": "probed", "case": "q-0001", "query": "other", "k": None}
+    for found, said in (
+        ((Chunk("new.md", "", "New text."),), "+1 new.md: New text."),
+        ((), 'The rows of the search "other" are not here: nobody is there'),
+    ):
+        session = Session(cases, {}, record=lambda e: None, now=clock, history=[event])
+        source = FakeSource(chunks)
+        source.probes["other"] = found
+        assert said in Lines(session, source).do("q")

@@ -106,6 +106,8 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
     spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    if session.filter:
+        spans.append(("warn", one_line(f" /{session.filter}", 18)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
     counts = f" | open {progress.open} flag {progress.flagged} skip {progress.skipped}"
     spans.append(("row", display(counts)))

@@ -120,7 +120,7 @@ class SupportsScreen(Window[None]):
     def _read(self) -> None:
         words = [self._session.needs_words() or "No support is marked yet."]
         for query, why in self._session.lost_probes():
-            words.append(f'Rows of the search "{query}" are not here: {why} (F5 tries again)')
+            words.append(f'Not here (F5 tries again): rows of "{one_line(query, 30)}": {why}')
         self.query_one("#needs", Static).update(Content(display("\n".join(words))))
         self._views = self._session.supports()
         self._list.set_count(len(self._views), self._list.cursor)

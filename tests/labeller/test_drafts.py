@@ -1,0 +1,103 @@
+"""Drafted cases: open until somebody accepts them, in one step that can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from labeller.model import Refused, Session
+from labeller.worklist import is_draft, status_of
+
+Record = dict[str, Any]
+SUPPORT = {"rel_path": "guide/retention.md", "heading_path": "Plans > Free"}
+
+
+@pytest.fixture
+def drafts() -> dict[str, Record]:
+    made = {"answerable": True, "gold_supports": [SUPPORT], "drafted_by": "rules"}
+    return {
+        "d1": {"id": "d1", "question": "One?", **made, "tags": ["audit", "draft"]},
+        "d2": {"id": "d2", "question": "Two?", **made, "tags": ["draft"]},
+        "done": {"id": "done", "question": "Three?", **made, "tags": []},
+    }
+
+
+def test_a_draft_is_open_though_it_has_labels(drafts: dict[str, Record]) -> None:
+    assert [status_of(case, {}) for case in drafts.values()] == ["open", "open", "labelled"]
+    assert status_of(drafts["d1"], {"decision": "skipped"}) == "skipped"
+    assert not is_draft({"tags": None})
+
+
+def test_enter_accepts_a_draft_and_goes_to_the_next(
+    drafts: dict[str, Record], clock: Callable[[], float]
+) -> None:
+    events: list[Record] = []
+    session = Session(drafts, {}, record=events.append, now=clock)
+    session.set_filter("tag:draft")
+    said = session.confirm()
+    assert said.message == "d1 answerable; the draft is accepted"
+    assert session.current == "d2"
+    accepted = session.case_of("d1")
+    assert accepted == {**drafts["d1"], "tags": ["audit"]}
+    assert list(accepted) == list(drafts["d1"])
+    assert session.brief("d1").status == "labelled"
+    assert len(events) == 1
+    session.undo()
+    assert session.case_of("d1") == drafts["d1"]
+    assert session.brief("d1").status == "open"
+
+
+def test_a_draft_can_be_put_off_or_called_unanswerable(
+    drafts: dict[str, Record], clock: Callable[[], float]
+) -> None:
+    session = Session(drafts, {}, record=lambda event: None, now=clock)
+    session.skip()
+    assert is_draft(session.case_of("d1"))
+    assert session.current == "d2"
+    session.unanswerable()
+    session.confirm()
+    assert session.case_of("d2")["answerable"] is False
+    assert session.case_of("d2")["tags"] == []
+
+
+def test_a_second_annotator_does_not_change_the_set(
+    drafts: dict[str, Record], clock: Callable[[], float]
+) -> None:
+    bare = {k: v for k, v in drafts["d1"].items() if k not in ("answerable", "gold_supports")}
+    session = Session(
+        {"d1": bare}, {}, record=lambda event: None, now=clock, annotator="m", second=True
+    )
+    session.unanswerable()
+    assert session.confirm().done
+    assert session.case_of("d1")["tags"] == ["audit", "draft"]
+
+
+def mark(session: Session, *rows: int) -> None:
+    """Toggle rows in one step."""
+    with session.one_step():
+        for row in rows:
+            session.toggle(row)
+
+
+def test_one_step_is_all_or_nothing(session: Session, events: list[Record]) -> None:
+    before = session.state()
+    with session.one_step():
+        session.toggle(1)
+        session.group(3, "b")
+        session.grade(3, 1)
+    (event,) = events
+    assert len(session.supports()) == 2
+    with pytest.raises(Refused):
+        mark(session, 4, 99)
+    assert len(events) == 1
+    assert len(session.supports()) == 2
+    mark(session, 5, 5)  # marked and unmarked: no step
+    assert len(events) == 1
+    assert event["before"]["case"].get("gold_supports") is None
+    session.undo()
+    assert session.state() == before
+    assert not session.can_undo
+    session.redo()
+    assert len(session.supports()) == 2

@@ -1,0 +1,110 @@
+"""Editing, adding, copying and deleting cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from labeller.model import Refused, Session
+
+KEPT, OWNER = 2, 4
+
+
+def test_edit_keeps_places_and_appends_new_fields(session: Session) -> None:
+    session.edit({"question": " New? ", "forbidden_claims": ["a", " ", "b "], "difficulty": ""})
+    assert list(session.case)[:2] == ["id", "question"]
+    assert session.case["question"] == "New?"
+    assert session.case["forbidden_claims"] == ["a", "b"]
+    assert "difficulty" not in session.case
+    with pytest.raises(Refused, match="not in the form"):
+        session.edit({"gold_supports": []})
+
+
+def test_the_record_as_text(session: Session) -> None:
+    text = session.record_text()
+    assert json.loads(text) == session.case
+    with pytest.raises(Refused, match="no JSON"):
+        session.edit_text(text[:-5])
+    with pytest.raises(Refused, match="ids are given once"):
+        session.edit_text(text.replace("q-0001", "q-0009"))
+    with pytest.raises(Refused, match="one JSON object"):
+        session.edit_text("[]")
+    session.edit_text(text.replace("audit", "other"))
+    assert session.case["tags"] == ["other"]
+
+
+def test_a_bad_record_is_refused(
+    cases: dict[str, Any], clock: Callable[[], float], events: list[Any]
+) -> None:
+    def validate(case: dict[str, Any]) -> list[str]:
+        return [] if case["question"].strip() else ["question: is empty; write some text"]
+
+    session = Session(cases, {}, record=events.append, now=clock, validate=validate)
+    with pytest.raises(Refused, match="question: is empty"):
+        session.edit({"question": " "})
+    with pytest.raises(Refused, match="question: is empty"):
+        session.add_case(" ")
+    assert events == []
+    assert session.case["question"]
+
+
+def test_ids_are_never_given_twice(session: Session) -> None:
+    session.add_case("What is new?")
+    assert session.current == "q-0004"
+    session.delete_case()
+    session.add_case("And now?")
+    assert session.current == "q-0005"
+
+
+def test_a_new_case_stands_behind_the_current_one(session: Session) -> None:
+    session.add_case("What is new?", category="factual", tags=["x"])
+    assert [b.id for b in session.briefs()] == ["q-0001", "q-0004", "q-0002", "q-0003"]
+    assert session.case == {
+        "id": "q-0004",
+        "question": "What is new?",
+        "category": "factual",
+        "tags": ["x"],
+    }
+
+
+def test_a_near_duplicate_is_pointed_out(session: Session) -> None:
+    said = session.add_case("How long are audit events kept on the free plan, part 2?")
+    assert "q-0002 asks nearly the same" in said
+
+
+def test_a_copy_has_no_labels(session: Session) -> None:
+    session.toggle(KEPT)
+    session.duplicate_case()
+    assert session.current == "q-0004"
+    assert "gold_supports" not in session.case
+    assert "answerable" not in session.case
+    assert session.case["x_owner"] == {"team": 1}
+
+
+def test_deleting_and_undoing(session: Session) -> None:
+    session.goto("q-0002")
+    session.toggle(KEPT)
+    case = session.case
+    session.delete_case()
+    assert not session.knows("q-0002")
+    assert session.place[1] == 2
+    session.undo()
+    assert session.current == "q-0002"
+    assert session.case == case
+    assert [b.id for b in session.briefs()] == ["q-0001", "q-0002", "q-0003"]
+
+
+def test_the_last_case_can_be_deleted(clock: Callable[[], float]) -> None:
+    session = Session({"a": {"id": "a", "question": "?"}}, {}, record=lambda e: None, now=clock)
+    session.delete_case()
+    assert session.current == ""
+    assert session.rows() == []
+    with pytest.raises(Refused, match="no case"):
+        session.toggle(1)
+    with pytest.raises(Refused, match="no case"):
+        session.flag()
+    session.undo()
+    assert session.current == "a"

@@ -1,0 +1,190 @@
+"""Others at work on the set: merging, conflicts, the lock."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from label_store.lock import SetLock
+from label_store.merge import merge
+from labeller.model import Refused
+
+if TYPE_CHECKING:
+    from tests.labeller.conftest import Files
+
+Record = dict[str, Any]
+
+
+def test_changes_of_another_are_merged_by_case(files: Files) -> None:
+    store, session = files.open()
+    session.toggle(2)
+    other = [
+        files.LINES[2],
+        files.LINES[1].replace('"t"', '"other"'),
+        files.LINES[0],
+        '{"id": "d", "question": "4?"}',
+    ]
+    files.write(*other)
+    assert store.save() == "saved"
+    lines = files.lines()
+    assert [lines[0], lines[1], lines[3]] == [other[0], other[1], other[3]]
+    assert json.loads(lines[2])["gold_supports"]
+    assert session.case_of("b")["tags"] == ["other"]
+    assert session.knows("d")
+    assert store.conflicts == []
+
+
+def test_different_fields_of_one_case_are_merged(files: Files) -> None:
+    store, session = files.open()
+    session.toggle(2)
+    files.write(files.LINES[0].replace("First?", "First, better?"), *files.LINES[1:])
+    store.save()
+    case = files.case("a")
+    assert case["question"] == "First, better?"
+    assert case["gold_supports"]
+
+
+def test_a_conflict_is_never_overwritten(files: Files) -> None:
+    store, session = files.open()
+    session.edit({"question": "Mine?"})
+    session.goto("b")
+    session.edit({"tags": ["mine"]})
+    files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
+    assert "1 in conflict" in store.save()
+    (conflict,) = store.conflicts
+    assert (conflict.case_id, conflict.fields) == ("a", ("question",))
+    assert conflict.base == {"question": "First?"}
+    assert conflict.mine == {"question": "Mine?"}
+    assert conflict.theirs == {"question": "Theirs?"}
+    assert files.case("a")["question"] == "Theirs?"
+    assert files.case("b")["tags"] == ["mine"], "what is not in conflict is saved"
+    assert session.case_of("a")["question"] == "Mine?", "and mine is not lost"
+
+
+@pytest.mark.parametrize(("choice", "kept"), [("mine", "Mine?"), ("theirs", "Theirs?")])
+def test_a_conflict_is_settled_by_choice(files: Files, choice: str, kept: str) -> None:
+    store, session = files.open()
+    session.edit({"question": "Mine?"})
+    session.edit({"tags": ["also mine"]})
+    files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
+    store.save()
+    store.resolve(store.conflicts[0], choice)
+    assert store.conflicts == []
+    store.save()
+    assert files.case("a")["question"] == kept
+    assert files.case("a")["tags"] == ["also mine"]
+    assert session.case_of("a")["question"] == kept
+
+
+def test_a_conflict_survives_a_kill(files: Files) -> None:
+    store, session = files.open()
+    session.edit({"question": "Mine?"})
+    files.write(files.LINES[0].replace("First?", "Theirs?"), *files.LINES[1:])
+    store.save()
+    files.kill(store)
+    store, session = files.open()
+    assert [conflict.case_id for conflict in store.conflicts] == ["a"]
+    assert session.case_of("a")["question"] == "Mine?"
+    assert files.case("a")["question"] == "Theirs?"
+
+
+def test_a_case_deleted_elsewhere_and_changed_here(files: Files) -> None:
+    store, session = files.open()
+    session.edit({"tags": ["mine"]})
+    session.goto("b")
+    session.delete_case()
+    files.write(files.LINES[1], files.LINES[2])
+    store.save()
+    (conflict,) = store.conflicts
+    assert conflict.case_id == "a"
+    assert conflict.theirs is None
+    assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"], "b was not changed there"
+    store.resolve(conflict, "theirs")
+    store.save()
+    assert not session.knows("a")
+    assert [json.loads(x)["id"] for x in files.lines() if x] == ["c"]
+
+
+def test_two_new_cases_with_one_id_are_both_kept(files: Files) -> None:
+    files.write('{"id": "q-1", "question": "First?"}')
+    store, session = files.open()
+    session.add_case("Mine?")
+    assert session.current == "q-2"
+    theirs = '{"id": "q-2", "question": "Theirs?"}'
+    files.write('{"id": "q-1", "question": "First?"}', theirs)
+    store.save()
+    assert store.conflicts == []
+    assert theirs in files.lines()
+    assert files.case("q-3")["question"] == "Mine?"
+    assert any("yours is q-3 now" in notice for notice in store.notices)
+    assert session.case_of("q-2")["question"] == "Theirs?"
+
+
+def test_labels_are_merged_as_one(files: Files) -> None:
+    base = {"id": "a", "answerable": True, "gold_supports": [{"rel_path": "x"}]}
+    mine = {**base, "gold_supports": []}
+    theirs = {**base, "answerable": False}
+    merged, fields = merge(base, mine, theirs)
+    assert fields == ("answerable", "gold_supports")
+    assert merged == mine
+    assert merge(base, base, theirs) == (theirs, ())
+    assert merge(base, mine, mine) == (mine, ())
+    assert merge(None, mine, None) == (mine, ())
+    assert merge(base, None, base) == (None, ())
+
+
+def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:
+    store, session = files.open()
+    session.toggle(2)
+    files.kill(store)
+    files.write(files.LINES[0].replace("First?", "Better?"), *files.LINES[1:])
+    store, session = files.open()
+    assert session.case["question"] == "Better?"
+    assert session.case["gold_supports"]
+    store.save()
+    assert files.case("a")["question"] == "Better?"
+
+
+def test_what_a_killed_save_had_written_is_no_change_of_others(files: Files) -> None:
+    # Three sessions: one is killed between writing the files and telling the journal so, the next
+    # before it saves. The journal then goes from None over "one" to "two", the files hold "one".
+    store, session = files.open()
+    session.note("one")
+    session.edit({"tags": ["one"]})
+    store._reload()
+    store._write(session)
+    files.kill(store)
+    store, session = files.open()
+    session.note("two")
+    session.edit({"tags": ["two"]})
+    files.kill(store)
+    store, session = files.open()
+    assert store.conflicts == []
+    assert session.judgement["note"] == "two"
+    assert session.case["tags"] == ["two"]
+
+
+def test_the_second_session_is_read_only_and_names_the_first(files: Files) -> None:
+    _, first = files.open()
+    store, second = files.open()
+    assert f"process {os.getpid()}" in store.read_only
+    assert store.read_only in second.read_only
+    with pytest.raises(Refused, match="Read-only"):
+        second.flag()
+    assert "Read-only" in store.save()
+    first.flag()
+    assert len(files.journal.read_bytes().splitlines()) == 1
+
+
+def test_the_lock_is_free_again_after_closing(tmp_path: Path) -> None:
+    one, two = SetLock(tmp_path / "x"), SetLock(tmp_path / "x")
+    assert one.take("a", "now")
+    assert not two.take("b", "now")
+    assert two.holder.startswith("a on ")
+    one.release()
+    assert two.take("b", "now")
+    two.release()

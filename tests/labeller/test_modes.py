@@ -1,0 +1,166 @@
+"""Blind mode, rows, filters, read-only sessions, second annotators, adjudication."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from labeller.model import Chunk, Refused, Session
+
+KEPT, OWNER = 2, 4
+
+
+def test_blind_mode_hides_rank_and_scores_and_is_journalled(
+    session: Session, events: list[dict[str, Any]]
+) -> None:
+    assert all(row.rank is None and row.score_final is None for row in session.rows())
+    with pytest.raises(Refused, match="hides the rank"):
+        session.set_row_order("rank")
+    session.set_blind(False)
+    assert events[-1]["action"] == "blind"
+    assert session.row(KEPT).rank == 1
+    session.set_blind(True)
+    session.toggle(KEPT)
+    session.confirm()
+    session.goto("q-0001")
+    assert session.judgement["blind"] is False, "it was looked at unblinded"
+    session.undo()
+    session.undo()
+    assert not session.can_undo, "a look cannot be taken back"
+
+
+def test_rows_are_shuffled_by_seed_annotator_and_case(
+    cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]
+) -> None:
+    def order(seed: str, annotator: str, case_id: str) -> list[str]:
+        session = Session(
+            cases, {}, record=lambda e: None, now=clock, seed=seed, annotator=annotator
+        )
+        session.set_chunks(case_id, chunks)
+        session.goto(case_id)
+        return [row.chunk.chunk_id for row in session.rows()]
+
+    first = order("7", "gold", "q-0001")
+    assert first == order("7", "gold", "q-0001")
+    others = [order("8", "gold", "q-0001"), order("7", "b", "q-0001"), order("7", "gold", "q-0002")]
+    assert any(other != first for other in others)
+    assert all(sorted(other) == sorted(first) for other in others)
+
+
+def test_labels_of_rows_and_probes(session: Session) -> None:
+    many = [Chunk(f"f{n:02d}.md", "", f"text {n}") for n in range(23)]
+    session.set_chunks("q-0001", many)
+    assert session.add_chunks("q-0001", [many[0], Chunk("new.md", "", "new")], "other words") == 1
+    labels = [row.label for row in session.rows()]
+    assert labels[:11] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0", ".1"]
+    assert labels[19:] == [".0", "21", "22", "23", "+1"]
+    assert session.row_by_label("0").number == 10
+    assert session.row_by_label("10").number == 10
+    assert session.row_by_label(".0").number == 20
+    assert session.row_by_label("+1").chunk.origin == "other words"
+    for bad in ("", "24x", "99", "+2", "-1"):
+        with pytest.raises(Refused):
+            session.row_by_label(bad)
+
+
+def test_filter_and_find(session: Session) -> None:
+    session.flag()
+    assert session.set_filter("flag") == "1 of 3 cases"
+    assert session.set_filter("status:open part") == "3 of 3 cases"
+    session.set_filter("tag:AUDIT id:0003")
+    assert session.visible == ["q-0003"]
+    with pytest.raises(Refused, match="unknown"):
+        session.set_filter("status:nonsense")
+    assert session.visible == ["q-0003"], "a bad filter leaves the old one"
+    session.next()
+    assert session.current == "q-0003"
+    session.set_filter("")
+    assert session.find("PART 2") == "q-0002"
+    assert session.find("nowhere") is None
+    session.previous()
+    assert session.current == "q-0002"
+    session.back()
+    assert session.current == "q-0003"
+
+
+def test_read_only_and_inspect_refuse_every_change(
+    cases: dict[str, Any], clock: Callable[[], float], chunks: tuple[Chunk, ...]
+) -> None:
+    events: list[Any] = []
+    session = Session(cases, {}, record=events.append, now=clock, inspect=True)
+    session.set_chunks("q-0001", chunks)
+    assert [row.rank for row in session.rows()] == [1, 2, 3, 4, 5]
+    actions: list[Callable[[], object]] = [
+        lambda: session.toggle(1),
+        session.confirm,
+        session.flag,
+        session.undo,
+        session.delete_case,
+        lambda: session.add_case("?"),
+        lambda: session.edit({"question": "?"}),
+    ]
+    for action in actions:
+        with pytest.raises(Refused, match="Read-only"):
+            action()
+    assert events == []
+
+
+def test_a_second_annotator_leaves_the_set_alone(
+    cases: dict[str, Any], clock: Callable[[], float]
+) -> None:
+    session = Session(cases, {}, record=lambda e: None, now=clock, annotator="b", second=True)
+    actions: list[Callable[[], object]] = [
+        lambda: session.edit({"question": "?"}),
+        lambda: session.add_case("?"),
+        session.delete_case,
+        session.duplicate_case,
+    ]
+    for action in actions:
+        with pytest.raises(Refused, match="second annotator"):
+            action()
+
+
+def test_adjudication(session: Session) -> None:
+    session.toggle(KEPT)
+    session.grade(KEPT, 3)
+    theirs = {
+        "answerable": True,
+        "gold_supports": [
+            {"rel_path": "guide/retention.md", "heading_path": "Plans > Free", "grade": 1},
+            {"rel_path": "guide/roles.md", "heading_path": "Roles > Owners"},
+        ],
+        "required_support_groups": [[0], [1]],
+    }
+    session.others = {"b": {"q-0001": theirs}}
+    first, second = session.disagreements("b")
+    assert (first.a, first.b) == ("A3", "A1")
+    assert (second.a, second.b) == ("-", "B")
+    assert second.row is not None
+    assert second.row.number == OWNER
+    with pytest.raises(Refused, match="2 not chosen"):
+        session.adjudicated("b")
+    session.adjudicate("b", 0, "union")
+    session.adjudicate("b", 1, "b")
+    assert [item.choice for item in session.disagreements("b")] == ["union", "b"]
+    supports = session.case["gold_supports"]
+    assert [support.get("grade") for support in supports] == [3, None]
+    assert session.case["required_support_groups"] == [[0], [1]]
+    session.adjudicate("b", 1, "neither")
+    assert len(session.case["gold_supports"]) == 1
+    session.adjudicated("b")
+    assert session.brief("q-0001").status == "labelled"
+    session.goto("q-0002")
+    with pytest.raises(Refused, match="has not labelled"):
+        session.disagreements("b")
+
+
+def test_adjudicating_the_state(session: Session) -> None:
+    session.toggle(KEPT)
+    session.others = {"b": {"q-0001": {"answerable": False, "gold_supports": []}}}
+    state = session.disagreements("b")[0]
+    assert (state.kind, state.a, state.b) == ("state", "answerable", "unanswerable")
+    session.adjudicate("b", 0, "b")
+    assert session.case["answerable"] is False
+    assert session.case["gold_supports"] == []

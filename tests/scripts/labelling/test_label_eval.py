@@ -1,0 +1,221 @@
+"""label_eval.py as a user runs it: real processes, a real HTTP server, real files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import storage
+
+if TYPE_CHECKING:
+    from tests.conftest import FakeBot
+    from tests.scripts.labelling.conftest import Tool
+
+Record = dict[str, Any]
+
+
+def test_labels_from_a_bot(tool: Tool, fake_bot: FakeBot) -> None:
+    done = tool.run("--plain", "--api-url", fake_bot.url, "--k", "7", typed="1\n\nx\n\nq\n")
+    assert done.returncode == 0, done.stderr
+    assert "a: a answerable" in done.stdout
+    assert tool.cases()["a"]["gold_supports"][0]["rel_path"] == "notes/a.md"
+    assert tool.cases()["a"]["x"] == 1
+    assert tool.cases()["b"]["answerable"] is False
+    assert json.dumps(tool.CASES[2]) in tool.set.read_text().splitlines()
+    assert fake_bot.asked["Where is A?"] == 1
+    assert fake_bot.seen[0].json()["k"] == 7
+    storage.read_cases(tool.set, tool.folder / "labels")
+
+
+def test_a_probe_asks_the_bot_something_else(tool: Tool, fake_bot: FakeBot) -> None:
+    done = tool.run("--plain", "--api-url", fake_bot.url, typed="probe other words k=50\nq\n")
+    assert fake_bot.asked["other words"] == 1
+    assert any(exchange.json().get("k") == 50 for exchange in fake_bot.seen)
+    assert "new rows" in done.stdout
+
+
+def test_a_bot_that_is_away_is_said_and_editing_goes_on(tool: Tool) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    done = tool.run("--plain", "--api-url", url, typed="edit tags x\nadd f.md > H\n\nq\n")
+    assert done.returncode == 0, done.stderr
+    assert "No chunks: connection" in done.stdout
+    assert tool.cases()["a"]["tags"] == ["x"]
+    assert tool.cases()["a"]["gold_supports"] == [{"rel_path": "f.md", "heading_path": "H"}]
+
+
+def test_labels_from_a_run(tool: Tool) -> None:
+    tool.make_run()
+    done = tool.run("--plain", "--from-run", "latest", "--no-blind", typed="1\n\nq\n")
+    assert done.returncode == 0, done.stderr
+    assert "chunks from: run r1" in done.stdout
+    assert "(rank 1) f0.md > H: Text 0." in done.stdout
+    judged = json.loads((tool.folder / "labels" / "judgements" / "gold.jsonl").read_text())
+    assert judged["blind"] is False
+    assert [row["grade"] for row in judged["rows"]] == [2, 0, 0]
+
+
+def test_what_teaches_most_comes_first(tool: Tool) -> None:
+    tool.make_run()
+    done = tool.run("--plain", "--from-run", "r1", "--order", "uncertain", typed="q\n")
+    assert "b (1/3, open)" in done.stdout
+
+
+def test_inspecting_writes_nothing(tool: Tool) -> None:
+    tool.make_run()
+    before = sorted(tool.folder.rglob("*"))
+    done = tool.run("--plain", "--from-run", "r1", "--inspect", typed="1\nx\nsave\nq\n")
+    assert done.stdout.count("Read-only") >= 3
+    assert "(rank 1)" in done.stdout
+    assert sorted(tool.folder.rglob("*")) == before
+
+
+def test_a_second_session_says_who_holds_the_set(tool: Tool) -> None:
+    first = subprocess.Popen(
+        tool.words("--plain"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=tool.env,
+    )
+    assert first.stdin is not None
+    assert first.stdout is not None
+    first.stdout.readline()
+    done = tool.run("--plain", typed="x\nq\n")
+    assert f"process {first.pid}" in done.stdout
+    assert "Read-only" in done.stdout
+    first.communicate("q\n")
+    assert tool.run("--plain", typed="q\n").stdout.count("Read-only") == 0
+
+
+def test_a_second_annotator_and_agreement(tool: Tool) -> None:
+    tool.make_run()
+    # First pass: a = {f0, f1}, b unanswerable, c = {f0}. Maria: a = {f0}, b = {f2}, c = {f0}.
+    # Rows are named by what they show, since both see their own shuffle.
+    label(tool, {"a": ["f0", "f1"], "b": [], "c": ["f0"]})
+    before = tool.set.read_bytes()
+    label(tool, {"a": ["f0"], "b": ["f2"], "c": ["f0"]}, "--annotator", "maria")
+    assert tool.set.read_bytes() == before
+    done = tool.run("--agreement", "--json")
+    assert done.returncode == 0, done.stderr
+    (pair,) = json.loads(done.stdout)["pairs"]
+    # State: (ans, ans) (un, ans) (ans, ans): raw 2/3; p_e = (2*3 + 1*0)/9 = 2/3; kappa 0.
+    assert pair["state"]["raw"] == pytest.approx(2 / 3)
+    assert pair["state"]["kappa"] == pytest.approx(0)
+    # Marks over 9 rows: both 2 (a f0, c f0), only first 1 (a f1), only Maria 1 (b f2), neither 5.
+    # p_o = 7/9; p_e = (3*3 + 6*6)/81 = 5/9; kappa = (2/9)/(4/9) = 1/2; Dice 2/3; Jaccard 1/2.
+    assert pair["marks"]["n"] == 9
+    assert pair["marks"]["kappa"] == pytest.approx(1 / 2)
+    assert pair["marks"]["positive"] == pytest.approx(2 / 3)
+    assert pair["marks"]["overlap"] == pytest.approx(1 / 2)
+    shown = tool.run("--agreement")
+    assert "A = gold, B = maria: 3 cases by both" in shown.stdout
+    assert "b: state: A = unanswerable, B = answerable" in shown.stdout
+    ordered = tool.run("--plain", "--from-run", "r1", "--order", "disagreement", typed="p\nq\n")
+    assert "b (1/3" in ordered.stdout
+    settled = tool.run(
+        "--plain", typed="go b\nadj maria\nadj maria 1 b\nadj maria 2 b\nadj maria done\nq\n"
+    )
+    assert "b is settled with maria" in settled.stdout
+    assert tool.cases()["b"]["gold_supports"][0]["rel_path"] == "f2.md"
+
+
+def label(tool: Tool, marks: dict[str, list[str]], *words: str) -> None:
+    """Read every row, mark those of the named files, confirm; no file means unanswerable."""
+    shown = tool.run("--plain", "--from-run", "r1", *words, typed="go a\ngo b\ngo c\nq\n").stdout
+    typed, case = [], ""
+    labels: dict[str, dict[str, str]] = {}
+    for line in shown.splitlines():
+        if line[:3] in ("a (", "b (", "c ("):
+            case = line[0]
+        elif line.startswith("[") and case:
+            number, name = line[line.index("]") + 1 :].split()[:2]
+            labels.setdefault(case, {})[name.removesuffix(".md")] = number
+    for case, names in marks.items():
+        typed.append(f"go {case}")
+        typed.append(" ".join(labels[case][name] for name in names) if names else "x")
+        typed.append("")
+    done = tool.run("--plain", "--from-run", "r1", *words, typed="\n".join([*typed, "q", ""]))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_recheck_asks_a_share_of_the_decided_cases_again(tool: Tool) -> None:
+    tool.make_run()
+    assert "none can come again" in tool.run("--plain", "--recheck", "50").stderr
+    label(tool, {"a": ["f0"], "b": [], "c": ["f1"]})
+    before = tool.set.read_bytes()
+    done = tool.run(
+        "--plain", "--from-run", "r1", "--recheck", "50", typed="progress\nx\n\nx\n\nq\n"
+    )
+    assert "0 of 2 done" in done.stdout, "half of three, rounded up; and no label shows"
+    assert tool.set.read_bytes() == before
+    found = json.loads(tool.run("--agreement", "--json").stdout)
+    assert found["annotators"] == {"gold": 3, "recheck": 2}
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_saves_and_lets_go(tool: Tool, name: str) -> None:
+    child = subprocess.Popen(
+        tool.words("--plain"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.env,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write("edit tags x\n")
+    child.stdin.flush()
+    for line in child.stdout:
+        if "tags changed" in line:
+            break
+    child.send_signal(getattr(signal, name))
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert tool.cases()["a"]["tags"] == ["x"]
+
+
+def test_labels_that_cannot_be_saved_end_with_2_and_are_kept(tool: Tool) -> None:
+    tool.set.chmod(0o444)
+    done = tool.run("--plain", typed="edit tags x\nq\n")
+    assert done.returncode == 2
+    assert "NOT SAVED" in done.stderr
+    assert "tags" not in tool.cases()["a"]
+    tool.set.chmod(0o644)
+    done = tool.run("--plain", typed="save\nq\n")
+    assert "1 case brought back" in done.stdout
+    assert tool.cases()["a"]["tags"] == ["x"]
+
+
+def test_a_full_disk_is_said_and_the_session_goes_on(tool: Tool) -> None:
+    # A limit on the size of files stands for a full disk: writing on gives an error.
+    limited = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900));"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]);"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    words = [sys.executable, "-c", limited, *tool.words("--plain")[1:]]
+    typed = (
+        "".join(f"edit reference_answer {n} {'long ' * 60}\n" for n in range(4)) + "f\nsave\nq\n"
+    )
+    before = tool.set.read_bytes()
+    done = subprocess.run(
+        words, input=typed, capture_output=True, text=True, env=tool.env, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert "NOT SAVED" in done.stdout
+    assert "a: flagged" in done.stdout, "the session went on"
+    assert tool.set.read_bytes() == before or tool.cases()["a"]["reference_answer"].startswith("3 ")
+    for line in (tool.folder / "eval_set.jsonl.journal").read_bytes().splitlines():
+        json.loads(line)

@@ -1,0 +1,213 @@
+"""label_eval.py: validate, stats, agreement, qrels, and what is refused at the start."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import storage
+from label_store.plan import Plan
+
+if TYPE_CHECKING:
+    from tests.scripts.labelling.conftest import Tool
+
+Record = dict[str, Any]
+
+
+def plan(**fields: Any) -> Plan:
+    wanted: dict[str, Any] = dict.fromkeys(Plan._fields)
+    return Plan(**(wanted | fields))
+
+
+def test_agreement_needs_two(tool: Tool) -> None:
+    done = tool.run("--agreement")
+    assert done.returncode == 2
+    assert "--annotator NAME" in done.stderr
+
+
+def test_validate(tool: Tool) -> None:
+    done = tool.run("--validate")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "3 cases, nothing wrong" in done.stderr
+    folder = tool.folder / "labels" / "judgements"
+    folder.mkdir(parents=True)
+    (folder / "maria.jsonl").write_text('{"case_id": "zzz"}\nnot json\n')
+    done = tool.run("--validate")
+    assert done.returncode == 2
+    assert "one judgement is of no case of the set ('zzz')" in done.stderr
+    assert "--labels-dir" in done.stderr
+    assert "maria.jsonl:2" in done.stderr
+    tool.write([*tool.CASES, {"id": "a", "question": ""}])
+    done = tool.run("--validate")
+    assert done.returncode == 2
+    assert "eval_set.jsonl:4" in done.stderr
+
+
+def test_stats(tool: Tool) -> None:
+    tool.write([*tool.CASES, {"id": "d", "question": "?", "gold_supports": [{"rel_path": "x.md"}]}])
+    found = json.loads(tool.run("--stats", "--json").stdout)
+    assert found["cases"] == 4
+    assert found["status"]["labelled"] == 1
+    assert found["by_category"]["factual"]["open"] == 1
+    shown = tool.run("--stats").stdout
+    assert "supports per labelled case" in shown
+    assert "1.00" in shown
+
+
+def test_export_qrels(tool: Tool) -> None:
+    tool.write([{"id": "d", "question": "?", "gold_supports": [{"rel_path": "x.md", "grade": 2}]}])
+    assert tool.run("--export-qrels", "doc").stdout == "d 0 x.md 2\n"
+
+
+def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
+    done = tool.run(typed="")
+    assert done.returncode == 2
+    assert "stdin is no terminal" in done.stderr
+    assert "--plain" in done.stderr
+    main, side = pty.openpty()
+    child = subprocess.run(
+        tool.words(), stdin=side, stdout=side, stderr=subprocess.PIPE, env=tool.env, timeout=60
+    )
+    os.close(main)
+    os.close(side)
+    assert child.returncode == 2
+    assert b"stderr is no terminal" in child.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--stats", "--agreement"), "choose one of"),
+        (("--plain", "--json"), "--json goes with"),
+        (("--plain", "--annotator", "../x"), "up to 64 letters"),
+        (("--plain", "--annotator", "gold"), "leave the option out"),
+        (("--serve", "--plain"), "leave --plain out"),
+        (("--plain", "--from-run", "none"), "no such folder"),
+        (("--plain", "--from-run", "r1", "--api-url", "demo"), "choose one of --from-run and"),
+        (("--plain", "--api-url", "http://127.0.0.1:9", "--profile", "none"), "profile"),
+        (("--plain", "--order", "failing"), "no complete run"),
+        (("--plain", "--order", "nonsense"), "nonsense"),
+    ],
+)
+def test_bad_usage_is_one_sentence(tool: Tool, words: tuple[str, ...], said: str) -> None:
+    before = tool.set.read_bytes()
+    done = tool.run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert tool.set.read_bytes() == before
+
+
+def test_a_missing_set(tool: Tool) -> None:
+    tool.set.unlink()
+    done = tool.run("--plain")
+    assert done.returncode == 2
+    assert "no such file" in done.stderr
+
+
+def test_help_loads_nothing_slow(tool: Tool) -> None:
+    code = (
+        "import runpy, sys\n"
+        "sys.argv = [sys.argv[1], '--help']\n"
+        "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
+        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "except SystemExit:\n    pass\n"
+        "print('LOADED', *sorted(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tool.SCRIPT)], capture_output=True, text=True, env=tool.env
+    )
+    loaded = set(done.stdout.partition("LOADED")[2].split())
+    assert "click" in loaded
+    assert loaded.isdisjoint(
+        {"textual", "requests", "numpy", "sklearn", "torch", "sentence_transformers", "rich"}
+    )
+
+
+def test_the_keymap_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('mark = "m"\n')
+    assert plan(keymap=path).keys() == {"mark": "m"}
+    path.write_text("mark = 5\n")
+    with pytest.raises(storage.StorageError, match="write the key as text"):
+        plan(keymap=path).keys()
+    path.write_text("mark = \n")
+    with pytest.raises(storage.StorageError, match="cannot be used"):
+        plan(keymap=path).keys()
+    with pytest.raises(storage.StorageError, match="no such file"):
+        plan(keymap=tmp_path / "none.toml").keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--keymap", "keys.toml"), "Error: keymap: `nope` is no action; the actions are: "),
+        (("--theme", "plaid"), "Error: theme 'plaid' is unknown"),
+    ],
+)
+def test_keymap_and_theme_faults_are_said_once(
+    tool: Tool, words: tuple[str, ...], said: str
+) -> None:
+    (tool.folder / "keys.toml").write_text('nope = "x"\n')
+    driver = {"TEXTUAL_DRIVER": "textual.drivers.headless_driver:HeadlessDriver"}
+    done = subprocess.run(
+        tool.words(*words),
+        capture_output=True,
+        text=True,
+        env=tool.env | driver,
+        cwd=tool.folder,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+
+
+def test_a_run_wins_over_an_api_of_the_settings(tool: Tool) -> None:
+    tool.make_run()
+    (tool.folder / "none.toml").write_text('api_url = "http://127.0.0.1:9"\n')
+    done = tool.run("--plain", "--from-run", "r1", typed="q\n")
+    assert done.returncode == 0, done.stderr
+    assert "Text 0." in done.stdout
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("TEXTUAL_DRIVER", raising=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert plan(plain=False).lines
+    monkeypatch.setenv("TERM", "xterm")
+    assert not plan(plain=False).lines
+
+
+def test_two_sets_in_one_folder_keep_their_judgements_apart(tool: Tool) -> None:
+    """Both have a case a: what is flagged in one is not flagged in the other."""
+    assert tool.run("--plain", typed="f\nq\n").returncode == 0
+    second = tool.folder / "second.jsonl"
+    second.write_text(json.dumps({"id": "a", "question": "Another?"}) + "\n")
+    tool.set = second
+    done = tool.run("--plain", typed="note mine\nq\n")
+    assert "flagged" not in done.stdout
+    folder = tool.folder / "labels" / "judgements"
+    assert '"flag":true' in (folder / "gold.jsonl").read_text().replace(" ", "")
+    (line,) = (folder / "second" / "gold.jsonl").read_text().splitlines()
+    assert json.loads(line)["note"] == "mine"
+    assert tool.run("--validate").returncode == 0
+    tool.set = tool.folder / "eval_set.jsonl"
+    assert tool.run("--validate").returncode == 0
+
+
+def test_a_case_is_opened_by_its_id(tool: Tool) -> None:
+    done = tool.run("--plain", "--case", "c", typed="q\n")
+    assert "c (3/3, open) Where is C?" in done.stdout
+    missing = tool.run("--plain", "--case", "cc", typed="q\n")
+    assert missing.returncode == 2
+    assert "--case cc:" in missing.stderr
+    assert "did you mean 'c'?" in missing.stderr
+    assert tool.run("--case", "a", "--validate").returncode == 2

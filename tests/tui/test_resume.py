@@ -1,0 +1,194 @@
+"""A restart goes on where the session was left: in a real terminal, and on the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeller.model import Chunk
+
+SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "label_eval.py"
+PROBE = {"n": 1, "at": "", "by": "gold", "action": "probed", "case": "q-01"}
+
+
+@pytest.fixture
+def start(tmp_path: Path, pseudo_terminal: Callable[..., Any]) -> Callable[..., Any]:
+    """Starts the script on a set of five cases, with the chunks of a run."""
+    cases = [{"id": f"q-{n}", "question": f"How long is log {n} kept?"} for n in range(1, 6)]
+    lines = "".join(json.dumps(case) + "\n" for case in cases)
+    (tmp_path / "eval_set.jsonl").write_text(lines)
+    run = tmp_path / "results" / "20250101-000000-test"
+    run.mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"schema": 1, "run_id": run.name}))
+    chunks = [
+        {"chunk_id": f"c{n}", "rel_path": f"part{n}.md", "text": f"Text {n}.", "rank": n}
+        for n in range(1, 6)
+    ]
+    with (run / "results.jsonl").open("w") as file:
+        for case in cases:
+            result = {"schema": 1, "test_case_id": case["id"], "question": case["question"]}
+            file.write(json.dumps({**result, "status": "ok", "retrieved": chunks}) + "\n")
+
+    def go(*options: str) -> Any:
+        argv = [sys.executable, str(SCRIPT), "--eval-set", str(tmp_path / "eval_set.jsonl")]
+        argv += ["--results-dir", str(tmp_path / "results"), "--from-run", "latest", *options]
+        argv += ["--labels-dir", str(tmp_path / "labels")]
+        return pseudo_terminal(argv, columns=80, rows=24, cwd=tmp_path)
+
+    return go
+
+
+def await_view(folder: Path, **wanted: str) -> None:
+    """Wait until the view on disk is the wanted one."""
+    end = time.monotonic() + 60
+    while True:
+        path = folder / "eval_set.jsonl.view"
+        view = json.loads(path.read_text()) if path.exists() else {}
+        if wanted.items() <= view.items() and view["row"]:
+            return
+        assert time.monotonic() < end, view
+        time.sleep(0.05)
+
+
+def test_after_kill_and_after_quit_all_is_looked_at_again(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with start("--order", "random") as terminal:
+        terminal.wait_for(b"lines 1-")
+        terminal.write(b":q-3\r")
+        await_view(tmp_path, case="q-3", order="random", row_order="shuffled")
+        terminal.write(b"Sjj")
+        terminal.write(b"b/log\r")
+        await_view(tmp_path, case="q-3", filter="log", row_order="path")
+        terminal.write(b"b")
+        terminal.write(b"2\r")  # the one looked at is done: Enter goes on, Ctrl+o comes back
+        terminal.wait_for(b"q-3 answerable")
+        terminal.write(b"\x0f")
+        await_view(tmp_path, case="q-3", filter="log")
+        before = json.loads((tmp_path / "eval_set.jsonl.view").read_text())
+        terminal.write(b"jjj")
+        terminal.wait_for(b"row 4")
+        os.kill(terminal.pid, signal.SIGKILL)
+        terminal.wait()
+    kept = json.loads((tmp_path / "eval_set.jsonl.view").read_text())
+    assert kept == {**before, "row": kept["row"]} != before
+    for ending in (b"q", b"\x11"):
+        with start() as terminal:
+            terminal.wait_for(b" /log")
+            terminal.wait_for(b"order: path")
+            terminal.wait_for(b"row 4")
+            terminal.write(ending)
+            assert terminal.wait() == 0
+        assert json.loads((tmp_path / "eval_set.jsonl.view").read_text()) == kept
+    with start("--order", "file", "--case", "q-5") as terminal:
+        terminal.wait_for(b"q-5")
+        await_view(tmp_path, case="q-5", order="file", filter="log")
+        terminal.write(b"q")
+        assert terminal.wait() == 0
+    assert sum('"answerable"' in line for line in read(tmp_path)) == 1
+
+
+def read(folder: Path) -> list[str]:
+    """The lines of the set."""
+    return (folder / "eval_set.jsonl").read_text().splitlines()
+
+
+async def test_each_change_of_view_is_kept_at_once(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        keys = [row.chunk.key for row in b.main.rows]
+        await pilot.press("j", "j")
+        assert [view.row for view in b.store.views[-3:]] == keys[:3]
+        await pilot.press("l", "S")
+        last = b.store.views[-1]
+        assert (last.case, last.row_order) == ("q-02", "path")
+        count = len(b.store.views)
+        await pilot.press("ctrl+l", "escape")
+        assert len(b.store.views) == count
+
+
+async def test_the_cursor_stands_on_the_chunk_of_last_time(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j", "j", "j", "j")
+        view = b.store.views[-1]
+    again = bench()
+    again.session.resume(view)
+    again.main.resumed_row = again.session.resumed_row
+    async with again.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert again.main.chunks.cursor == 4
+        assert again.main.row.chunk.key == view.row
+        await pilot.press("j")
+        assert again.main.chunks.cursor == 5
+
+
+async def test_rows_of_an_earlier_search_are_there_again(bench: Any) -> None:
+    b = bench(history=[{**PROBE, "query": "other words", "k": None}])
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert ("recall", "q-01", "other words", "None") in b.source.asked
+        assert b.main.rows[-1].label == "+1"
+        assert "+ 1 found" in b.shown()
+
+
+async def test_rows_that_cannot_be_had_again_are_told_in_place(bench: Any) -> None:
+    b = bench(history=[{**PROBE, "query": "[bold]words", "k": None}])
+    b.source.gone = "the bot is away"
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert 'rows of the search "[bold]words" are not here: the bot is away' in b.shown()
+        assert "1 search lost (w)" in b.shown()
+        await pilot.press("w")
+        assert "[bold]words" in b.shown()
+        assert "F5 tries again" in b.shown()
+        await pilot.press("escape")
+        b.source.gone = ""
+        await pilot.press("f5")
+        await pilot.pause()
+        assert b.main.rows[-1].label == "+1"
+        assert "search lost" not in b.shown()
+
+
+async def test_a_place_is_found_by_some_letters_and_a_new_one_is_taken_as_typed(
+    bench: Any,
+) -> None:
+    b = bench(chunks={"q-01": [Chunk("guide/retention.md", "Plans > Free", "Text.")]})
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("P", *"gdretfr")
+        assert "> guide/retention.md > Plans > Free" in b.shown()
+        assert "gdretfr   (as typed)" in b.shown()
+        await pilot.press("enter")
+        (support,) = b.session.supports()
+        assert (support.rel_path, support.heading_path) == ("guide/retention.md", "Plans > Free")
+        await pilot.press("P", *"guide/retention.md", "space", ">", "space", *"Plan", "enter")
+        await pilot.pause()
+        assert len(b.session.supports()) == 1, "a part of a known one is that one"
+        await pilot.press("P", *"guide/retention.md", "space", ">", "space", *"Fee", "enter")
+        assert [s.heading_path for s in b.session.supports()] == ["Plans > Free", "Fee"]
+
+
+async def test_enter_accepts_a_draft(bench: Any) -> None:
+    support = {"rel_path": "guide/part01.md", "heading_path": "Part 1 > Section 1"}
+    draft = {"question": "Who?", "answerable": True, "gold_supports": [support]}
+    cases = {i: {"id": i, **draft, "tags": ["draft"]} for i in ("q-01", "q-02")}
+    b = bench(cases=cases)
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "DRAFT" in b.shown()
+        await pilot.press("enter")
+        assert "the draft is accepted" in b.shown()
+        assert b.session.current == "q-02"
+        assert b.session.case_of("q-01")["tags"] == []
+        await pilot.press("u")
+        assert b.session.case_of("q-01")["tags"] == ["draft"]
+        assert b.session.current == "q-01"
