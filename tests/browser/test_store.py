@@ -245,9 +245,10 @@ def test_labelling_needs_a_complete_run(runs: Any) -> None:
     said = library.label_command("live", "a")
     assert isinstance(said, str)
     assert "not complete" in said
-    command = library.label_command("done", "a")
+    command = library.label_command("done", "-a b")
     assert not isinstance(command, str)
     assert command[1].endswith("label_eval.py")
     assert command[command.index("--from-run") + 1] == str(folder)
+    assert command[-1] == "--case=-a b"  # one word, so that no id is taken for an option
     with pytest.raises(ValueError, match="no such folder"):
         library.open("gone")

@@ -180,7 +180,9 @@ def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
 
 def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
     kept = measured(0.9, (0.8, 1.0), 19, "> 0.7")
-    assert verdict_of(answers=0)["doubts"] == ["The run holds no answer to a case."]
+    empty = verdict_of(measured(None, None, 0, "> 0.1"), answers=0)
+    assert empty["says"].startswith("The run holds no answer to a case; 0 of 0 measured targets")
+    assert empty["open"] == []  # the perspective says so already
     assert verdict_of(kept, failed_calls=31)["doubts"] == [
         "Failed calls: 31 of 50. They count in no mean.",
         "Verdicts on fewer than 20 cases each: 1 of 1.",

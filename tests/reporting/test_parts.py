@@ -246,5 +246,8 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     done = made.call(report_run.main, "--run", str(tmp_path), "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert report["verdict"]["says"] == "No target is set for what was measured."
+    told = "The run holds no answer to a case; no target is set for what was measured."
+    assert report["verdict"]["says"] == told
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "No judge was asked" in text
     assert all(draw(report, form) for form in ("md", "json", "html"))

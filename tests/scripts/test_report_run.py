@@ -218,6 +218,11 @@ def test_a_run_of_which_only_metrics_json_is_kept(run: Any, tmp_path: Path) -> N
     ]
     assert report["worst"]["listed"] == report["errors"] == report["configuration"] == []
     assert "reason" in report["confidence"]
+    for form in ("md", "html"):
+        text = (folder / f"report.{form}").read_text("utf-8")
+        assert "Failed calls: 1. Why is not known without results.jsonl." in text
+        assert "No call failed" not in text
+        assert "Every answer has every score" not in text
     assert (folder / "report.html").exists()
 
 

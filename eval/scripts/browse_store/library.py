@@ -73,7 +73,7 @@ class RunLibrary:
             return {}
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
-        """label_eval.py with the chunks of this run, or the reason why it cannot be started."""
+        """label_eval.py on this case, with the chunks of this run; or why it cannot be started."""
         folder = self.path_of(run_id)
         if not (folder / storage.RESULTS).exists():
             return "this run is not complete yet: labelling takes its chunks from results.jsonl"
@@ -82,7 +82,7 @@ class RunLibrary:
         command = [sys.executable, str(LABEL_SCRIPT), "--eval-set", str(self._eval_set)]
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
-        return [*command, "--from-run", str(folder), "--no-blind"]
+        return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
 
 
 def _is_run(path: Path) -> bool:

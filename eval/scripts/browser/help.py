@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
 from browser.actions import ACTIONS, key_names
 from browser.query import KEYWORDS
 from browser.success import RULES
+from labeller.display import display
 from labeller.help import HelpScreen
+from labeller.modals import shown
 from labeller.text_pane import Mark
 
 KEY_WIDTH = 22
+FOOT = "Tab keys / filters and signs   PgDn PgUp, j k scroll   Esc back"
 
 
 def _guide() -> tuple[str, list[Mark]]:
@@ -75,3 +81,8 @@ class BrowseHelp(HelpScreen):
     def __init__(self, where: str) -> None:
         super().__init__(where, {})
         self._pages = [_keys(where), _guide()]
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="help"):
+            yield self._pane
+            yield shown(display(FOOT), classes="keys")

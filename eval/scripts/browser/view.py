@@ -155,8 +155,7 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
                 self.say(self.browse_app.label(run_id, case_id), "warn")
 
         text = (
-            "The labeller opens where it was left, with this run's chunks.\n"
-            f"To come to this case, press : there, type {one_line(case_id, 100)} and Enter.\n"
+            f"The labeller opens {one_line(case_id, 100)} with this run's chunks.\n"
             "q leaves it and comes back here."
         )
         self.app.push_screen(Ask(text, {"enter": "start it"}), closed)

@@ -94,8 +94,9 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
 def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Part:
     """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
 
-    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict) name the targets;
-    ``place`` counts the perspectives from 1. ``doubts``: how far the verdict can be trusted.
+    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict, in a perspective with
+    any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
+    verdict can be trusted.
     """
     aimed = [
         {"place": place, "section": part["name"]}
@@ -107,11 +108,14 @@ def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Pa
     known = [one for one in aimed if one["passed"] is not None]
     missed = [one for one in known if not one["passed"]]
     unknown = [one for one in aimed if one["passed"] is None]
+    measured = {part["name"] for part in perspectives if part["measured"]}
     text = f"{len(known) - len(missed)} of {len(known)} measured targets are kept"
     if unknown:
         text += f", {len(unknown)} could not be measured"
     if not aimed:
         text = "No target is set for what was measured"
+    if not answers:
+        text = f"The run holds no answer to a case; {text[0].lower()}{text[1:]}"
     return {
         "targets": len(aimed),
         "measured": len(known),
@@ -120,13 +124,11 @@ def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Pa
         "doubts": list(_doubts(known, answers, failed_calls)),
         "missed": missed,
         "unsure": [one for one in known if one["passed"] and one["close"]],
-        "open": unknown,
+        "open": [one for one in unknown if one["section"] in measured],
     }
 
 
 def _doubts(known: Sequence[Part], answers: int, failed_calls: int) -> Iterator[str]:
-    if not answers:
-        yield "The run holds no answer to a case."
     if failed_calls:
         yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
     if few := sum(one["few"] for one in known):

@@ -37,14 +37,20 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _slices(report["slices"])
     yield from _ranks(report["first_relevant"])
     yield from _latency(report["latency"], report["outcomes"])
-    yield from _calibration(report["confidence"], report["judge_calibration"])
+    yield from _confidence(report["confidence"])
+    yield from ("", "### The judge", "")
+    judge = report["judge_calibration"]
+    yield from _judge(judge) if judge else (words.no_judge(report),)
     yield from _correlations(report["correlations"])
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
     for one in report["worst"]["listed"]:
         yield from _answer(one)
     yield from _prompts(report["prompts"])
-    yield from _errors(report["errors"])
-    yield from _not_applicable(report["not_applicable"])
+    yield from ("", "## Errors")
+    yield from _errors(report["errors"]) if report["errors"] else ("", words.no_errors(report))
+    yield from ("", "## What was not applicable")
+    missing = report["not_applicable"]
+    yield from _not_applicable(missing) if missing else ("", words.nothing_missing(report))
     yield from _configuration(report["configuration"])
 
 
@@ -103,7 +109,7 @@ def _cell(cell: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 def _ranks(found: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Rank of the first relevant passage")
     if not found["n"]:
-        yield from ("", "No answer has passages and gold to compare.")
+        yield from ("", words.NO_RANKS)
         return
     rows = [(bin_["rank"], bin_["count"]) for bin_ in found["bins"]]
     rows.append(("none found", found["not_found"]))
@@ -133,7 +139,7 @@ def _latency(found: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[
         yield from table(head, rows)
 
 
-def _calibration(found: Mapping[str, Any], judge: Mapping[str, Any] | None) -> Iterator[str]:
+def _confidence(found: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Calibration", "", "### The bot's confidence", "")
     if "bins" in found:
         yield words.ece_text(found)
@@ -152,18 +158,10 @@ def _calibration(found: Mapping[str, Any], judge: Mapping[str, Any] | None) -> I
         yield from table(("confidence", "n", "mean", "successes", "95 % interval"), rows)
     else:
         yield f"Not shown: {found['reason']}."
-    yield from ("", "### The judge")
-    if judge:
-        yield from _judge(judge)
-    else:
-        yield from (
-            "",
-            "The judge of this run was not held against people (calibrate_judge.py does that).",
-        )
 
 
 def _judge(found: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", *(safe(line) for line in words.judge_text(found)))
+    yield from (safe(line) for line in words.judge_text(found))
     if found["figures"]:
         yield from table(("figure", "value", "95 % interval"), map(_figure, found["figures"]))
     if found["shares"]:
@@ -255,10 +253,6 @@ def _prompts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from ("", "## Errors")
-    if not rows:
-        yield from ("", "No call failed.")
-        return
     shown = (
         (one["kind"], words.count(one["count"]), one["example"], ", ".join(one["cases"]))
         for one in rows
@@ -267,7 +261,6 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _not_applicable(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from ("", "## What was not applicable")
     shown = (
         (one["section"], one["reason"], words.count(one["answers"]), ", ".join(one["metrics"]))
         for one in rows

@@ -30,6 +30,8 @@ PASSED = {True: ("✓", "kept"), False: ("✗", "missed")}
 OPEN = ("?", "open")
 CLOSE = " ≈"
 """Beside a verdict that may be chance."""
+NO_SCORES = "No scores of single answers are there."
+NO_RANKS = "No answer with both passages and gold was read."
 NOT_KEPT = (("missed", "Missed"), ("unsure", "Kept, maybe by chance"), ("open", "No verdict"))
 """Lists of targets in the verdict, and their titles."""
 HEALTH = {True: "good", False: "needs work", None: "no verdict"}
@@ -108,7 +110,7 @@ def worst_text(worst: Mapping[str, Any]) -> str:
     if worst["by"]:
         return f"The {listed:,} answers with the worst {worst['by']}, worst first."
     if not worst["answers"]:
-        return "No scores of single answers are there."
+        return NO_SCORES
     if not worst["failing"]:
         return f"None of the {worst['answers']:,} answers misses a target."
     text = f"{worst['failing']:,} of {worst['answers']:,} answers miss at least one target."
@@ -205,6 +207,28 @@ def coefficient(r: float | None) -> str:
 def ends(interval: Sequence[float] | None) -> str:
     """Both ends of an interval; an en dash where there is none."""
     return "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
+
+
+def no_errors(report: Mapping[str, Any]) -> str:
+    """What is said in place of a table of failed calls."""
+    failed = report["failed_calls"]
+    return (
+        f"Failed calls: {failed:,}. Why is not known without results.jsonl."
+        if failed
+        else ("No call failed.")
+    )
+
+
+def no_judge(report: Mapping[str, Any]) -> str:
+    """What is said in place of the judge's calibration."""
+    if any(one["name"] == "judged" for one in report["perspectives"]):
+        return "The judge of this run was not held against people (calibrate_judge.py does that)."
+    return "No judge was asked (judge_answers.py does that)."
+
+
+def nothing_missing(report: Mapping[str, Any]) -> str:
+    """What is said in place of a table of reasons for missing scores."""
+    return "Every answer has every score." if report["worst"]["answers"] else NO_SCORES
 
 
 def judge_text(found: Mapping[str, Any]) -> list[str]:

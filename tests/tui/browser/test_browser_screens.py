@@ -169,9 +169,20 @@ async def test_labelling_says_why_it_cannot_start(fakes: Any, command: Any) -> N
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("L")
         await pilot.pause()
-        assert "type q1 and Enter" in fakes.shown(app)
+        assert "opens q1 with this run" in fakes.shown(app)
         await pilot.press("enter")
         await pilot.pause()
         said = command if isinstance(command, str) else "cannot be handed to another program"
         assert said in fakes.shown(app)
     assert started == []
+
+
+async def test_the_help_window_names_its_own_pages(fakes: Any) -> None:
+    app = BrowseApp(fakes.library(), ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Tab keys / filters and signs" in fakes.shown(app)
+        assert "guideline" not in fakes.shown(app)
+        await pilot.press("tab")
+        assert "terms side by side must all hold" in fakes.shown(app)
