@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 
 import convert_data
 import storage
+from converting.convert import hidden_prefix
 from converting.formats import csv_sheet
 from converting.notes import Notes
 from converting.registry import all_formats, directions
@@ -137,7 +139,7 @@ def test_duplicate_ids_name_both_lines(desk: Any) -> None:
 
 def test_fields_of_a_case_are_checked(desk: Any) -> None:
     rows = [
-        {"id": "a", "question": "Q?", "category": "nonsense"},
+        {"id": "a", "question": "Q?", "answerable": "perhaps"},
         {"id": "b", "question": "Q?", "relevance_grades": {"d": "high"}},
         {"id": "", "question": "Q?"},
         {"id": ["x"], "question": "Q?"},
@@ -145,7 +147,7 @@ def test_fields_of_a_case_are_checked(desk: Any) -> None:
     ]
     path = desk.rows("rows.jsonl", rows)
     said = desk.refused("json", path)
-    for number, field in enumerate(["category", "relevance_grades", "id", "id", "id"], 1):
+    for number, field in enumerate(["answerable", "relevance_grades", "id", "id", "id"], 1):
         assert f"{path}:{number}: {field}" in said
 
 
@@ -293,3 +295,18 @@ def test_a_killed_import_leaves_nothing_at_its_place(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     assert len((tmp_path / "out/eval_set.jsonl").read_bytes().splitlines()) == 150_000
+    assert not any(tmp_path.glob(".converting.*"))  # the killed one's folder went at the next start
+
+
+def test_folders_of_dead_processes_go_and_others_stay(desk: Any) -> None:
+    """Only ours: of this machine, of a process that is dead, and without a user's old run."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    ours = hidden_prefix()
+    names = [f"{ours}{process.pid}.a", f"{ours}{os.getpid()}.b", f".converting.x.{process.pid}.c"]
+    for name in names:
+        desk.file(f"{name}/made/eval_set.jsonl", "")
+    desk.file(f"{ours}{process.pid}.d/old-run/results.jsonl", "{}")
+    desk.take("json", desk.rows("rows.jsonl", [{"question": "Q?"}]))
+    left = {path.name for path in desk.folder.glob(".converting.*")}
+    assert left == {*names[1:], f"{ours}{process.pid}.d"}

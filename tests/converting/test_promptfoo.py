@@ -73,7 +73,7 @@ def test_csv(desk: Any) -> None:
     assert second["reference_answer"] == "plain text"
     assert desk.labels("groundedness_labels")[first["id"]] == {
         "expected_claims": ["a", "b"],
-        "forbidden_claims": [" no"],
+        "forbidden_claims": ["no"],
     }
     assert desk.results("tests")[0]["answer"] == "An answer."
 
@@ -149,3 +149,51 @@ def test_a_config_in_json(desk: Any) -> None:
     (case,) = desk.cases()
     assert case["reference_answer"] == "T."
     assert desk.labels("groundedness_labels")[case["id"]] == {"forbidden_claims": ["x"]}
+
+
+LINKED = """
+prompts: [p]
+defaultTest: {metadata: {suite: nightly, owner: all}}
+tests:
+  - file://rows.csv
+  - vars: {question: 'Own?'}
+    metadata: {owner: me}
+    assert:
+      - {type: contains, value: x, weight: 2, metric: accuracy}
+      - {type: similar, value: y, threshold: 0.9}
+"""
+
+
+def test_tests_in_other_files_and_default_metadata(desk: Any) -> None:
+    desk.file("rows.csv", 'question,__expected,__metadata:tags[],__threshold\nQ?,a,"b, c",0.5\n')
+    report = desk.take("promptfoo", desk.file("config.yaml", LINKED))
+    linked, own = desk.cases()
+    assert linked["metadata"] == {
+        "suite": "nightly",
+        "owner": "all",
+        "tags": ["b", "c"],
+        "threshold": 0.5,
+    }
+    assert (linked["question"], linked["reference_answer"]) == ("Q?", "a")
+    assert own["metadata"] == {"suite": "nightly", "owner": "me"}
+    assert report["left_out"] == {
+        "prompts of the whole file": 1,
+        "assert.weight of assertions that became fields": 1,
+        "assert.metric of assertions that became fields": 1,
+        "assert.threshold of assertions that became fields": 1,
+    }
+    desk.file("one.yaml", "tests: rows.csv\n")
+    desk.take("promptfoo", str(desk.folder / "one.yaml"), out="second")
+    assert [case["question"] for case in desk.cases("second")] == ["Q?"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("tests: file://gone.csv", "tests[0]: 'file://gone.csv' is not read"),
+        ("tests: [huggingface://datasets/x]", "tests[0]: 'huggingface://datasets/x' is not read"),
+        ("tests: []\ndefaultTest: file://d.yaml", "defaultTest: 'file://d.yaml' is not read"),
+    ],
+)
+def test_links_that_lead_nowhere(desk: Any, config: str, said: str) -> None:
+    assert said in desk.refused("promptfoo", desk.file("c.yaml", config))

@@ -199,3 +199,52 @@ def test_qrels_and_runs_come_back_as_they_were(
         assert report["changed"] == {}
         if ranked:
             assert sorted(desk.text("back/run.txt").split("\n")[:-1]) == sorted(ranked)
+
+
+CLASSIC = """
+<top>
+<num> Number: 301
+<title> International Organized Crime
+
+<desc> Description:
+Identify organizations &amp; groups.
+
+<narr> Narrative:
+Relevant are names.
+</top>
+
+<top>
+<num> Number: 302
+<title>
+</top>
+"""
+XML = """<topics task="t">
+<topic number="301">
+  <query>coronavirus origin</query>
+  <question>what is the origin</question>
+</topic>
+</topics>
+"""
+
+
+def test_topics_in_markup(desk: Any) -> None:
+    qrels = desk.file("qrels.txt", "301 0 d1 1\n")
+    said = desk.refused("trec", qrels, desk.file("topics.txt", CLASSIC))
+    assert "topics.txt:13: is no topic; write its number" in said
+    whole = CLASSIC.replace("<title>\n", "<title> Polio\n")
+    report = desk.take("trec", qrels, desk.file("topics.txt", whole))
+    first, second = desk.cases()
+    assert first == {
+        "id": "301",
+        "question": "International Organized Crime",
+        "metadata": {
+            "description": "Identify organizations & groups.",
+            "narrative": "Relevant are names.",
+        },
+    }
+    assert (second["id"], second["question"]) == ("302", "Polio")
+    assert report["kept"] == {"description": 1, "narrative": 1}
+    desk.take("trec", qrels, desk.file("topics.xml", XML), out="xml")
+    (case,) = desk.cases("xml")
+    assert (case["id"], case["question"]) == ("301", "coronavirus origin")
+    assert case["metadata"] == {"question": "what is the origin"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -92,12 +94,41 @@ def run_of(results_dir: Path, run: str, *, asked: bool) -> Path | None:
 
 
 def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
-    """A hidden folder on the disk of the target, so that moving is one step."""
+    """A hidden folder on the disk of the target, so that moving is one step.
+
+    Its name tells machine and process: what a killed conversion left behind is removed here.
+    """
     parent = target.resolve().parent
+    ours = hidden_prefix()
     try:
         parent.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(parent).free == 0:
             raise StorageError(f"{parent}: the disk is full.")
-        return tempfile.TemporaryDirectory(prefix=".converting.", dir=parent)
+        for stale in parent.glob(f"{ours}*"):
+            if _left_behind(stale, stale.name.removeprefix(ours)):
+                shutil.rmtree(stale, ignore_errors=True)
+        return tempfile.TemporaryDirectory(prefix=f"{ours}{os.getpid()}.", dir=parent)
     except OSError as error:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+
+
+def hidden_prefix() -> str:
+    """How the hidden folders of this machine begin; the process stands behind it."""
+    return f".converting.{re.sub('[^A-Za-z0-9-]', '-', platform.node())}."
+
+
+def _left_behind(folder: Path, name: str) -> bool:
+    """Whether the process of a hidden folder is dead and the folder holds nothing of the user's.
+
+    A run that --force was replacing when the process died (old-…) stays for the user to take back.
+    """
+    process = name.partition(".")[0]
+    if os.name != "posix" or not process.isdigit() or next(folder.glob("old-*"), None):
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False

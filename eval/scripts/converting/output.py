@@ -153,7 +153,9 @@ class Output:
         """
         self._notes.check()
         if not self._ids:
-            raise StorageError("The source holds no case; nothing was written.")
+            why = "; ".join(f"{what}: {n}" for what, n in sorted(self._notes.left_out.items()) if n)
+            told = f" (left out: {why})" if why else ""
+            raise StorageError(f"The source holds no case{told}; nothing was written.")
         self._open.close()
         for run in self._runs.values():
             self._write_config(run)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import csv
 import gzip
+import io
 import math
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,21 +58,28 @@ def unpacked(path: Path, scratch: Path) -> Path:
     return target
 
 
-def iter_rows(path: Path, notes: Notes, lists: Iterable[str] = ()) -> Iterator[Row]:
+Linked = Callable[[Path, str, str], Iterator[Row]]
+"""Reads what a text in the place of rows names: the file it stands in, the place, the text."""
+
+
+def iter_rows(
+    path: Path, notes: Notes, lists: Iterable[str] = (), linked: Linked | None = None
+) -> Iterator[Row]:
     """The objects of a JSON, JSONL, CSV or YAML file; the ending of its name tells which.
 
     ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL and CSV are
-    read line by line, JSON and YAML at once.
+    read line by line, JSON and YAML at once. Without ``linked`` a text where rows belong is a
+    problem, and an object may hold columns, as pandas and datasets write them.
     """
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
         yield from csv_rows(path, notes, "\t" if kind == ".tsv" else ",")
     elif kind in (".yaml", ".yml"):
-        yield from _listed(path, read_yaml(path), lists, notes)
+        yield from _listed(path, read_yaml(path), lists, notes, linked)
     elif kind in (".jsonl", ".ndjson"):
         yield from jsonl_rows(path, notes)
     else:
-        yield from json_rows(path, lists, notes)
+        yield from json_rows(path, lists, notes, linked)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -100,7 +109,9 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
             notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
 
 
-def json_rows(path: Path, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
+def json_rows(
+    path: Path, lists: Iterable[str], notes: Notes, linked: Linked | None = None
+) -> Iterator[Row]:
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
     data = _bytes_of(path)
     try:
@@ -111,16 +122,21 @@ def json_rows(path: Path, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
         else:
             notes.problem(path, error.lineno, "", _not_json(data, error))
         return
-    yield from _listed(path, value, lists, notes)
+    yield from _listed(path, value, lists, notes, linked)
 
 
-def _listed(path: Path, value: Any, lists: Iterable[str], notes: Notes) -> Iterator[Row]:
+def _listed(
+    path: Path, value: Any, lists: Iterable[str], notes: Notes, linked: Linked | None
+) -> Iterator[Row]:
     found = value
     if isinstance(value, dict):
-        name = next((name for name in lists if isinstance(value.get(name), list)), None)
-        found = value.get(name) if name else None
+        sorts = (list, str) if linked else (list,)
+        name = next((name for name in lists if isinstance(value.get(name), sorts)), None)
+        found = value.get(name) if name else None if linked else _turned(value)
         others = value.keys() - {name, *READ_APART}
         notes.left_out.update(f"{other} of the whole file" for other in others if name)
+    if linked and isinstance(found, str):
+        found = [found]
     if not isinstance(found, list):
         known = "".join(f" or an object with {name!r}" for name in lists)
         notes.problem(path, None, "", f"holds no list of rows; write a list{known}")
@@ -128,12 +144,29 @@ def _listed(path: Path, value: Any, lists: Iterable[str], notes: Notes) -> Itera
     for place, item in enumerate(found):
         if isinstance(item, dict):
             yield Row(path, None, f"[{place}]", item)
+        elif linked and isinstance(item, str):
+            yield from linked(path, f"[{place}]", item)
         else:
             notes.problem(path, None, f"[{place}]", "is no object; a row is written in {…}")
 
 
+def _turned(columns: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Rows from columns: lists of one length, or objects with the same keys (pandas' to_json)."""
+    values = list(columns.values())
+    if values and all(isinstance(one, dict) and one.keys() == values[0].keys() for one in values):
+        values = [list(one.values()) for one in values]
+    if not values or not all(
+        isinstance(one, list) and len(one) == len(values[0]) for one in values
+    ):
+        return None
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*values, strict=True)]
+
+
 def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a table by its head line; an empty cell is None."""
+    """The rows of a table by its head line; an empty cell is None.
+
+    A column without a name, such as the row numbers of pandas, is called by its place.
+    """
     csv.field_size_limit(sys.maxsize)
     try:
         file = open(path, encoding="utf-8-sig", newline="")  # noqa: SIM115 - closed by the with
@@ -142,7 +175,7 @@ def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
     with file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
-            head = next(reader, [])
+            head = [name or f"column {place}" for place, name in enumerate(next(reader, []), 1)]
             for name in {name for name in head if head.count(name) > 1}:
                 notes.problem(path, 1, name, "is the head of two columns; rename one")
             start = reader.line_num + 1
@@ -171,9 +204,28 @@ def parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            return orjson.loads(orjson.dumps(ast.literal_eval(text)))
+            found = _numpy_texts(text)
+            return orjson.loads(orjson.dumps(ast.literal_eval(text))) if found is None else found
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
+
+
+def _numpy_texts(text: str) -> list[str] | None:
+    """The texts of a numpy array as it prints itself, without commas; None for anything else.
+
+    Python would join them into one text. Raises SyntaxError for what is no Python.
+    """
+    if not re.search(r"[\'\"]\s+[\'\"]", text):
+        return None
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except tokenize.TokenError as error:
+        raise SyntaxError(str(error)) from None
+    words = [one for one in tokens if one.string.strip()]
+    inner = words[1:-1]
+    if len(inner) < 2 or any(one.type != tokenize.STRING for one in inner):
+        return None
+    return [str(ast.literal_eval(one.string)) for one in inner]
 
 
 def parsed_list(text: str) -> list[Any] | None:

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 
 from converting.fields import Fields, case_id, with_rest
-from converting.item import Answer, Ids, Item, Wanted, passages
+from converting.item import Answer, Ids, Item, Wanted, chunk_of, passages
 from converting.notes import Notes
 from converting.sources import iter_rows, unpacked
 from converting.stored import Stored, StoredCase
-from storage import TestCase, TestResult
+from storage import CATEGORIES, RetrievedChunk, TestCase, TestResult
 
 NAME = "json"
 ABOUT = "rows of {id, question, reference_answer, answer, contexts}: JSON list, JSONL, CSV or YAML"
@@ -25,7 +25,8 @@ HELD = {"question", "reference_answer"}
 def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
     """A case for each row; its answer, if it has one, in a run named like the file.
 
-    Other fields of a case may stand in the row under their names.
+    A passage is a text, or an object with a text, an id, a score and the like. Other fields of a
+    case may stand in the row under their names; a category that is none of ours goes to metadata.
     """
     for source in sources:
         path = unpacked(source, wanted.scratch)
@@ -41,14 +42,28 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
             case: dict[str, Any] = {"id": name, "question": question}
             case["reference_answer"] = fields.text("reference_answer", "reference", "ground_truth")
             answer = fields.text("answer", "response")
-            contexts = fields.texts("contexts", "retrieved_contexts", delimiter=wanted.delimiter)
-            case |= {field: fields.take(field) for field in OWN if field in row.fields}
+            contexts = _contexts(fields, wanted)
+            foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
+            case |= {field: fields.take(field) for field in OWN - foreign if field in row.fields}
             item = Item(with_rest(case, fields.rest()), path, row.line)
             if answer is not None or contexts is not None:
-                found = passages(contexts or ())
-                result = TestResult(name, question, answer=answer, retrieved=[*found])
+                result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
                 item.answers.append(Answer(path.stem, result))
             yield item
+
+
+def _contexts(fields: Fields, wanted: Wanted) -> list[RetrievedChunk] | None:
+    names = ("contexts", "retrieved_contexts")
+    value = next((found for name in names if (found := fields.row.fields.get(name))), None)
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        fields.take(*names)
+        chunks = [chunk_of(one, rank) for rank, one in enumerate(value, 1)]
+        for place, chunk in enumerate(chunks):
+            if chunk.text is None and "id" not in value[place]:
+                fields.wrong("has neither a text nor an id; write {id, text}", f"[{place}]")
+        return chunks
+    texts = fields.texts(*names, delimiter=wanted.delimiter)
+    return None if texts is None else passages(texts)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:

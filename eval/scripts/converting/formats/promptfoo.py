@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from converting.fields import Fields
 from converting.item import Answer, Ids, Item, Wanted, passages
 from converting.notes import Notes
 from converting.sources import Row, finite, iter_rows, unpacked
 from converting.yaml_file import read_yaml
-from storage import TestResult
+from storage import StorageError, TestResult
 
 NAME = "promptfoo"
 ABOUT = "tests with vars and assert: a config or a list in YAML, JSON or JSONL, or CSV (__expected)"
@@ -23,6 +26,7 @@ FORBID = {"not-contains", "not-icontains", "not-contains-any", "not-icontains-an
 REFERENCE = {"equals", "similar", "factuality", "model-graded-factuality", "context-recall"}
 TYPED = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\((\d+(?:\.\d+)?)\))?:(.*)", re.DOTALL)
 BARE = re.compile(r"(?:not-)?(?:is-refusal|is-json|latency|cost)(?:\((\d+(?:\.\d+)?)\))?")
+READ = (".csv", ".tsv", ".yaml", ".yml", ".json", ".jsonl")
 LISTS = {"contains-all", "contains-any", "icontains-all", "icontains-any"}
 VARIABLE = re.compile(r"\{\{-?\s*(\w+)\s*-?\}\}")
 
@@ -38,19 +42,27 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         path = unpacked(source, wanted.scratch)
         ids = Ids()
         common = _defaults(path)
-        others = common.keys() - {"vars", "assert"}
+        others = common.keys() - {"vars", "assert", "metadata"}
         notes.left_out.update(f"defaultTest.{name}" for name in others)
-        for row in iter_rows(path, notes, ("tests",)):
+        for row in iter_rows(path, notes, ("tests",), partial(_linked, notes)):
             notes.rows["tests"] += 1
-            test = _from_csv(row) if path.suffix.lower() in (".csv", ".tsv") else row
+            test = _from_csv(row) if row.path.suffix.lower() in (".csv", ".tsv") else row
             for variables in _expanded(test, common, wanted, notes):
                 yield _item(test, variables, common, ids, wanted, notes)
 
 
+def _linked(notes: Notes, path: Path, place: str, text: str) -> Iterator[Row]:
+    """The tests of the file that a config names, relative to the config."""
+    target = path.parent / text.removeprefix("file://")
+    if target.suffix.lower() in READ and target.is_file():
+        yield from iter_rows(target, notes, ("tests",))
+    else:
+        message = f"{text!r} is not read; name a file that is there and ends in {', '.join(READ)}"
+        notes.problem(path, None, f"tests{place}", message)
+
+
 def _defaults(path: Path) -> dict[str, Any]:
     """The config's defaultTest, which holds for every test."""
-    import orjson
-
     if path.suffix.lower() in (".yaml", ".yml"):
         value = read_yaml(path)
     elif path.suffix.lower() == ".json":
@@ -61,6 +73,8 @@ def _defaults(path: Path) -> dict[str, Any]:
     else:
         return {}
     found = value.get("defaultTest") if isinstance(value, dict) else None
+    if isinstance(found, str):
+        raise StorageError(f"{path}: defaultTest: {found!r} is not read; write its content there.")
     return found if isinstance(found, dict) else {}
 
 
@@ -74,9 +88,11 @@ def _from_csv(row: Row) -> Row:
         elif name.startswith("__"):
             special = name.removeprefix("__")
             if special.startswith("metadata:"):
-                test.setdefault("metadata", {})[special.removeprefix("metadata:")] = cell
-            else:
-                test[special] = cell
+                key, many, _ = special.removeprefix("metadata:").partition("[]")
+                value = [part.strip() for part in cell.split(",")] if many and cell else cell
+                test.setdefault("metadata", {}).update({key: value} if cell else {})
+            elif cell:
+                test[special] = finite(cell) if special == "threshold" else cell
         else:
             test["vars"][name] = cell
     return row._replace(fields=test)
@@ -92,7 +108,7 @@ def assertion(text: str) -> dict[str, Any]:
         return {"type": "equals", "value": text}
     kind, threshold, value = typed.groups()
     parts = [part.strip() for part in value.split(",")]
-    found = {"type": kind, "value": parts if kind.removeprefix("not-") in LISTS else value}
+    found = {"type": kind, "value": parts if kind.removeprefix("not-") in LISTS else value.strip()}
     return found | ({"threshold": float(threshold)} if threshold else {})
 
 
@@ -146,9 +162,10 @@ def _item(
     fields.take("vars")
     left = {str(key): value for key, value in variables.items() if key not in (name, *CONTEXTS)}
     notes.kept.update(f"vars.{key}" for key in left)
-    metadata = fields.take("metadata")
+    both = (common.get("metadata"), fields.take("metadata"))
+    general, own = (one if isinstance(one, dict) else {} for one in both)
     other = case.pop("assert", None)
-    extra = (metadata if isinstance(metadata, dict) else {}) | fields.rest()
+    extra = general | own | fields.rest()
     extra |= {"vars": left} if left else {}
     extra |= {"assert": other} if other else {}
     contexts = _contexts(variables)
@@ -160,6 +177,7 @@ def _item(
         item.answers.append(Answer(row.path.stem, result))
     elif contexts:
         item.case["gold_contexts"] = contexts
+        notes.changed["vars.context, taken as gold_contexts"] += 1
     return item
 
 
@@ -186,6 +204,11 @@ def _apply(
             kind = one.get("type") if isinstance(one, dict) else type(one).__name__
             notes.left_out[f"assertions of the type {kind}, kept under metadata"] += 1
             case.setdefault("assert", []).append(one)
+        else:
+            more = one.keys() - {"type", "value", "threshold" if one["type"] == "latency" else ""}
+            notes.left_out.update(
+                f"assert.{name} of assertions that became fields" for name in more
+            )
 
 
 def _understood(one: dict[str, Any], case: dict[str, Any], variables: dict[str, Any]) -> bool:

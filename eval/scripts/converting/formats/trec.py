@@ -15,10 +15,11 @@ from converting.notes import Notes
 from converting.ranked_out import GRADE_FIELDS, Exporter
 from converting.sources import finite, lines_of, unpacked
 from converting.stored import Stored
+from converting.topics import is_markup, marked_up
 from storage import StorageError
 
 NAME = "trec"
-ABOUT = "qrels (4 columns), runs (6 columns) and topics (id, tab, text); which is which is seen"
+ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); which is which is seen"
 
 
 def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
@@ -30,7 +31,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     for source in sources:
         path = unpacked(source, wanted.scratch)
         kind = _kind(path)
-        if kind == "topics":
+        if kind in ("topics", "markup"):
             topics.append(path)
         elif kind == "qrels":
             judged.qrels.append(("", Groups(path, partial(_judgement, path, notes, seconds))))
@@ -48,7 +49,8 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     ]
     if topics:
         judged.path = topics[0]
-        judged.topics = _topics(topics[0], notes)
+        form = marked_up if _kind(topics[0]) == "markup" else _topics
+        judged.topics = form(topics[0], notes)
     if seconds - {"0", "Q0"}:
         notes.left_out["iterations (second column of qrels)"] += len(seconds - {"0", "Q0"})
     yield from items(judged, notes, wanted.decode_names)
@@ -58,6 +60,8 @@ def _kind(path: Path) -> str:
     for number, line in lines_of(path):
         if line.count(b"\t") == 1:
             return "topics"
+        if is_markup(line):
+            return "markup"
         columns = len(line.split())
         if columns in (4, 6):
             return "qrels" if columns == 4 else "run"
