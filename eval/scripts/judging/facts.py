@@ -61,6 +61,14 @@ class FactStore:
         other._known, other._writes = dict(self._known), False
         return other
 
+    def known(self, question: str, reference: str) -> list[str] | None:
+        """The list of a reference answer as it stands now; None when there is none."""
+        return self._known.get(self._key(question, reference))
+
+    def _key(self, question: str, reference: str) -> Key:
+        digest = hashlib.sha256(f"{question}\0{reference}".encode()).hexdigest()
+        return digest, self._judge, self._prompt
+
     def get(
         self, question: str, reference: str, ask: Callable[[], tuple[list[str], Verdict]]
     ) -> list[str] | Verdict:
@@ -68,8 +76,7 @@ class FactStore:
 
         ``ask`` is called once for each reference that is not known, by one thread.
         """
-        digest = hashlib.sha256(f"{question}\0{reference}".encode()).hexdigest()
-        key = (digest, self._judge, self._prompt)
+        key = self._key(question, reference)
         with self._lock:
             lock = self._locks[key]
         with lock:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import orjson
 
 import storage
@@ -20,6 +21,8 @@ from judging.subject import Subject
 from judging.tasks import KINDS, Item, Material, ids_of
 
 FILE = "verdicts.jsonl"
+WRONG_SHAPE = (KeyError, TypeError)
+T = TypeVar("T")
 Line = dict[str, Any]
 Key = tuple[str, int, str, int, int]
 """case id, repeat of the answer, metric, opinion, part."""
@@ -183,11 +186,61 @@ def key_of(line: Mapping[str, Any]) -> Key:
     )
 
 
+class Told(msgspec.Struct):
+    """Of a line's ``extra``."""
+
+    mark: str | None = None
+
+
+class Head(msgspec.Struct):
+    """What tells a verdict line from others, without its texts."""
+
+    case_id: str
+    repeat: int
+    metric: str
+    judge_repeat: int
+    status: str
+    schema: Any = None
+    part: int = 0
+    parts: int = 1
+    reason: str | None = None
+    key: str = ""
+    made_of: str | None = None
+    mode: str = ""
+    judge: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    prompt: dict[str, Any] = {}
+    extra: Told = msgspec.field(default_factory=Told)
+
+
+def heads(path: Path) -> Iterator[Head]:
+    """The heads of all lines in order, as ``read`` gives the lines."""
+    decode = msgspec.json.Decoder(Head).decode
+    for number, head in _decoded(path, decode):
+        storage.check_schema(path, head.schema, line=number)
+        yield head
+
+
 def read(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> Iterator[Line]:
     """All lines in order, without messages and raw replies; [] when there is no file.
 
     A torn last line is passed over. Raises StorageError naming any other line that cannot be read.
     """
+
+    def decode(raw: bytes) -> Line:
+        line: Line = orjson.loads(raw)
+        key_of(line)
+        return line
+
+    for number, line in _decoded(path, decode):
+        storage.check_schema(path, line.get("schema"), line=number)
+        line.pop("messages", None)
+        line.pop("raw", None)
+        if keep(line):
+            yield line
+
+
+def _decoded(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed by the with below
     except FileNotFoundError:
@@ -195,20 +248,15 @@ def read(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> Iterat
     with file:
         for number, raw in enumerate(file, start=1):
             try:
-                line = orjson.loads(raw)
-                key_of(line)
-            except (orjson.JSONDecodeError, KeyError, TypeError):
+                found = decode(raw)
+            except (orjson.JSONDecodeError, msgspec.MsgspecError, UnicodeError, *WRONG_SHAPE):
                 if not raw.endswith(b"\n"):
                     return
                 problem = storage.Problem(
                     str(path), number, "", "no verdict line; delete it and judge again"
                 )
                 raise storage.StorageError.from_problems([problem]) from None
-            storage.check_schema(path, line.get("schema"), line=number)
-            line.pop("messages", None)
-            line.pop("raw", None)
-            if keep(line):
-                yield line
+            yield number, found
 
 
 def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:

@@ -25,12 +25,14 @@ from judging import lines, tasks
 from judging.calls import CALLS, Settings
 from judging.connect import Connection
 from judging.facts import FactStore
-from judging.lines import Key, Line
+from judging.kept import Kept
+from judging.lines import Head, Line
 from judging.local import LocalJudge
 from judging.subject import Subject
 from storage import TestCase, TestResult
 
 Pair = tuple[TestCase, TestResult]
+Judged = tuple[list[Line], list[Head]]
 SEEN = ("answered_as", "fingerprints")
 
 
@@ -55,18 +57,26 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """Lines of this time by status, failures by kind, and ids that nobody had asked about."""
+    """Lines by status, failures by kind, and ids that nobody had asked about.
+
+    ``kept``: lines that stood in verdicts.jsonl already and were left alone.
+    """
 
     lines: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     answers: int = 0
     dropped_ids: int = 0
     unverified: int = 0
+    kept: int = 0
 
     @property
     def all_failed(self) -> bool:
         """Nothing could be judged because the server could not be used."""
         return bool(self.lines["failed"]) and not self.lines["asked"]
+
+    def keep(self, head: Head) -> None:
+        self.kept += 1
+        self.lines["asked"] += head.mode not in ("", "code")
 
     def add(self, line: Line) -> None:
         self.lines[line["status"]] += 1
@@ -106,23 +116,23 @@ def judge_run(
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
     storage.cut_torn_tail(path)
-    known = dict(map(_known, lines.read(path)))
+    kept = Kept(lines.heads(path), identity, judge["parameters"], settings)
     outcome = Outcome()
 
-    def work(pair: Pair) -> list[Line]:
-        return judge_answer(Subject(*pair, plan.k), settings, plan)
+    def work(pair: Pair) -> Judged:
+        return judge_answer(Subject(*pair, plan.k), settings, plan, kept)
 
     found = ask_all(answers, work, plan.concurrency, threading.Event())
     with _stopping(connection), storage.JsonlWriter(path) as writer, closing(found):
-        for judged in found:
+        for new, old in found:
             outcome.answers += 1
-            for line in judged:
+            for head in old:
+                outcome.keep(head)
+            for line in new:
                 line |= {"judge": identity, "parameters": judge["parameters"]}
                 outcome.add(line)
-                key, mark = _known(line)
-                if known.get(key) != mark:
+                if kept.is_new(line):
                     writer.write(line)
-                    known[key] = mark
             step()
         writer.sync()
     write_config(plan, connection.describe())
@@ -139,30 +149,35 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def judge_answer(subject: Subject, settings: Settings, plan: Plan) -> list[Line]:
-    """All calls and opinions of one answer."""
-    found: list[Line] = []
+def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -> Judged:
+    """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
+    new: list[Line] = []
+    old: list[Head] = []
     for name in plan.calls:
-        first = CALLS[name](subject, settings, 0)
-        found += first
-        asked = any(line["mode"] not in ("", "code") for line in first)
-        for repeat in range(1, plan.repeats if asked and _drawn(plan, subject) else 1):
-            found += CALLS[name](subject, settings, repeat)
-    return found
+        made_of = kept.made_of(subject, name)
+        opinions = 1
+        repeat = 0
+        while repeat < opinions:
+            stands = kept.opinion(subject, name, repeat, made_of)
+            if stands is None:
+                made = CALLS[name](subject, settings, repeat)
+                # the list of facts may have been made just now
+                mark = made_of or kept.made_of(subject, name)
+                new += [line | {"made_of": mark} for line in made]
+                asked = any(line["mode"] not in ("", "code") for line in made)
+            else:
+                old += stands
+                asked = any(head.mode not in ("", "code") for head in stands)
+            if repeat == 0 and asked and _drawn(plan, subject):
+                opinions = plan.repeats
+            repeat += 1
+    return new, old
 
 
 def _drawn(plan: Plan, subject: Subject) -> bool:
     """Is the case in the sample? By its id and the seed, whatever the order."""
     digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
     return int.from_bytes(digest[:8]) < plan.sample * 2**64
-
-
-def _known(line: Mapping[str, Any]) -> tuple[Key, tuple[Any, ...]]:
-    """A line's key and what makes it another line: a new one of the same is not written again."""
-    again = [one["key"] for one in line["extra"].get("asked_again", ())]
-    mark = [line["status"], line["reason"], line["key"], line["subject"], line["parts"]]
-    mark += [line["judge"], line["parameters"], line["prompt"], line["extra"].get("mark")]
-    return lines.key_of(line), (*mark, *again)
 
 
 def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,8 +230,11 @@ def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[
     """
     recorder = Recorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
+    told = connection.describe()
+    path = plan.folder / lines.FILE
+    kept = Kept(lines.heads(path), told["identity"], told["parameters"], settings)
     for pair in pairs(plan):
-        judge_answer(Subject(*pair, plan.k), settings, plan)
+        judge_answer(Subject(*pair, plan.k), settings, plan, kept)
         found: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from found

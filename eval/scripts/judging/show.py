@@ -146,6 +146,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
     tokens = totals.usage.total_tokens
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
+    parts += [f"{outcome.kept:,} that stood there already"] if outcome.kept else []
     found = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
     found += [
         f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."

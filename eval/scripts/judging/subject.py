@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from judging.tasks import Item
+from ragmetrics.abstention import ABSTENTION_RULES
 from ragmetrics.casescores import unusable
 from ragmetrics.claimfilter import extract
 from ragmetrics.text import clean, words
@@ -72,7 +73,7 @@ class Subject:
             case.reference_answer,
             case.expected_key_facts,
             case.answerable,
-            self.abstained,
+            [self.result.abstained, ABSTENTION_RULES],
         ]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
