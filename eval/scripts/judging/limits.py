@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from clients.judge_bodies import Found
+from clients.judge_bodies import HELD, Found
 from clients.judge_cost import add_usage
 from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
 from judging.asking import sum_of
@@ -49,8 +49,8 @@ class Ways(Protocol):
 class Fitted:
     """A judge whose schemas are loosened until its server takes them. Thread-safe.
 
-    Only the mode ``json_schema`` holds a model to a schema; in the others the plain form is asked
-    for, and what a reply lacks is asked again.
+    Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks
+    is asked again.
     """
 
     def __init__(self, judge: Asked, ways: Ways) -> None:
@@ -69,7 +69,7 @@ class Fitted:
 
     @property
     def _first(self) -> int:
-        if self._ways.found.mode != "json_schema":
+        if self._ways.found.mode not in HELD:
             return PLAIN
         return KNOWN.get(self.identity.provider, 0)
 
