@@ -21,7 +21,6 @@ NAMES = sorted(path.stem for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.r
 CALL = re.compile(r"python eval/scripts/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)")
 PAIR = re.compile(r"[a-z_]+=.+")
 UNTOLD = {
-    "generate_cases": "tell of 3, the judge is not reached",
     "judge_cache": "say what comes out: `Out: …`",
 }
 """Scripts whose docstring lacks something today, with what would mend it."""

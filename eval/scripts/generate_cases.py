@@ -15,6 +15,8 @@ Examples:
   python eval/scripts/generate_cases.py --vault ~/notes --count 50 --append-to eval_set.jsonl
   python eval/scripts/generate_cases.py --vault ~/notes --count 50 --output drafts.jsonl \\
       --judge http://localhost:11434/v1 --model llama3.1:8b
+
+Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
 """
 
 from __future__ import annotations

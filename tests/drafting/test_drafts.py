@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from demo.vault import Note, python_reference
 from drafting.cases import make_case, new_id
+from drafting.casing import Casing
 from drafting.novelty import Asked
 from drafting.sections import flat, holders, sections
 from drafting.selecting import drafts, turns
@@ -88,7 +89,9 @@ def test_a_question_is_never_new_twice(texts: list[str]) -> None:
 def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
     notes = python_reference()
     every = sections(notes)
-    found = drafts(every, questions(turns(every, 3)), 100, questions=[], ids=["draft-class"])
+    found = drafts(
+        every, questions(turns(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
+    )
     assert len(found.cases) == 100
     text_of = {note.rel_path: flat(note.text) for note in notes}
     for case in found.cases:

@@ -14,6 +14,7 @@ import orjson
 import storage
 from demo.vault import Note, python_reference, read_folder
 from drafting import asking, templates
+from drafting.casing import Casing
 from drafting.sections import Section, sections
 from drafting.selecting import Outcome, drafts, turns
 from drafting.writing import append, write_new
@@ -97,10 +98,11 @@ def _drafted(
     order = turns(every, plan.seed)
     if plan.wanted.judge == LOCAL:
         by = f"template@{templates.RULES}"
-        return drafts(every, templates.questions(order), plan.count, **old, by=by)
+        found = templates.questions(order, Casing(every))
+        return drafts(every, found, plan.count, **old, by=by)
     with connect(plan.wanted) as link:
-        found = asking.questions(order, link.judge, link.salt, plan.wanted.concurrency, failures)
-        return drafts(every, found, plan.count, **old, by=str(link.judge.identity))
+        written = asking.questions(order, link.judge, link.salt, plan.wanted.concurrency, failures)
+        return drafts(every, written, plan.count, **old, by=str(link.judge.identity))
 
 
 def _nothing(plan: Plan, outcome: Outcome, failures: Counter[str]) -> int:

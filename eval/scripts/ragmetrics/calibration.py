@@ -188,8 +188,9 @@ def prediction_powered(
     labelled being part of all. Where sources are more alike than chance would have it, the larger
     variance, of single units, is taken. To either comes z^2 / (4 n^2) times the squared range of a
     value, the term by which Wilson's interval is wider than the textbook's: when judge and people
-    agree on every label the variance is 0, but the judge is not known to be without error. None with fewer than two labelled units or groups, or when
-    the labels lie in one group. Raises ValueError when lists differ in length.
+    agree on every label the variance is 0, but the judge is not known to be without error. None
+    with fewer than two labelled units or groups, or when the labels lie in one group. Raises
+    ValueError when lists differ in length.
 
     Sources: Angelopoulos et al. 2023 (PPI, arXiv 2301.09633, mean estimation); Angelopoulos,
     Duchi, Zrnic 2023 (PPI++, arXiv 2311.01453, power tuning: the same lambda, up to sampling noise,
