@@ -6,6 +6,7 @@ code = run(library, runs=("k5", "k10"), theme="light")
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
@@ -55,14 +56,14 @@ class BrowseApp(App[None], inherit_bindings=False):
         success: str = "",
         ascii_only: bool = False,
         theme: str | None = None,
-        launch: Callable[[Sequence[str]], int] = subprocess.call,
+        launch: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
         super().__init__()
         self.library = library
         self.ascii_only = ascii_only
         self.theme = THEMES.get(theme or "dark", theme or "")
         self.animation_level = "none"
-        self._launch = launch
+        self._launch = launch or call_and_wait
         self._opened: dict[str, OpenRun] = {}
         self._opening = False
         self._held: list[events.Key] = []
@@ -199,11 +200,8 @@ class BrowseApp(App[None], inherit_bindings=False):
         dark = self.theme == THEMES["dark"]
         self.theme = THEMES["light" if dark else "dark"]
 
-    def label(self, run_id: str, case_id: str) -> str:
+    def label(self, command: Sequence[str]) -> str:
         """Give the terminal to label_eval.py until it ends. Returns what went wrong, or nothing."""
-        command = self.library.label_command(run_id, case_id)
-        if isinstance(command, str):
-            return command
         try:
             with self.suspend():
                 code = self._launch(command)
@@ -260,6 +258,15 @@ class BrowseApp(App[None], inherit_bindings=False):
         self._opening = False
         while self._held and not self._opening:
             await self.on_event(self._held.pop(0))
+
+
+def call_and_wait(command: Sequence[str]) -> int:
+    """Run a command; when it fails, its last words stay on the terminal until Enter is pressed."""
+    code = subprocess.call(command)
+    if code:
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            input(f"Exit code {code}. Enter goes back to the runs: ")
+    return code
 
 
 def run(

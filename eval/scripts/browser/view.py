@@ -148,11 +148,14 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
         self.app.push_screen(Palette(providers=[BrowseCommands]))
 
     def label(self, run_id: str, case_id: str) -> None:
-        """Hand the terminal to label_eval.py, and come back."""
+        """Hand the terminal to label_eval.py, and come back; or say why not."""
+        command = self.browse_app.library.label_command(run_id, case_id)
+        if isinstance(command, str):
+            raise Refused(command)
 
         def closed(answer: str | None) -> None:
             if answer:
-                self.say(self.browse_app.label(run_id, case_id), "warn")
+                self.say(self.browse_app.label(command), "warn")
 
         text = (
             f"The labeller opens {one_line(case_id, 100)} with this run's chunks.\n"

@@ -154,26 +154,32 @@ async def test_a_run_that_grows_keeps_the_cursor_on_its_case(fakes: Any) -> None
         assert "new  q2" in fakes.shown(app)
 
 
-@pytest.mark.parametrize("command", [("label", "it"), "this run is not complete yet"])
-async def test_labelling_says_why_it_cannot_start(fakes: Any, command: Any) -> None:
-    """A test has no terminal to hand over: that is told, as a run that is not complete is."""
+async def test_labelling_that_cannot_start_is_refused_before_it_asks(fakes: Any) -> None:
     made = fakes.library()
-    made.command = command
+    made.command = "this run is not complete yet"
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        assert "this run is not complete yet" in fakes.shown(app)
+        assert "start it" not in fakes.shown(app)
+
+
+async def test_labelling_says_that_there_is_no_terminal_to_hand_over(fakes: Any) -> None:
     started: list[Any] = []
 
     def launch(argv: Sequence[str]) -> int:
         started.append(argv)
         return 0
 
-    app = BrowseApp(made, ["new"], launch=launch)
+    app = BrowseApp(fakes.library(), ["new"], launch=launch)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("L")
         await pilot.pause()
         assert "opens q1 with this run" in fakes.shown(app)
         await pilot.press("enter")
         await pilot.pause()
-        said = command if isinstance(command, str) else "cannot be handed to another program"
-        assert said in fakes.shown(app)
+        assert "cannot be handed to another program" in fakes.shown(app)
     assert started == []
 
 
