@@ -171,9 +171,10 @@ def bench_runs(cases: int, rounds: int) -> None:
             make_run(folder, cases, seed)
             say(f"made {folder.name}")
         words = [sys.executable, SCRIPTS / "compare_runs.py", *folders, "--json", "-q"]
+        words += ["--eval-set", Path(temporary) / "set.jsonl"]
         runs = {
-            "compare_runs --json": partial(measure, words),
-            "compare_runs --json --flips 0": partial(measure, [*words, "--flips", "0"]),
+            f"compare_runs --json {' '.join(more)}".strip(): partial(measure, [*words, *more])
+            for more in ((), ("--flips", "0"), ("--flips", "0", "--by", "category"))
         }
         found = in_turn(runs, rounds)
     print(f"## Two runs of {cases:,} cases, {METRICS} metrics, median of {rounds}")

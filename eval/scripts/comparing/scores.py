@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from math import nan
 from operator import attrgetter
@@ -133,16 +134,22 @@ def _read(
         for name, value in scores.items():
             column = columns.get(name)
             if column is None:
-                column = columns[name] = blank * known
+                column = columns[name] = array("d")
             if value is not None:
+                if not column:
+                    column.extend(blank * known)
                 if place >= len(column):
                     column.extend(blank * (place + 1 - len(column)))
                 column[place] = value
         if isinstance(lines[0], _GoldLine):
             _note_gold(lines[0], place, gold, pairs)
+    unscored = np.full(len(places), nan)
     for column in columns.values():
-        column.extend(blank * (len(places) - len(column)))
-    return {name: np.frombuffer(column) for name, column in columns.items()}, cases
+        if column:
+            column.extend(blank * (len(places) - len(column)))
+    return {
+        name: np.frombuffer(column) if column else unscored for name, column in columns.items()
+    }, cases
 
 
 def _cases(path: Path, section: str) -> Iterator[tuple[int, list[Any]]]:
@@ -194,12 +201,18 @@ def _average(lines: list[Any]) -> dict[str, float | None]:
     return means
 
 
+@lru_cache
+def _mark(match: str | None, found: int) -> tuple[str | None, int]:
+    """What tells of a case's gold: one object for all cases alike, which there are few kinds of."""
+    return match, found
+
+
 def _note_gold(
     line: _GoldLine, place: int, gold: list[tuple[str | None, int]], pairs: Pairs | None
 ) -> None:
     """Keep what base's line says of the gold, or hold new's line against it."""
     evidence = line.evidence or _Evidence()
-    mark = (evidence.match, len(evidence.found) if isinstance(evidence.found, list) else -1)
+    mark = _mark(evidence.match, len(evidence.found) if isinstance(evidence.found, list) else -1)
     if pairs is None:
         gold.append(mark)
     elif place < len(gold) and mark[1] >= 0 and gold[place][1] >= 0 and gold[place] != mark:
