@@ -80,7 +80,7 @@ def test_flat_rows(desk: Any) -> None:
     ]
     report = desk.take("ragtruth", desk.rows("rows.jsonl", rows))
     assert report["changed"] == {"spans whose own text differs from the answer at their place": 1}
-    assert report["rows"] == {"answers": 2, "spans": 1}
+    assert report["rows"] == {"answers": 2, "spans": 1, "answers that nobody marked": 1}
     assert len(desk.results("x")) == len(desk.results("y")) == 1
 
 
@@ -105,3 +105,30 @@ def test_faults_are_told_at_once(desk: Any) -> None:
         f"{path}:7: source_id: is missing",
     ):
         assert place in said
+
+
+def test_an_answer_that_nobody_marked_gets_no_labels(desk: Any) -> None:
+    row = {"source_id": "1", "question": "Q?", "model": "m", "response": "The hall opens at nine."}
+    report = desk.take("ragtruth", desk.rows("a.jsonl", [row]))
+    assert report["rows"]["answers that nobody marked"] == 1
+    assert not (desk.folder / "out/labels").exists()
+    assert not (desk.folder / "out/results/m/human_spans.jsonl").exists()
+    read: dict[str, Any] = row | {"labels": []}
+    desk.take("ragtruth", desk.rows("b.jsonl", [read]), out="read")
+    (label,) = desk.read("labels/verdicts/people-m.jsonl", "read")
+    assert label["label"] == "supported"
+
+
+def test_a_group_of_several_questions(desk: Any) -> None:
+    """Conversations: the group alone does not tell which answers belong together."""
+    rows = [
+        {"group": "g", "question": question, "system": system, "answer": "A.", "reference": "R."}
+        for system in ("m", "n")
+        for question in ("First?", "Then?")
+    ]
+    desk.take("ragtruth", desk.rows("a.jsonl", rows))
+    first, then = desk.cases()
+    assert (first["question"], then["question"]) == ("First?", "Then?")
+    assert first["id"].startswith("g-")
+    assert first["reference_answer"] == "R."
+    assert [one["test_case_id"] for one in desk.results("n")] == [first["id"], then["id"]]

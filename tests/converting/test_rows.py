@@ -296,3 +296,15 @@ def test_why_a_source_holds_no_case(desk: Any) -> None:
     turns = [{"user_input": [{"content": "Hi", "type": "human"}]}]
     said = desk.refused("ragas", desk.file("t.json", json.dumps(turns)))
     assert "holds no case (left out: samples of several turns: 1)" in said
+
+
+def test_booleans_of_other_tools_and_lists_in_cells(desk: Any) -> None:
+    rows = [{"question": "Q?", "answerable": 0}, {"question": "R?", "answerable": True}]
+    report = desk.take("json", desk.rows("r.jsonl", rows))
+    assert [case["answerable"] for case in desk.cases()] == [False, True]
+    assert report["changed"]["answerable: 0 or 1, written as false or true"] == 1
+    table = 'question,answerable,tags,min_citations,difficulty\nQ?,TRUE,"[""a"", ""b""]",2,3\n'
+    desk.take("json", desk.file("t.csv", table), out="table")
+    (case,) = desk.cases("table")
+    assert (case["answerable"], case["tags"], case["difficulty"]) == (True, ["a", "b"], "3")
+    assert desk.labels("pipeline_labels", "table")[case["id"]] == {"min_citations": 2}

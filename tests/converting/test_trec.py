@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import string
 import tempfile
 from pathlib import Path
@@ -248,3 +249,15 @@ def test_topics_in_markup(desk: Any) -> None:
     (case,) = desk.cases("xml")
     assert (case["id"], case["question"]) == ("301", "coronavirus origin")
     assert case["metadata"] == {"question": "what is the origin"}
+
+
+def test_packed_files_of_one_name(desk: Any) -> None:
+    """They are unpacked apart, and messages name the packed file."""
+    run = "{0} Q0 {1} 1 2.5 {2}\n"
+    first = desk.file("a/run.gz", gzip.compress(run.format(1, "d1", "one").encode()))
+    second = desk.file("b/run.gz", gzip.compress(run.format(1, "x2", "two").encode()))
+    desk.take("trec", first, second)
+    found = [desk.results(name)[0]["retrieved"][0]["chunk_id"] for name in ("one", "two")]
+    assert found == ["d1", "x2"]
+    broken = desk.file("b/run.gz", gzip.compress(run.format(1, "x2", "t w o").encode()))
+    assert f"{broken}:1: has 8 columns" in desk.refused("trec", first, broken)

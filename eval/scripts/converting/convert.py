@@ -16,6 +16,7 @@ import storage
 from converting.item import Wanted
 from converting.notes import Notes
 from converting.output import Output, move
+from converting.sources import place_of
 from converting.stored import Stored
 from storage import StorageError
 
@@ -48,10 +49,16 @@ def import_data(
             run_id=wanted.get("run_id"),
             source={"format": module.NAME, "files": [source.name for source in sources]},
         )
-        for item in module.read(sources, Wanted(**wanted, scratch=scratch), notes):
-            output.add(item)
-        beside = module.beside(sources) if hasattr(module, "beside") else {}
-        return output.finish(beside, force=force)
+        try:
+            for item in module.read(sources, Wanted(**wanted, scratch=scratch), notes):
+                output.add(item)
+            beside = module.beside(sources) if hasattr(module, "beside") else {}
+            return output.finish(beside, force=force)
+        except StorageError as error:
+            message = error.message
+            for source in sources:  # of a packed file, name the one that the user knows
+                message = message.replace(str(place_of(source, scratch)), str(source))
+            raise StorageError(message, error.problems) from None
 
 
 def export_data(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import csv
 import gzip
+import hashlib
 import io
 import math
+import os
 import re
 import shutil
 import sys
@@ -49,13 +51,20 @@ def unpacked(path: Path, scratch: Path) -> Path:
             what = "is no plain file; name one" if path.exists() else "no such file"
             raise StorageError(f"{path}: {what}.")
         return path
-    target = scratch / path.stem
+    target = place_of(path, scratch)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(path) as packed, open(target, "wb") as plain:
             shutil.copyfileobj(packed, plain)
     except (OSError, EOFError) as error:
         raise StorageError(f"{path}: cannot be unpacked ({error}).") from None
     return target
+
+
+def place_of(path: Path, scratch: Path) -> Path:
+    """Where a packed file is unpacked to; files of one name in several folders stay apart."""
+    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
+    return scratch / digest / path.stem
 
 
 Linked = Callable[[Path, str, str], Iterator[Row]]

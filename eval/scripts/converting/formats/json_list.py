@@ -11,7 +11,7 @@ import orjson
 from converting.fields import Fields, case_id, with_rest
 from converting.item import Answer, Ids, Item, Wanted, chunk_of, passages
 from converting.notes import Notes
-from converting.sources import iter_rows, unpacked
+from converting.sources import finite, iter_rows, parsed, unpacked
 from converting.stored import Stored, StoredCase
 from storage import CATEGORIES, RetrievedChunk, TestCase, TestResult
 
@@ -19,6 +19,16 @@ NAME = "json"
 ABOUT = "rows of {id, question, reference_answer, answer, contexts}: JSON list, JSONL, CSV or YAML"
 ONE_FILE = True
 OWN = set(TestCase.__struct_fields__) - {"id", "question", "reference_answer"}
+TEXTS = {
+    "category",
+    "difficulty",
+    "query_type",
+    "expected_outcome",
+    "recency_conflict_rule",
+    "attack_category",
+    "leak_category",
+}
+"""Fields of a case that are texts; in CSV every other one is a list, an object or a number."""
 HELD = {"question", "reference_answer"}
 
 
@@ -44,12 +54,29 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
             answer = fields.text("answer", "response")
             contexts = _contexts(fields, wanted)
             foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
-            case |= {field: fields.take(field) for field in OWN - foreign if field in row.fields}
+            own = [field for field in sorted(OWN - foreign) if field in row.fields]
+            case |= {field: _value(fields, field, notes) for field in own}
             item = Item(with_rest(case, fields.rest()), path, row.line)
             if answer is not None or contexts is not None:
                 result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
                 item.answers.append(Answer(path.stem, result))
             yield item
+
+
+def _value(fields: Fields, name: str, notes: Notes) -> Any:
+    """A field of a case as our side has it: 0 and 1 are no booleans there, CSV cells are texts."""
+    value = fields.take(name)
+    if name == "answerable" and value in (0, 1) and not isinstance(value, bool):
+        notes.changed["answerable: 0 or 1, written as false or true"] += 1
+        return bool(value)
+    if isinstance(value, str) and name not in TEXTS:
+        found = parsed(value)
+        if found is None:
+            found = {"true": True, "false": False}.get(value.strip().lower(), finite(value))
+        if isinstance(found, float) and found == int(found):
+            return int(found)
+        return value if found is None else found
+    return value
 
 
 def _contexts(fields: Fields, wanted: Wanted) -> list[RetrievedChunk] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ ABOUT = "JSONL of answers with human spans (labels); RAGTruth's source_info.json
 PASSAGE = re.compile(r"(?:^|\n)\s*passage \d+:\s*")
 SOURCES = ("source_id", "group", "id")
 SYSTEMS = ("model", "system")
+REFERENCES = ("reference_answer", "reference", "ground_truth")
 ABOUT_THE_SOURCE = ("task", "task_type", "subset", "source")
 Rows = Groups[dict[str, Any]]
 
@@ -30,7 +32,8 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     """A case for each source, and a run for each system that answered it.
 
     The spans go into human_spans.jsonl of the run, a line an answer, as the source has them, and
-    as labels of claims into labels/verdicts/, an annotator for each run.
+    as labels of claims into labels/verdicts/, an annotator for each run. An answer with an empty
+    list was read and is fine; one without a list was not read, and gets no labels.
     """
     answers: list[Rows] = []
     infos: list[Rows] = []
@@ -69,14 +72,15 @@ def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dic
     except orjson.JSONDecodeError as error:
         notes.problem(path, number, "", f"column {error.colno}: not JSON ({error.msg})")
         return None
-    key = (
-        next((fields[name] for name in SOURCES if fields.get(name) is not None), None)
-        if (isinstance(fields, dict))
-        else None
-    )
+    fields = fields if isinstance(fields, dict) else {}
+    name = next((name for name in SOURCES if fields.get(name) is not None), SOURCES[0])
+    key, question = fields.get(name), fields.get("question")
     if not isinstance(key, str | int) or isinstance(key, bool) or str(key).strip() == "":
         notes.problem(path, number, SOURCES[0], "is missing; it says which answers belong together")
         return None
+    if name == "group" and isinstance(question, str):  # such as a conversation of several questions
+        digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return f"{key}-{digest}", fields
     return str(key), fields
 
 
@@ -89,6 +93,7 @@ def _item(key: str, rows: list[Row], info: Row | None, wanted: Wanted, notes: No
         question = f"({task or 'no question'})"
         notes.changed["sources without a question: the task stands in its place"] += 1
     case |= {"question": question, "tags": [str(task)] if task else None}
+    case["reference_answer"] = Fields(first, notes).text(*REFERENCES)
     item = Item(with_rest(case, about), first.path, first.line)
     systems: set[str] = set()
     for row in rows:
@@ -132,14 +137,17 @@ def _answer(
         fields.name = "response"
         fields.wrong("is missing; write the answer's text")
         return None
-    spans = fields.take("labels", "spans") or []
+    marked = fields.take("labels", "spans")
+    spans = marked or []
     if not isinstance(spans, list) or not all(_sound(span, text) for span in spans):
         fields.wrong("is no list of {start, end, …} within the answer")
         return None
+    if marked is None:
+        notes.rows["answers that nobody marked"] += 1
     moved = [s for s in spans if s.get("text") not in (None, text[s["start"] : s["end"]])]
     notes.changed["spans whose own text differs from the answer at their place"] += len(moved)
     notes.rows["spans"] += len(spans)
-    for name in ("question", "source_info", *ABOUT_THE_SOURCE):
+    for name in ("question", "source_info", *REFERENCES, *ABOUT_THE_SOURCE):
         fields.take(name)
     fields.take(*SOURCES)
     fields.left_out(*row.fields)
@@ -148,7 +156,7 @@ def _answer(
     for chunk in chunks:
         chunk.doc_id = case["id"]  # answers to one source hang together: intervals are drawn by it
     result.retrieved = [*chunks]
-    return Answer(system, result, spans)
+    return Answer(system, result, None if marked is None else spans)
 
 
 def _sound(span: Any, text: str) -> bool:
