@@ -82,9 +82,9 @@ def test_after_kill_and_after_quit_all_is_looked_at_again(
     assert kept == {**before, "row": kept["row"]} != before
     for ending in (b"q", b"\x11"):
         with start() as terminal:
-            terminal.wait_for(b" /log")
-            terminal.wait_for(b"order: path")
             terminal.wait_for(b"row 4")
+            for shown in (b"q-3", b" /log", b"order: path"):
+                assert shown in terminal.output
             terminal.write(ending)
             assert terminal.wait() == 0
         assert json.loads((tmp_path / "eval_set.jsonl.view").read_text()) == kept
