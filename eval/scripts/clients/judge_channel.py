@@ -20,6 +20,7 @@ from clients.transport import HttpTransport, Reply
 MAX_BYTES = 8 * 2**20
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """Names in capitals only: a key that was given by mistake must not be taken for one, and shown."""
+LOADING = 503
 RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
@@ -68,7 +69,9 @@ class Channel:
         """The JSON at a path below the root (POST with a body, else GET); None without any there.
 
         Works after ``stop``, too: whether the judge is still the same is asked at the very end.
-        Raises JudgeUnreachable without a connection, JudgeError when the key is refused.
+        Raises JudgeError when the key is refused, JudgeUnreachable without a connection and while
+        the server loads its model (503): its kind would be guessed wrongly then, and verdicts kept
+        under another name.
         """
         try:
             method = "GET" if body is None else "POST"
@@ -76,6 +79,10 @@ class Channel:
             return self.parse(reply)
         except CallFailed as failed:
             check_reachable(failed.error)
+            if failed.error.status == LOADING:
+                raise JudgeUnreachable(
+                    f"the judge's server is not ready ({failed.error.message}); try again later."
+                ) from None
             return None
         except CallError:
             return None

@@ -19,8 +19,8 @@ def ask_all(
 ) -> Generator[tuple[JudgeTask, Verdict]]:
     """Each task with its verdict, as they come; tasks are taken from their iterator when needed.
 
-    ``totals`` counts every verdict. Closing the iterator (an interrupt does) sets ``stop``, which
-    should be the judge's own too, and waits for nobody: what is in flight counts for nothing.
+    ``totals`` counts every verdict. Closing the iterator early (an interrupt does) sets ``stop``,
+    which should be the judge's own too, and waits for nobody: what is in flight counts for nothing.
     """
 
     def ask(task: JudgeTask) -> tuple[JudgeTask, Verdict]:

@@ -78,7 +78,7 @@ def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found
             errors.append(failed.error)
             faults[one] = failed.error.message
         except (CallError, BadReply) as bad:
-            faults[one] = bad.message
+            faults[one] = ", ".join(bad.message.splitlines())
     if len(errors) == len(faults) and all(error.status == 404 for error in errors):
         raise JudgeError(
             f"the judge's server has no such model or address ({errors[0].message}); the address "

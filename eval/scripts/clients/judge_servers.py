@@ -80,15 +80,15 @@ def identify(fetch: Fetch, host: str, model: str | None, pin: Pin) -> Server:
     server = _ollama(fetch, model) if host != "api.openai.com" else None
     server = server or _other(fetch, host, model)
     identity = server.identity
-    if pin.file is not None:
+    if pin.file is not None and identity.provider != "ollama":
         digest = f"sha256:{sha256_file(pin.file)}"
         identity = replace(identity, digest=digest, strength="digest")
     elif pin.revision is not None:
         strength = identity.strength if identity.strength == "digest" else "revision"
         identity = replace(identity, revision=pin.revision, strength=strength)
     floating = server.floating
-    if pin.file is not None or (pin.revision is not None and identity.provider != "ollama"):
-        floating = None
+    if identity.provider != "ollama" and (pin.file or pin.revision) is not None:
+        floating = None  # Ollama tells the digest itself; what the user says would only hide it
     if floating and not pin.allow_unpinned:
         raise JudgeError(
             f"the judge {identity.model} is not pinned: {floating}, or pass --allow-unpinned."

@@ -20,10 +20,10 @@ def ask_all(
     workers: int,
     stop: threading.Event,
 ) -> Generator[Answer]:
-    """The answers of all jobs. Closing the iterator sets ``stop`` and waits for nobody.
+    """The answers of all jobs. Closing the iterator early sets ``stop`` and waits for nobody.
 
     The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
-    of ``ask`` is raised here.
+    of ``ask`` is raised here. When all jobs are done ``stop`` is as it was.
     """
     source = iter(jobs)
     turn = threading.Lock()
@@ -55,5 +55,6 @@ def ask_all(
                 raise item
             else:
                 yield item[0]  # type: ignore[index]
-    finally:
+    except BaseException:
         stop.set()
+        raise

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import orjson
 
 from clients.judge_bodies import Found, Sampling, sent_parameters
+from clients.judge_replies import SchemaChecker
 from clients.judge_store import FORMAT, VerdictCache
 from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Usage, Verdict
 
@@ -39,15 +40,16 @@ def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[st
     """SHA-256 (hex) of all that a verdict depends on, as canonical JSON.
 
     That is: format, metric, prompt (name and hash), messages with placeholders for random marks,
-    schema, parameters really sent (with the mode), the judge's identity, the repeat. Not in it:
-    the server's address, keys, the time, the run.
+    schema (with the order of its fields: models write them in this order), parameters really sent
+    (with the mode), the judge's identity, the repeat. Not in it: the server's address, keys, the
+    time, the run.
     """
     parts = {
         "format": FORMAT,
         "metric": task.metric,
         "prompt": {"name": task.prompt.name, "sha256": task.prompt.sha256},
         "messages": [dict(message) for message in task.key_messages],
-        "schema": task.schema,
+        "schema": orjson.dumps(task.schema).decode(),
         "parameters": parameters,
         "judge": identity.to_dict(),
         "repeat": task.repeat,
@@ -58,12 +60,15 @@ def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[st
 class CachedJudge:
     """A judge that asks ``judge`` only for what is not in ``cache``.
 
-    Two threads that want the same verdict ask once.
+    Two threads that want the same verdict ask once; two processes that want it in the same moment
+    may both pay for it. A stored verdict that does not pass the task's checks (older code or a
+    strange hand wrote it) is asked anew.
     """
 
     def __init__(self, judge: KeyedJudge, cache: VerdictCache) -> None:
         self._judge = judge
         self._cache = cache
+        self._schemas = SchemaChecker()
         self._asking: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
 
@@ -73,16 +78,16 @@ class CachedJudge:
 
     def holds(self, task: JudgeTask) -> bool:
         """Is there a verdict already?"""
-        return self._key(task) in self._cache
+        return self._stored(self._key(task), task) is not None
 
     def ask(self, task: JudgeTask) -> Verdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
         key = self._key(task)
         mine = threading.Event()
         while True:
-            entry = self._cache.get(key)
-            if entry is not None:
-                return _from_entry(entry)
+            stored = self._stored(key, task)
+            if stored is not None:
+                return stored
             with self._lock:
                 other = self._asking.setdefault(key, mine)
             if other is mine:
@@ -94,6 +99,15 @@ class CachedJudge:
             with self._lock:
                 del self._asking[key]
             mine.set()
+
+    def _stored(self, key: str, task: JudgeTask) -> Verdict | None:
+        entry = self._cache.get(key)
+        data = entry.get("data") if entry else None
+        if entry is None or not isinstance(data, dict):
+            return None
+        if self._schemas.problems(data, task.schema) or task.check(data):
+            return None
+        return _from_entry(entry)
 
     def _ask_and_keep(self, task: JudgeTask) -> Verdict:
         verdict = self._judge.ask(task)
@@ -137,6 +151,7 @@ def _from_entry(entry: Mapping[str, Any]) -> Verdict:
         repaired=entry.get("repaired", False),
         asks=entry.get("asks", 1),
         cost_usd=0.0,
+        sent=entry.get("parameters", {}),
     )
 
 

@@ -31,6 +31,7 @@ def test_the_second_time_is_free(
     assert (second.key, second.raw, second.mode) == (first.key, first.raw, first.mode)
     assert (first.cached, second.cached) == (False, True)
     assert (second.attempts, second.cost_usd, second.seconds) == (0, 0.0, None)
+    assert second.sent == first.sent == SENT
     assert second.usage == Usage()
 
 
@@ -55,6 +56,14 @@ def test_another_task_has_another_key(judge: Any, task: Any, change: dict[str, A
         for one in (task(), task(**change))
     }
     assert len(keys) == 2
+
+
+def test_the_order_of_a_schemas_fields_matters(task: Any) -> None:
+    """A constrained model writes its fields in this order: a reason before or after the verdict."""
+    fields = {"reason": {"type": "string"}, "verdict": {"type": "string"}}
+    orders = (fields, dict(reversed(fields.items())))
+    tasks = [task(schema={"type": "object", "properties": one}) for one in orders]
+    assert len({verdict_key(one, IDENTITY, SENT) for one in tasks}) == 2
 
 
 @pytest.mark.parametrize(
@@ -114,6 +123,23 @@ def test_failures_are_not_kept(fake_judge: Any, judge: Any, cached: Any, task: A
     for _ in range(3):
         assert cached(client).ask(task()).failure in ("transport", "rejected")
     assert len(cached(client)._cache) == 0
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"verdicts": [{"id": "1", "verdict": "maybe"}]}, {"verdicts": []}]
+)
+def test_a_stored_verdict_that_does_not_fit_is_asked_anew(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any, tmp_path: Path, data: Any
+) -> None:
+    client = judge()
+    cached(client).ask(task())
+    path = tmp_path / FILE_NAME
+    line = json.loads(path.read_text())
+    path.write_text(json.dumps(line | {"data": data}) + "\n")
+    assert not cached(client).holds(task())
+    again = cached(client).ask(task())
+    assert (again.data, again.cached) == (good, False)
+    assert cached(client).ask(task()).cached
 
 
 def test_offline_a_miss_is_a_failure(

@@ -100,6 +100,29 @@ def test_a_cloud_model_of_ollama_has_no_weights_to_pin(fake_judge: Any, judge: A
         judge(model="llama3.1:8b")
 
 
+def test_ollama_alone_says_which_digest_it_has(fake_judge: Any, judge: Any, tmp_path: Path) -> None:
+    """A file or revision that the user names must not hide that a tag was pulled anew."""
+    weights = tmp_path / "judge.gguf"
+    weights.write_bytes(b"GGUF weights")
+    ollama(fake_judge)
+    client = judge(model="llama3.1:8b", pin=Pin(file=weights))
+    assert client.identity.digest == f"sha256:{DIGEST}"
+    for pin in (Pin(file=weights), Pin(revision="abc")):
+        with pytest.raises(JudgeError, match="its tag latest moves"):
+            judge(model="llama3.1", pin=pin)
+    ollama(fake_judge, digest="f" * 64)
+    assert "changed during the run" in str(client.changed())
+
+
+def test_a_server_that_loads_its_model_is_not_taken_for_another(
+    fake_judge: Any, judge: Any
+) -> None:
+    llama_cpp(fake_judge)
+    fake_judge.script("/props", fake_judge.fails(503, "Loading model"))
+    with pytest.raises(JudgeUnreachable, match=r"not ready .HTTP 503: .*Loading model"):
+        judge(model=None, pin=Pin(allow_unpinned=True))
+
+
 def test_a_model_that_ollama_lacks(fake_judge: Any, judge: Any) -> None:
     ollama(fake_judge)
     with pytest.raises(JudgeError, match="Ollama has no model qwen3:8b; run `ollama pull"):
@@ -243,13 +266,12 @@ def test_a_digest_that_changes_during_the_run(fake_judge: Any, judge: Any) -> No
 def test_the_judge_is_looked_at_after_the_run_has_ended(
     fake_judge: Any, judge: Any, task: Any
 ) -> None:
-    """The pool, or an interrupt, has set ``stop`` by then."""
+    """Whoever ended it may have set ``stop`` by then."""
     ollama(fake_judge)
     stop = threading.Event()
     client = judge(model="llama3.1:8b", stop=stop)
-    for _ in ask_all(client, [task()], 2, stop):
-        pass
-    assert stop.is_set()
+    ask_all(client, [task()], 2, stop).close()
+    stop.set()
     assert client.changed() is None
     ollama(fake_judge, digest="f" * 64)
     assert "changed during the run" in str(client.changed())
