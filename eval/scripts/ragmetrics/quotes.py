@@ -24,14 +24,12 @@ def quoted(quote: str, text: str) -> bool:
     if not any(content_words(fold(piece)) for piece in pieces):
         return False
     flat = " ".join(fold(text).split())
+    plain = [" ".join(fold(piece).split()) for piece in pieces]
+    rest = [piece for piece in plain if not _whole_words(piece.strip("\"'.,;: "), flat)]
+    if not rest:
+        return True
     found = words(flat)
-    return all(_piece(piece, flat, found) for piece in pieces)
-
-
-def _piece(piece: str, flat: str, found: list[str]) -> bool:
-    plain = " ".join(fold(piece).split())
-    bare = plain.strip("\"'.,;: ")
-    return _whole_words(bare, flat) or _near(words(plain), found)
+    return all(_near(words(piece), found) for piece in rest)
 
 
 def _whole_words(bare: str, flat: str) -> bool:
