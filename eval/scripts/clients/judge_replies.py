@@ -150,8 +150,8 @@ class SchemaChecker:
 
 KNOWN = {
     "object": frozenset({"type", "properties", "required", "additionalProperties"}),
-    "array": frozenset({"type", "items"}),
-    "string": frozenset({"type", "enum"}),
+    "array": frozenset({"type", "items", "minItems", "maxItems"}),
+    "string": frozenset({"type", "enum", "maxLength"}),
     "boolean": frozenset({"type"}),
 }
 """Schema words that ``surely_fits`` understands, by type."""
@@ -166,12 +166,14 @@ def surely_fits(value: Any, schema: Any) -> bool:
     if not isinstance(kind, str) or not schema.keys() <= KNOWN.get(kind, frozenset()):
         return False
     if kind == "string":
-        return isinstance(value, str) and ("enum" not in schema or value in schema["enum"])
+        fits = isinstance(value, str) and len(value) <= schema.get("maxLength", math.inf)
+        return fits and ("enum" not in schema or value in schema["enum"])
     if kind == "boolean":
         return isinstance(value, bool)
     if kind == "array":
-        item = schema.get("items", {})
-        return isinstance(value, list) and all(surely_fits(one, item) for one in value)
+        item, least = schema.get("items", {}), schema.get("minItems", 0)
+        fits = isinstance(value, list) and least <= len(value) <= schema.get("maxItems", math.inf)
+        return fits and all(surely_fits(one, item) for one in value)
     fields = schema.get("properties", {})
     return (
         isinstance(value, dict)

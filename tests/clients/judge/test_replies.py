@@ -150,7 +150,10 @@ def test_schema_problems_name_the_place() -> None:
 
 ITEM = {
     "type": "object",
-    "properties": {"id": {"type": "string"}, "v": {"type": "string", "enum": ["yes", "no"]}},
+    "properties": {
+        "id": {"type": "string", "maxLength": 2},
+        "v": {"type": "string", "enum": ["yes", "no"]},
+    },
     "required": ["id", "v"],
     "additionalProperties": False,
 }
@@ -172,7 +175,10 @@ near_forms = st.fixed_dictionaries(
     },
 )
 further = st.sampled_from(
-    [{}, {"minItems": 1}, {"items": {}}, {"items": True}, {"items": ITEM | {"minProperties": 3}}]
+    [
+        *({}, {"minItems": 1}, {"maxItems": 1}, {"items": {}}, {"items": True}),
+        *({"items": ITEM | {"minProperties": 3}}, {"uniqueItems": True}),
+    ]
 )
 
 
