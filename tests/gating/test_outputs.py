@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import re
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.console import Console
 
-from gating.comment import MARKER, MOST, code, markdown
+from comparing.markdown import cell, clean_text
+from gating.comment import MARKER, MOST, markdown, shown
 from gating.github import escape_data, escape_property, workflow_commands
 from gating.junit import junit
+from gating.screen import print_verdict
 from gating.verdict import Accept, Check, Verdict, parse_accepts, with_accepts
 from storage import StorageError
 
@@ -86,19 +91,20 @@ def test_junit_of_any_text_is_well_formed(text: str) -> None:
 
 @given(st.text(max_size=80))
 def test_an_annotation_is_one_line_that_reads_back(text: str) -> None:
-    """What GitHub does: split at the first :: behind the properties, then undo the escapes."""
+    """What GitHub does: split at the first :: behind the properties, then undo the escapes.
+    Control characters are gone, which the text of a log might obey."""
     failing = verdict(check("failed", "m", reason=text))
     line = workflow_commands(failing, "eval/gates.toml")[0]
     assert not {"\n", "\r"} & set(line)
     level, _, message = line.removeprefix("::").partition("::")
     assert level.startswith("error file=eval/gates.toml,line=3,title=")
-    for escape, char in (("%0A", "\n"), ("%0D", "\r"), ("%25", "%")):
+    for escape, char in (("%0A", "\n"), ("%25", "%")):
         message = message.replace(escape, char)
-    assert message == text
+    assert message == clean_text(text)
 
 
 def test_escapes_of_workflow_commands() -> None:
-    assert escape_data("100 %\r\na:b,c") == "100 %25%0D%0Aa:b,c"
+    assert escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
     assert escape_property("a:b,c%") == "a%3Ab%2Cc%25"
 
 
@@ -121,18 +127,39 @@ def test_more_failures_than_github_shows_are_told_together() -> None:
 def test_markdown_is_inert() -> None:
     text = markdown(WHOLE)
     assert text.startswith(f"{MARKER}\n## ❌ Gate FAILED: 1 failed, 1 accepted, 1 skipped")
-    outside = re.sub(r"`[^`\n]*`", "", text)
-    for harm in ("<script", "@team", "#1 ", "::error", "\x00", "\x1b", "alert"):
+    assert "\x1b" not in text
+    assert "\x00" not in text
+    tokens = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .parse(text.encode("utf-8", "replace").decode())
+    )
+    parts = [part for token in tokens for part in (token, *(token.children or ()))]
+    outside = "".join(part.content for part in parts if part.type in ("text", "html_inline"))
+    blocks = {part.content for part in parts if part.type == "html_block"}
+    assert "<script>" in "".join(part.content for part in parts if part.type == "code_inline")
+    for harm in ("<script", "@team", "#1 ", "::error", "alert"):
         assert harm not in outside
+        assert not any(harm in block for block in blocks)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
 
 
 @given(st.text(max_size=100))
 def test_a_code_span_ends_where_it_should(text: str) -> None:
-    shown = code(text)
-    assert "`" not in shown.strip("`")
-    assert len(shown.splitlines()) <= 1
+    span = shown(text)
+    tokens = MarkdownIt("commonmark").parse(f"before {span} after")
+    parts = [part for token in tokens for part in token.children or ()]
+    assert [part.type for part in parts] == ["text", "code_inline", "text"]
+    assert (parts[0].content, parts[2].content) == ("before ", " after")
+
+
+@given(st.text("a`|\\ <b>", max_size=12))
+def test_a_cell_ends_where_it_should(text: str) -> None:
+    row = f"| {cell(text)} | 1 |"
+    tokens = MarkdownIt("commonmark").enable("table").parse(f"| a | b |\n|---|---|\n{row}\n")
+    inside = [token.children for token in tokens if token.type == "inline"][2:]
+    assert [[part.type for part in parts or ()] for parts in inside] == [["code_inline"], ["text"]]
 
 
 def test_a_comment_keeps_the_limit() -> None:
@@ -183,3 +210,20 @@ def test_a_lower_number_is_accepted_but_not_that_it_is_no_longer_measured() -> N
     assert (judged[0].status, accepts[0].needed) == ("failed", False)
     judged, _ = with_accepts([gone], [Accept("retrieval.mrr:measured", "why")])
     assert judged[0].status == "accepted"
+
+
+def test_the_verdict_comes_first_and_no_number_is_cut_on_a_narrow_terminal() -> None:
+    long = check("failed", "a-case-with-a-very-long-name" * 3, "case", reason="bad")
+    screen = io.StringIO()
+    print_verdict(Console(file=screen, width=60), verdict(long), every=True)
+    lines = screen.getvalue().splitlines()
+    assert lines[0] == "Gate FAILED: run run, rules of gates.toml"
+    assert "0.100" in screen.getvalue()
+    assert "must be" in lines[1]
+    assert lines[-1] == "Gate FAILED: 1 failed."
+
+
+def test_an_annotation_holds_no_escape_sequence() -> None:
+    bad = verdict(check("failed", reason="x\x1b[2Jy\x9bz\nnext"))
+    (error, _) = workflow_commands(bad, "gates.toml")
+    assert error.endswith("::x\ufffd[2Jy\ufffdz%0Anext")

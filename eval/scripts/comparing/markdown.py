@@ -124,8 +124,9 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """The same within a table, where a bar ends even a code span."""
-    return code(text).replace("|", "\\|")
+    """The same within a table, where a bar ends even a code span, unless a backslash stands before
+    it; two of them would not do."""
+    return code(text.replace("\\|", "\\ |")).replace("|", "\\|")
 
 
 def fence(text: str) -> list[str]:

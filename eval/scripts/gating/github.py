@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from comparing.markdown import clean_text
 from gating.verdict import Check, Verdict
 
 MOST = 10
@@ -66,8 +67,8 @@ def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
 
 
 def escape_data(text: str) -> str:
-    """The message of a command."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """The message of a command, without what a terminal or a log would obey."""
+    return clean_text(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:

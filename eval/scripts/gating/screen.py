@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gating.comment import figures, signed
 from gating.verdict import Verdict
-from tables import plain
+from tables import NARROWEST, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,18 +17,23 @@ HEAD = ("check", "must be", "value", "baseline", "change", "n")
 
 
 def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
-    """A table of the checks (without the passed ones unless ``every``), reasons, the verdict."""
+    """The verdict, a table of the checks (without the passed ones unless ``every``), reasons and
+    counts."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     against = f" against {verdict.baseline}" if verdict.baseline else ""
-    console.print(Text(plain(f"Run {verdict.run_id}{against}, gates of {verdict.gates}")))
+    word = "passed" if verdict.passed else "FAILED"
+    head = f"Gate {word}: run {verdict.run_id}{against}, rules of {verdict.gates}"
+    console.print(Text(plain(head), style="bold"))
     shown = list(verdict.checks) if every else verdict.of("failed", "accepted", "skipped")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("")
-    for place, name in enumerate(HEAD):
-        table.add_column(name, justify="left" if place < 2 else "right", no_wrap=place != 1)
+    table.add_column("", no_wrap=True)
+    for name in HEAD[:2]:  # folded on a narrow terminal: a number that is cut is a wrong one
+        table.add_column(name, overflow="fold", min_width=NARROWEST)
+    for name in HEAD[2:]:
+        table.add_column(name, justify="right", no_wrap=True)
     for check in shown:
         value, baseline, _, n = figures(check)
         change = "" if check.delta is None else signed(check.delta)
