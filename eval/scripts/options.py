@@ -12,7 +12,6 @@ import io
 import math
 import os
 import sys
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -45,10 +44,12 @@ class Exit(enum.IntEnum):
 def settings(script: str, path: Path | None = None) -> dict[str, Any]:
     """Option defaults for one script from eval/config.toml, flat; {} when there is no such file."""
     path = path or Path(os.environ.get("RAG_EVAL_CONFIG", CONFIG))
+    if not path.exists():
+        return {}
+    import tomllib
+
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise storage.StorageError(f"{path}: cannot be used ({error}).") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
