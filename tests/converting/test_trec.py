@@ -106,7 +106,7 @@ def test_columns_without_a_place_are_counted(desk: Any) -> None:
 
 def test_what_a_file_is_must_be_seen(desk: Any) -> None:
     assert "has 3 columns" in desk.refused("trec", desk.file("x", "a b c\n"))
-    assert "is empty" in desk.refused("trec", desk.file("y", "\n\n"))
+    assert "holds no case (left out: empty files: 1)" in desk.refused("trec", desk.file("y", "\n\n"))
 
 
 def test_a_byte_order_mark_and_crlf_are_taken(desk: Any) -> None:
@@ -261,3 +261,11 @@ def test_packed_files_of_one_name(desk: Any) -> None:
     assert found == ["d1", "x2"]
     broken = desk.file("b/run.gz", gzip.compress(run.format(1, "x2", "t w o").encode()))
     assert f"{broken}:1: has 8 columns" in desk.refused("trec", first, broken)
+
+
+def test_an_export_without_judgements_comes_back(desk: Any) -> None:
+    """Its qrels.txt is an empty file, which says that there are none."""
+    sources = [desk.file("qrels.txt", ""), desk.file("run.txt", "1 Q0 d1 1 2.5 t\n")]
+    report = desk.take("trec", *sources)
+    assert report["left_out"] == {"empty files": 1}
+    assert desk.results("t")[0]["retrieved"][0]["chunk_id"] == "d1"

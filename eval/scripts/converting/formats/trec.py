@@ -33,6 +33,8 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         kind = _kind(path)
         if kind in ("topics", "markup"):
             topics.append(path)
+        elif kind == "empty":
+            notes.left_out["empty files"] += 1
         elif kind == "qrels":
             judged.qrels.append(("", Groups(path, partial(_judgement, path, notes, seconds))))
         else:
@@ -69,7 +71,7 @@ def _kind(path: Path) -> str:
             f"{path}:{number}: has {columns} columns; qrels have 4 (topic, iteration, document, "
             "relevance), runs 6 (topic, Q0, document, rank, score, tag), topics 2 parted by a tab."
         )
-    raise StorageError(f"{path}: is empty.")
+    return "empty"
 
 
 def _topics(path: Path, notes: Notes) -> Iterator[Topic]:
