@@ -61,8 +61,8 @@ def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: boo
     from clients.judge import HttpJudge
     from clients.judge_bodies import Found
     from clients.judge_cost import Totals
-    from clients.judge_pool import ask_all
     from clients.judge_types import JudgeTask, PromptId
+    from clients.pool import ask_all
     from clients.verdict_cache import CachedJudge, VerdictCache
 
     prompt = PromptId("bench", 1, "0" * 64)
@@ -81,8 +81,8 @@ def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: boo
     client.assume(Found("json_schema"))
     front = client if cache is None else CachedJudge(client, VerdictCache(cache))
     totals = Totals()
-    for _ in ask_all(front, map(task, range(calls)), concurrency, stop, totals):
-        pass
+    for verdict in ask_all(map(task, range(calls)), front.ask, concurrency, stop):
+        totals.add(verdict)
     if rerun and totals.cached != calls:
         raise SystemExit(f"only {totals.cached} of {calls} came from the cache")
     return totals.verdicts - totals.failures.total()

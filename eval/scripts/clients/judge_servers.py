@@ -28,7 +28,13 @@ Fetch = Callable[[str, Any], Any]
 
 
 class JudgeError(StorageError):
-    """The judge cannot be used as it was asked for; one sentence with the remedy, exit code 2."""
+    """The judge cannot be used as it was asked for; one sentence with the remedy, exit code 2.
+
+    Words of the server in it cannot steer the terminal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(char if char.isprintable() else " " for char in message))
 
 
 class JudgeUnreachable(JudgeError):

@@ -12,8 +12,8 @@ import pytest
 
 from clients.judge_bodies import Found, Sampling
 from clients.judge_cost import Totals
-from clients.judge_pool import ask_all
 from clients.judge_types import JudgeIdentity, PromptId, Usage
+from clients.pool import ask_all
 from clients.verdict_cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache, verdict_key
 from records.errors import StorageError
 
@@ -178,8 +178,9 @@ def test_two_threads_that_want_the_same_ask_once(
     fake_judge.bot.delay = 0.05
     totals = Totals()
     same = [task() for _ in range(16)]
-    pairs = list(ask_all(cached(judge()), same, 8, threading.Event(), totals))
-    assert all(verdict.ok for _, verdict in pairs)
+    for verdict in ask_all(same, cached(judge()).ask, 8, threading.Event()):
+        assert verdict.ok
+        totals.add(verdict)
     assert len(fake_judge.chats()) == 1
     assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.judge_cost import Budget, Estimate, Prices, Totals, add_usage, estimate, read_prices
-from clients.judge_pool import ask_all
 from clients.judge_types import Usage, Verdict
+from clients.pool import ask_all
 from records.errors import StorageError
 
 PRICES = Prices(prompt=2.0, completion=10.0, cached=1.0)
@@ -107,7 +107,8 @@ def test_asking_ends_at_the_limit(
     assert 0 < spent_on_probe < 0.01
     totals = Totals()
     tasks = [task(f"item {number}") for number in range(6)]
-    list(ask_all(client, tasks, 1, threading.Event(), totals))
+    for verdict in ask_all(tasks, client.ask, 1, threading.Event()):
+        totals.add(verdict)
     assert len(fake_judge.chats()) == 3
     assert totals.failures == {"budget": 3}
     assert totals.cost_usd == pytest.approx(9.0)

@@ -18,7 +18,7 @@ import pytest
 
 import options
 from clients.judge_cost import Totals
-from clients.judge_pool import ask_all
+from clients.pool import ask_all
 from clients.verdict_cache import FILE_NAME, VerdictCache
 
 SCRIPTS = Path(options.__file__).resolve().parent
@@ -28,8 +28,8 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from clients.judge import HttpJudge
 from clients.judge_cost import Totals
-from clients.judge_pool import ask_all
 from clients.judge_types import JudgeTask, PromptId
+from clients.pool import ask_all
 from clients.verdict_cache import CachedJudge, VerdictCache
 
 url, path, first, last = sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
@@ -44,8 +44,8 @@ judge.identify()
 judge.probe()
 totals = Totals()
 cached = CachedJudge(judge, VerdictCache(path))
-for _ in ask_all(cached, map(task, range(first, last)), 4, stop, totals):
-    pass
+for verdict in ask_all(map(task, range(first, last)), cached.ask, 4, stop):
+    totals.add(verdict)
 print(json.dumps(totals.to_dict()))
 """
 Start = Callable[..., subprocess.Popen[str]]
@@ -154,12 +154,9 @@ def test_tasks_are_taken_when_they_are_needed(fake_judge: Any, judge: Any, task:
 
     stop = threading.Event()
     client = judge(stop=stop)
-    pairs = ask_all(client, tasks(), 4, stop)
-    for _ in range(10):
-        one, verdict = next(pairs)
-        assert verdict.ok
-        assert one.messages[1]["content"].startswith("Claims about subject")
-    pairs.close()
+    verdicts = ask_all(tasks(), client.ask, 4, stop)
+    assert all(next(verdicts).ok for _ in range(10))
+    verdicts.close()
     assert stop.is_set()
     assert len(taken) < 1000
 
@@ -174,7 +171,9 @@ def test_every_failure_is_counted(fake_judge: Any, judge: Any, task: Any, good: 
     fake_judge.script("a fall", fails(500))
     subjects = ["a cut", "a refusal", "prose", "a gap", "a mistake", "a fall", "ships", "trees"]
     totals = Totals()
-    pairs = list(ask_all(judge(), map(task, subjects), 4, threading.Event(), totals))
+    verdicts = list(ask_all(map(task, subjects), judge().ask, 4, threading.Event()))
+    for verdict in verdicts:
+        totals.add(verdict)
     assert totals.failures == {
         "truncated": 1,
         "refused": 1,
@@ -183,5 +182,5 @@ def test_every_failure_is_counted(fake_judge: Any, judge: Any, task: Any, good: 
         "rejected": 1,
         "transport": 1,
     }
-    assert (totals.verdicts, sum(verdict.ok for _, verdict in pairs)) == (8, 2)
-    assert {verdict.data is None for _, verdict in pairs if verdict.failure} == {True}
+    assert (totals.verdicts, sum(verdict.ok for verdict in verdicts)) == (8, 2)
+    assert {verdict.data is None for verdict in verdicts if verdict.failure} == {True}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clients.judge_pool import ask_all
 from clients.judge_servers import JudgeError, JudgeUnreachable, Pin, addresses
 from clients.judge_types import JudgeIdentity
+from clients.pool import ask_all
 from clients.retry import RetryPolicy
 
 DIGEST = "46e0c10c039e019119339687c3c1757cc81b9da49709a3b3924863ba87ca666e"
@@ -255,6 +255,12 @@ def test_the_only_model_need_not_be_named(fake_judge: Any, judge: Any) -> None:
         judge(model=None)
 
 
+def test_what_a_server_says_cannot_steer_the_terminal(fake_judge: Any, judge: Any) -> None:
+    fake_judge.resources = {"/v1/models": {"data": [{"id": "\x1b[31mred\x07\nname"}, {"id": "b"}]}}
+    with pytest.raises(JudgeError, match=r"the server has:  \[31mred  name, b\.$"):
+        judge(model=None)
+
+
 def test_a_digest_that_changes_during_the_run(fake_judge: Any, judge: Any) -> None:
     ollama(fake_judge)
     client = judge(model="llama3.1:8b")
@@ -270,7 +276,8 @@ def test_the_judge_is_looked_at_after_the_run_has_ended(
     ollama(fake_judge)
     stop = threading.Event()
     client = judge(model="llama3.1:8b", stop=stop)
-    ask_all(client, [task()], 2, stop).close()
+    assert [verdict.ok for verdict in ask_all([task(), task()], client.ask, 2, stop)] == [True] * 2
+    assert not stop.is_set(), "nothing was broken off"
     stop.set()
     assert client.changed() is None
     ollama(fake_judge, digest="f" * 64)
