@@ -199,6 +199,8 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
         asked = would_ask(plan, connection, fact_store(wanted, connection))
         prices = connection.budget.prices
         found = judge_cost.estimate(asked, connection.holds, connection.tokens, prices)
+    if not found.tasks:
+        click.echo("Nothing is left to ask.", err=True)
     if as_json:
         click.echo(storage.json_bytes(asdict(found) | {"calls": found.calls}), nl=False)
     else:

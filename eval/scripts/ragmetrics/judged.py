@@ -91,7 +91,7 @@ def fact_f1(facts: Sequence[str], claims: Sequence[str]) -> float | None:
     """
     if not facts and not claims:
         return None
-    hits = sum(verdict == PRESENT for verdict in facts)
+    hits = sum(verdict == PRESENT for verdict in facts) if claims else 0
     wrong = sum(verdict != SUPPORTED for verdict in claims)
     return 2 * hits / (2 * hits + wrong + len(facts) - hits) if hits else 0.0
 

@@ -1,0 +1,99 @@
+"""What stands in verdicts.jsonl is asked again only when something of it has changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+
+CASES = [{"id": "one", "reference_answer": "The fee is 15 euros."}, {"id": "two"}]
+
+
+def answers(run: Any, text: str = "The fee is 15 euros.", **fields: Any) -> list[Any]:
+    return [run.result("one", text, **fields), run.result("two", "The fee is 15 euros a head.")]
+
+
+def judged(server: Any, run: Any, *words: str) -> int:
+    """Judgements that were asked for by one more run; the cache is taken away first."""
+    shutil.rmtree(run.finished.folder / "cache", ignore_errors=True)
+    before = server.judgements
+    run.judge(*server.words(*words))
+    return int(server.judgements - before)
+
+
+def test_without_its_cache_a_run_still_asks_for_nothing_twice(run: Any, server: Any) -> None:
+    run.write(CASES, answers(run))
+    assert judged(server, run) == 2
+    kept, lines = run.finished.bytes_of("judged"), run.lines()
+    assert judged(server, run) == 0
+    assert (run.finished.bytes_of("judged"), run.lines()) == (kept, lines)
+    assert judged(server, run, "--repeats", "3") == 4, "two more opinions on two answers"
+    done = run.call(*server.words("--repeats", "3"))
+    assert "6 that stood there already" in done.stderr
+    done = run.call(*server.words("--repeats", "3", "--dry-run", "--json"))
+    assert json.loads(done.stdout)["tasks"] == 0
+    assert "Nothing is left to ask" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--temperature", "0.5"), 2),
+        (("--seed", "7"), 2),
+        (("--judge-revision", "r2"), 2),
+        (("--k", "1"), 2),
+        (("--k", "2"), 0),  # there are two
+        (("--concurrency", "1"), 0),
+        (("--sample", "0.5"), 0),
+    ],
+)
+def test_another_judge_or_other_texts_are_asked(
+    run: Any, server: Any, words: tuple[str, ...], asked: int
+) -> None:
+    run.write(CASES, answers(run))
+    assert judged(server, run) == 2
+    assert judged(server, run, *words) == asked
+
+
+def test_a_changed_answer_is_judged_anew_and_the_other_is_not(run: Any, server: Any) -> None:
+    run.write(CASES, answers(run))
+    assert judged(server, run) == 2
+
+    def change(**fields: Any) -> None:
+        path = run.finished.run / "results.jsonl"
+        first, *rest = path.read_text("utf-8").splitlines()
+        lines = [json.dumps(json.loads(first) | fields), *rest]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+
+    change(answer="The fee is 15 euros. Dogs are free.")
+    assert judged(server, run) == 1
+    change(abstained=True)
+    assert judged(server, run) == 0, "an abstention has no claims"
+    assert run.lines()[-1]["status"] == "not_applicable"
+
+
+def test_failures_are_asked_again(run: Any, server: Any) -> None:
+    run.write(CASES, answers(run))
+    server.reply = lambda server, body: (200, server.completion("{", "length"))
+    assert judged(server, run) == 2
+    server.reply = type(server).support
+    assert judged(server, run) == 2
+    assert [line["status"] for line in run.lines()] == ["failed", "failed", "ok", "ok"]
+
+
+def test_facts_that_were_corrected_by_hand_are_asked_about(run: Any) -> None:
+    """With the local judge: it, too, lists the facts of a reference once."""
+    run.write(CASES, answers(run))
+    assert run.judge("--metrics", "correctness")["mean"]["correctness"] == 5.0
+    count = len(run.lines())
+    run.judge("--metrics", "correctness")
+    assert len(run.lines()) == count
+    path = run.finished.folder / "cache" / "reference_facts.jsonl"
+    line = json.loads(path.read_text("utf-8").splitlines()[-1])
+    line["facts"] = ["The fee is 15 euros", "The harbour freezes in January"]
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    assert run.judge("--metrics", "correctness")["mean"]["correctness"] == 2.5
+    assert len(run.lines()) == count + 1
