@@ -267,6 +267,28 @@ def test_an_unscored_run_is_told_what_to_do(finished: Any) -> None:
     assert "metrics.json: no such file; score the run first" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ({"n": None}, "sections.retrieval: Expected `object`, got `null` - at `$.n`"),
+        ({"mean": {"recall@5": "0.5"}}, "sections.retrieval: Expected `float | null`"),
+        ({"by": {"tag": [1]}}, "sections.retrieval: Expected `object`, got `array`"),
+        ({"latency_ms": {"total": {"p50": 1}}}, "sections.retrieval: Object missing required"),
+    ],
+)
+def test_a_damaged_metrics_json_is_one_sentence(
+    run: Any, section: dict[str, Any], told: str
+) -> None:
+    path = run.run / "metrics.json"
+    found = json.loads(path.read_text())
+    found["sections"]["retrieval"] |= section
+    path.write_text(json.dumps(found))
+    done = run.score(report_run.main)
+    assert done.exit_code == 2
+    assert f"metrics.json: {told}" in " ".join(done.stderr.split())
+    assert list(run.run.glob("report.*")) == []
+
+
 def test_a_damaged_score_line_is_named(run: Any) -> None:
     path = run.run / "scores" / "retrieval.jsonl"
     path.write_text(path.read_text() + '{"case_id": "x"}\n')

@@ -82,10 +82,10 @@ class Doc:
         self.add(f"{dash} {one_line(title, 300)} {dash}", "rule")
         self.line(f" {one_line(note, 300)}" if note else "", "dim")
 
-    def pair(self, label: str, text: str, style: str = "") -> None:
-        """A labelled value: the label in a column of its own."""
-        self.add(f"{one_line(label, 60):<{LABEL_WIDTH}} ", "key")
-        self.hang(text, LABEL_WIDTH + 1, style)
+    def pair(self, label: str, text: str, style: str = "", *, width: int = LABEL_WIDTH) -> None:
+        """A labelled value: the label in a column of its own, ``width`` cells wide."""
+        self.add(f"{one_line(label, 60):<{width}} ", "key")
+        self.hang(text, width + 1, style)
 
     def hang(self, text: str, indent: int, style: str = "") -> None:
         """A text whose further lines begin below its first one, ``indent`` cells from the left."""

@@ -11,6 +11,8 @@ from browser.lines import score
 from browser.model import Detail
 
 RANK_INDENT = 13
+WIDEST_NAME = 40
+"""Cells of the column of metric names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,9 @@ def changes_part(doc: Doc, base: Side, new: Side) -> None:
     same = sum(1 for name in after if name in before) - len(names)
     doc.part("Scores that changed", f"{len(names)} changed, {same} equal")
     arrow = "->" if doc.ascii else "→"
+    width = min(max(map(len, names), default=0), WIDEST_NAME)
     for name in names:
-        doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}")
+        doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
 
 
 def side_part(doc: Doc, side: Side, title: str) -> None:

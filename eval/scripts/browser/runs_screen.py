@@ -76,7 +76,9 @@ class RunsScreen(ListScreen, inherit_bindings=False):
         width = self.size.width
         if not self.runs:
             self.about.show(
-                display("No run here yet. Make one with:\n\n  run_eval.py --api-url demo")
+                display(
+                    "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
+                )
             )
             self.about_rule.show([rule(self.look, width, "no run")])
             return

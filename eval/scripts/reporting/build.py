@@ -14,6 +14,7 @@ from ragmetrics.metric import Metric
 from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
 from reporting.choosing import rarity, worst_by, worst_rows
+from reporting.metrics_file import read_metrics
 from reporting.run_files import Returned, read_calibration, read_cases, read_results
 from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan_scores
 from reporting.text import cut, page_bytes
@@ -52,7 +53,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
     """
-    known = _metrics(folder)
+    known = read_metrics(folder)
     order = naming.sections_in_order(known.get("sections", {}))
     sections = {name: known["sections"][name] for name in order}
     if not sections:
@@ -96,15 +97,6 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     }
     rounded: dict[str, Any] = storage.rounded(report)
     return rounded
-
-
-def _metrics(folder: Path) -> dict[str, Any]:
-    path = folder / "metrics.json"
-    if not path.exists():
-        raise storage.StorageError(
-            f"{path}: no such file; score the run first (eval_suite.py --run {folder.name})."
-        )
-    return storage.read_json(path, storage.SCHEMA)
 
 
 def _set_notes(known: Mapping[str, Any], eval_set: Path) -> list[str]:

@@ -22,7 +22,7 @@ def sections_in_order(sections: Mapping[str, Any]) -> list[str]:
     sound = [
         name
         for name, section in sections.items()
-        if isinstance(section, dict) and {"mean", "n", "ci95", "definitions"} <= section.keys()
+        if isinstance(section, dict) and "mean" in section
     ]
     first = [one.name for one in PERSPECTIVES if one.name in sound]
     return first + sorted(set(sound) - set(first))
