@@ -172,6 +172,22 @@ def test_a_rise_of_what_should_be_low_alerts_and_a_lost_metric_too(
     assert run(repo.results, "--fail", "--metric", "mrr").returncode == 1
 
 
+def test_a_number_that_was_always_0_and_rises_names_one_commit(
+    repo: Any, make_metrics: Any
+) -> None:
+    """Equal points draw no band; the first one that moved begins the fall, not the second, from
+    which on there is a band. Of 0 there is no share, so the rise itself is told."""
+    shas = []
+    for place, value in enumerate([0.0] * 9 + [0.1, 0.1, 0.1]):
+        means = {"abstention": {"over_refusal": value}}
+        repo.write("a", make_metrics(f"r{place}", means))
+        shas.append(repo.commit(f"c{place}"))
+    shown = " ".join(run(repo.results).stdout.split())
+    assert f"Worse since {shas[9][:9]}" in shown
+    assert f"0.100 worse than 0.000 at {shas[0][:9]}; over its control band" in shown
+    assert shown.count("Worse since") == 1
+
+
 def test_a_slow_slide_names_its_largest_step(repo: Any, make_metrics: Any) -> None:
     """1.0, 0.98, 0.92, 0.89, 0.88: 10 % under the best is crossed by 0.89; the step to 0.92 was
     the largest."""

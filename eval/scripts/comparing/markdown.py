@@ -62,7 +62,7 @@ def _one(comparison: Comparison) -> Iterator[str]:
         yield ""
     for name, rows in words.slices(comparison).items():
         yield from _table(f"{code(name)} (p after Benjamini-Hochberg)", rows)
-    yield from (*words.legend([*family, *loud, *rest]), "")
+    yield from (*words.legend([*family, *loud, *rest, *comparison.slices]), "")
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:

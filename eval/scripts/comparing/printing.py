@@ -41,7 +41,7 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
     if not everything and rest:
         console.print(f"{len(rest)} more without evidence of a difference: --all shows them.")
     console.print()
-    for line in words.legend([*family, *others]):
+    for line in words.legend([*family, *others, *comparison.slices]):
         console.print(line, style="dim")
 
 

@@ -26,8 +26,10 @@ def headline(comparison: Comparison) -> list[str]:
     """
     declared = [row for row in comparison.rows if row.family and row.p is not None]
     rows = declared or [row for row in comparison.rows if row.p is not None]
+    gone = [row.metric for row in comparison.rows if row.family and row.verdict == "only in base"]
+    lost = [f"no longer measured: {', '.join(gone)}"] if gone else []
     if not rows:
-        return ["No metric could be tested: no case has one in both runs."]
+        return ["No metric could be tested: no case has one in both runs.", *lost]
     counts = Counter(row.verdict for row in rows)
     said: list[Verdict] = [name for name in ("worse", "better", "differs") if counts[name]]
     word = "MIXED" if len(said) > 1 else said[0].upper() if said else "NO EVIDENCE of a difference"
@@ -41,13 +43,7 @@ def headline(comparison: Comparison) -> list[str]:
         names = [f"{row.metric} {signed(row.delta)}" for row in found[:NAMED]]
         more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
         lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
-    if gone := [row.metric for row in comparison.rows if row.family and _is_gone(row)]:
-        lines.append(f"no longer measured: {', '.join(gone)}")
-    return lines
-
-
-def _is_gone(row: Row) -> bool:
-    return row.verdict == "only in base"
+    return lines + lost
 
 
 def legend(rows: Iterable[Row]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
+LEAST_SPAN = 0.1
 BREAK, ASCII_BREAK = "┊", "|"
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character by row and column of its dots (Unicode block U+2800)."""
@@ -18,13 +19,15 @@ Numbers = Sequence[float | None]
 def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
     """A character a value, low to high between the line's own ends; a gap is a space.
 
+    The ends are at least 10 % of the values' size apart, so that small changes look small.
     Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
     """
     known = [value for value in values if value is not None]
     if not known:
         return " " * len(values)
     bars = BARS if unicode else ASCII_BARS
-    low, span = min(known), max(known) - min(known)
+    span = max(max(known) - min(known), LEAST_SPAN * max(map(abs, known)))
+    low = (min(known) + max(known) - span) / 2
     text = []
     for place, value in enumerate(values):
         if place in breaks:

@@ -108,8 +108,10 @@ def _judged(line: Line, rule: Rule, newest: int) -> Line:
         line.alerts.append(Alert("gone", line.places[-1]))
     for kind, flags in (
         ("drop", [one.fell for one in today]),
-        ("band", [one.left_band for one in today]),
+        ("band", [one.left_band or (one.band is None and one.fell) for one in today]),
     ):
+        if kind == "band" and not today[-1].left_band:
+            continue
         if (first := since(flags)) is not None:
             from_place = today[-1].baseline_at if kind == "drop" else None
             begin = min(from_place if from_place is not None else first - 1, first - 1)

@@ -12,7 +12,7 @@ from tracking.series import Alert, Line
 
 def percent(drop: float) -> str:
     """A relative drop as a person reads it."""
-    return f"{100 * drop:.1f} %" if isfinite(drop) else "infinitely"
+    return f"{100 * drop:.1f} %"
 
 
 def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
@@ -21,7 +21,11 @@ def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
     if alert.kind == "gone":
         return f"was {number(judged.value)}, is no longer measured"
     if alert.kind == "drop":
-        text = f"{percent(judged.drop or 0.0)} worse than {_baseline(line, points)}"
+        drop = judged.drop or 0.0
+        size = (
+            percent(drop) if isfinite(drop) else number(abs(judged.value - (judged.baseline or 0)))
+        )
+        text = f"{size} worse than {_baseline(line, points)}"
     else:
         low, high = judged.band or (None, None)
         side = "under" if line.higher_is_better else "over"
