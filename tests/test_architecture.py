@@ -122,7 +122,7 @@ RULES = {
     ),
     "converting": rule("storage ragmetrics records runner", "msgspec orjson", "yaml"),
     "drafting": rule(
-        "storage options ragmetrics clients judging demo label_store records",
+        "storage options ragmetrics clients judging demo label_store records tables",
         "click msgspec orjson",
     ),
 }

@@ -63,6 +63,7 @@ from judging.flags import judge_options
     help="Judge at most this many claims of a set or file, drawn at random.",
 )
 @click.option("--label", is_flag=True, help="Label claims on the screen first; ? shows the keys.")
+@click.option("--plain", is_flag=True, help="With --label: lines in, lines out: no full screen.")
 @click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
 @click.option(
     "--sample",

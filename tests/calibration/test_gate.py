@@ -70,7 +70,12 @@ def test_another_temperature_is_another_judge() -> None:
     limits: dict[str, Any] = {"min_kappa": 0.6, "min_balanced_accuracy": 0.75}
     for parameters, count in (({"temperature": 0.7, "seed": 0}, 1), (known["parameters"], 0)):
         assert len(objections(known, [JUDGE], [PROMPT], parameters=parameters, **limits)) == count
-    assert objections(GOOD, [JUDGE], [PROMPT], parameters={"temperature": 1}, **limits) == []
+    # What one side does not know may have changed
+    (said,) = objections(GOOD, [JUDGE], [PROMPT], parameters={"temperature": 1}, **limits)
+    assert "temperature none → 1" in said
+    (said,) = objections(known, [JUDGE], [PROMPT], parameters=None, **limits)
+    assert "seed 0 → none, temperature 0.0 → none" in said
+    assert objections(GOOD, [JUDGE], [PROMPT], parameters=None, **limits) == []
 
 
 def test_a_stored_calibration_comes_back_without_texts(tmp_path: Any) -> None:

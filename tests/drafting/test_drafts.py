@@ -58,6 +58,15 @@ def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
         make_case(made_up, home, every, set(), "x")
 
 
+def test_a_question_holds_no_command_to_a_terminal() -> None:
+    bad = "A \x1b[31mcrane\x1b[0m is a kind of machine\u202e that people rent."
+    (home,) = sections([Note("v", "n.md", f"# Crane\n\n{bad}\n")])
+    question = Question("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
+    case = make_case(question, home, [home], set(), "x")
+    assert (case["question"], case["id"]) == ("What is a crane?", "draft-crane")
+    assert case["gold_supports"][0]["snippets"] == [bad]  # a quotation is kept as it stands
+
+
 def test_ids_never_clash() -> None:
     taken = {"draft-crane"}
     assert [new_id("What is a crane?", taken) for _ in range(2)] == [

@@ -180,6 +180,7 @@ def test_sections_have_quotable_sentences_only() -> None:
     text = (
         "Above the first heading there is a sentence.\n\n# Plans\n\nToo short.\n\n"
         "A plan is a set\nof rights that people buy. Write this down:\n\n```\nx = 1\n```\n\n"
+        "A call of `plan.pay!\n` costs 5 EUR. A note <!-- of mine --> is a line here.\n\n"
         "| a | b |\n|---|---|\n| no sentence in a table. | at all |\n\n## Empty\n\n```\ncode\n```\n"
     )
     (found,) = sections([Note("v", "n.md", text)])

@@ -99,6 +99,40 @@ def test_the_same_call_writes_the_same_bytes(labelled: Any) -> None:
     assert (labelled.run / "calibration.json").read_bytes() == first
 
 
+def test_lines_label_and_the_report_follows(labelled: Any) -> None:
+    words = ["--label", "--plain", "--annotator", "bob"]
+    typed = subprocess.run(
+        [sys.executable, str(SCRIPT), *labelled.options(), *words],
+        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "80"},
+        input="1\n3\nq\n",
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert (typed.returncode, typed.stderr) == (0, "")
+    assert "claim 3 of 100, 2 done" in typed.stdout
+    assert "finds unsupported claims" in typed.stdout
+    path = labelled.folder / "labels" / "verdicts" / "bob.jsonl"
+    made = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(one["label"], one["annotator"]) for one in made] == [
+        ("supported", "bob"),
+        ("cannot_tell", "bob"),
+    ]
+    for wrong in (["--plain"], [*words, "--json"]):
+        refused = call(labelled, *wrong)
+        assert (refused.returncode, "--plain goes with --label" in refused.stderr) == (2, True)
+
+
+def test_a_session_that_decides_nothing_is_no_failure(labelled: Any) -> None:
+    labelled.label([])
+    done = call(labelled, "--label", "--plain", "--annotator", "bob")  # an empty input
+    assert done.returncode == 0
+    assert "people have decided no claim of this run yet" in done.stderr
+    labelled.label([labelled.label_line("q000", "1", "cannot_tell")])
+    done = call(labelled)
+    assert done.returncode == 2
+    assert "(1 cannot tell)" in done.stderr
+
+
 def test_too_few_labels_give_no_figures_and_close_the_gate(labelled: Any) -> None:
     lines = [labelled.label_line(f"q{n:03d}", "1", "supported") for n in range(40)]
     labelled.label(lines)
@@ -169,7 +203,7 @@ def test_labels_of_texts_that_changed_are_left_out_and_counted(labelled: Any) ->
     path = labelled.label(lines)
     done = call(labelled, "--labels-file", str(path))
     assert done.returncode == 2
-    assert "1 stale, 1 cannot_tell" in done.stderr
+    assert "1 of a changed answer, 1 cannot tell" in done.stderr
 
 
 def own_rows() -> list[dict[str, Any]]:

@@ -73,11 +73,11 @@ async def test_one_key_a_claim_and_on_to_the_next() -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         shown = bench.shown()
-        assert "C 1/3 q0 [1]" in shown
+        assert "claim 1/3 q0 [1]" in shown
         assert "Plan 0 costs nothing at all." in shown  # the best window, far down its passage
         assert "passage 2 of 2 b.md" in shown
         await pilot.press("1")
-        assert "C 2/3 q1 [1]" in bench.shown()
+        assert "claim 2/3 q1 [1]" in bench.shown()
         await pilot.press("x")
         await pilot.press("c")
         assert "every claim is labelled" in bench.shown()
@@ -103,7 +103,7 @@ async def test_undo_and_redo_go_to_their_claim() -> None:
     bench = Bench()
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("1", "2", "u")
-        assert "C 2/3" in bench.shown()
+        assert "claim 2/3" in bench.shown()
         assert "OPEN" in bench.shown()
         await pilot.press("u", "u")
         assert "nothing to undo" in bench.shown()
@@ -130,9 +130,9 @@ async def test_moving_decides_nothing() -> None:
         await pilot.press("n", "right", "l")
         assert "that is the last claim" in bench.shown()
         await pilot.press("h", "1", "left")
-        assert "C 2/3" in bench.shown()  # the label went on to claim 3, left came back
+        assert "claim 2/3" in bench.shown()  # the label went on to claim 3, left came back
         await pilot.press("enter")
-        assert "C 3/3" in bench.shown()
+        assert "claim 3/3" in bench.shown()
     assert len(bench.written) == 1
 
 
@@ -159,7 +159,7 @@ async def test_what_cannot_be_kept_has_not_happened() -> None:
         await pilot.press("1")
         shown = bench.shown()
         assert "NOT SAVED, nothing changed: No space left" in shown
-        assert "C 1/3" in shown
+        assert "claim 1/3" in shown
         assert "0 done" in shown
         bench.broken = None
         await pilot.press("1")
@@ -227,6 +227,18 @@ async def test_an_answer_without_passages_and_a_claim_without_place() -> None:
     assert bench.session.count("not_supported") == 1
 
 
+async def test_a_long_claim_is_shown_to_its_end() -> None:
+    claim = "Plan 1 costs nothing, " + "and that is so on every day of it, " * 9 + "says the END."
+    bench = Bench([an_item(1, claim=claim), an_item(2)])
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "says the END." in bench.shown()
+        assert "costs nothing at all." in bench.shown()  # the window of the passage, too
+        await pilot.press("n")
+        await pilot.pause()
+        assert bench.app.main.bars["v-claim"].size.height == 4
+
+
 def test_the_same_label_twice_is_no_decision() -> None:
     bench = Bench()
     bench.session.decide("supported")
@@ -279,7 +291,7 @@ def test_every_key_survives_kill_9(start: Callable[..., Any], judged: Any) -> No
     keys = (b"1", b"2", b"3", b"u")
     for number, key in enumerate(keys, 1):
         with start() as terminal:
-            terminal.wait_for(b"BLIND")
+            terminal.wait_for(b"judge hidden")
             terminal.write(key)
             terminal.wait_for(b"undone" if key == b"u" else b" done, ")
             while len(labels_of(judged)) < number:  # the fixture's time limit ends a lost label
@@ -293,11 +305,11 @@ def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
     start: Callable[..., Any], judged: Any
 ) -> None:
     with start() as terminal:
-        terminal.wait_for(b"BLIND")
+        terminal.wait_for(b"judge hidden")
         terminal.kill(signal.SIGTERM)
         assert terminal.wait() == 130
     with start() as terminal:
-        terminal.wait_for(b"BLIND")
+        terminal.wait_for(b"judge hidden")
         terminal.write(b"1")
         while not labels_of(judged):
             terminal.read()
@@ -311,7 +323,7 @@ def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
     colourful = []
     for value in (None, "1"):
         with start(env={"NO_COLOR": value}) as terminal:
-            terminal.wait_for(b"BLIND")
+            terminal.wait_for(b"judge hidden")
             terminal.write(b"q")
             terminal.wait()
             found = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))

@@ -23,12 +23,12 @@ def objections(
     """What stands against using the run's figures, a sentence each; none when nothing does.
 
     ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
-    compared where both sides know them.
+    None when it does not say; what only one side knows is a change.
     """
     said = [_changed("judge", found["judge"], one) for one in judges]
     said += [_changed("prompt", found["prompt"], one) for one in prompts]
-    if parameters is not None and found.get("parameters") is not None:
-        said.append(_changed("temperature or seed", found["parameters"], parameters))
+    asked_with = found.get("parameters") or {}
+    said.append(_changed("way the judge is asked", asked_with, parameters or {}))
     if not judges:
         said.append("the run's verdicts do not say who judged; judge it again")
     if found["too_few"]:

@@ -42,6 +42,7 @@ class Plan:
     sample: int
     ascii_only: bool
     theme: str | None
+    plain: bool
     gate: bool
     calibration: Path | None
     min_kappa: float
@@ -77,6 +78,10 @@ class Plan:
             raise StorageError(
                 "--attack needs a run with labels; leave --calibration and --set out."
             )
+        if self.plain and (not self.label or self.as_json):
+            raise StorageError(
+                "--plain goes with --label, and without --json: its lines are on stdout."
+            )
         if self.label and (self.labels_file or self.set_name):
             raise StorageError(
                 "--label writes eval/labels/verdicts; leave --labels-file and --set out."
@@ -110,13 +115,18 @@ def run(plan: Plan) -> int:
         _say_report(plan, found)
         return _gate(plan, found, None) if plan.gate else Exit.DONE
     judged = _judged(plan, METRIC)
-    if plan.label:
-        code = _label(plan, judged)
-        if code != Exit.DONE or not _any_label(plan):
-            return code
-    found, human = _from_run(plan, judged)
+    if plan.label and (code := _label(plan, judged)) != Exit.DONE:
+        return code
+    files = labels.label_files(plan.labels_dir, plan.labels_file)
+    joined = labels.join(labels.read_labels(files), judged.claims, METRIC)
+    if not joined.human:
+        if plan.label and not plan.gate:
+            click.echo(_undecided(plan, joined), err=True)
+            return Exit.DONE
+        raise StorageError(_undecided(plan, joined))
+    found = _report(plan, plan.folder, judged, joined, files)
     if plan.attack:
-        found["attack"] = _attack(plan, judged, human)
+        found["attack"] = _attack(plan, judged, joined.human)
     document.write(plan.folder / document.NAME, found)
     _say_report(plan, found)
     return _gate(plan, found, judged) if plan.gate else Exit.DONE
@@ -137,12 +147,8 @@ def _label(plan: Plan, judged: Judged) -> int:
         seed=plan.seed,
         ascii_only=plan.ascii_only,
         theme=plan.theme,
+        plain=plan.plain,
     )
-
-
-def _any_label(plan: Plan) -> bool:
-    """Was anything labelled, in this session or before? If not, there is nothing to report."""
-    return any(path.stat().st_size for path in labels.label_files(plan.labels_dir, ()))
 
 
 def _are_rows(plan: Plan) -> bool:
@@ -192,17 +198,13 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
         return attacked(judged.claims, human, link.judge, link.salt, plan.seed, workers)
 
 
-def _from_run(plan: Plan, judged: Judged) -> tuple[dict[str, Any], Mapping[Key, int]]:
-    """The run's verdicts against the labels of its claims."""
-    files = labels.label_files(plan.labels_dir, plan.labels_file)
-    joined = labels.join(labels.read_labels(files), judged.claims, METRIC)
-    if not joined.human:
-        left = ", ".join(f"{n} {name}" for name, n in joined.counts.items() if n)
-        raise StorageError(
-            f"{plan.folder.name}: no claim of this run has a label of people"
-            f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
-        )
-    return _report(plan, plan.folder, judged, joined, files), joined.human
+def _undecided(plan: Plan, joined: Joined) -> str:
+    """That nothing can be compared yet, in words."""
+    left = ", ".join(f"{n} {show.LEFT_OUT[name]}" for name, n in joined.counts.items() if n)
+    return (
+        f"{plan.folder.name}: people have decided no claim of this run yet"
+        f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
+    )
 
 
 def _report(
@@ -233,7 +235,7 @@ def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
         found,
         [found["judge"]] if judged is None else judged.judges,
         [found["prompt"]] if judged is None else judged.prompts,
-        parameters=None if judged is None else judged.parameters,
+        parameters=found["parameters"] if judged is None else judged.parameters,
         min_kappa=plan.min_kappa,
         min_balanced_accuracy=plan.min_balanced_accuracy,
     )

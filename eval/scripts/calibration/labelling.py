@@ -30,8 +30,9 @@ def label(
     seed: int,
     ascii_only: bool = False,
     theme: str | None = None,
+    plain: bool = False,
 ) -> int:
-    """Open the screen on a random sample of the claims. Returns the exit code.
+    """Open the screen on a random sample of the claims, or read lines. Returns the exit code.
 
     Raises StorageError: no terminal, a bad name, nothing to label, or another session at work.
     """
@@ -40,19 +41,24 @@ def label(
             f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
         )
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
-        if not stream.isatty():
+        if not plain and not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the screen has no place; start it in one."
+                f"{name} is no terminal, so the screen has no place; start it in one, or use "
+                "--plain."
             )
     if not claims:
         raise StorageError("the judge decided no claim of this run, so there is none to label.")
-    from verdictlabels.app import run
-
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
         chosen = drawn(claims, sample, seed)
         store = Store(file, chosen, metric, annotator, f"random:{seed}")
         items = [item(claim) for claim in chosen]
         session = Session(items, store.record, annotator=annotator, decided=store.decided())
+        if plain:
+            from verdictlabels.plain import Plain
+
+            return Plain(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+        from verdictlabels.app import run
+
         try:
             return run(session, ascii_only=ascii_only, theme=theme)
         except ValueError as error:

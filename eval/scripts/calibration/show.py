@@ -26,6 +26,14 @@ RATES = {
     "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
     "labels_only": "cases, from the labels alone",
 }
+LEFT_OUT = {
+    "cannot_tell": "cannot tell",
+    "disputed": "disputed",
+    "stale": "of a changed answer",
+    "unknown": "not in this run",
+    "after_verdict": "given after seeing the verdict",
+}
+"""What labels.COUNTS are called."""
 SLICE_FIGURES, ONE_FIGURE = 43, 27
 """Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
 
@@ -72,14 +80,7 @@ def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
         f"{found['n']} of {found['judged_claims']} judged claims are labelled, from "
         f"{found['sources']} documents ({who or 'nobody'})."
     )
-    left = {
-        "cannot_tell": "cannot tell",
-        "disputed": "disputed",
-        "stale": "of a changed answer",
-        "unknown": "not in this run",
-        "after_verdict": "given after seeing the verdict",
-    }
-    told = [f"{labels[name]} {words}" for name, words in left.items() if labels.get(name)]
+    told = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
     if told:
         console.print(f"Labels: {', '.join(told)}.")
     if labels["alpha"] is not None:

@@ -15,6 +15,10 @@ from drafting.templates import Question
 
 TAG = "draft"
 MOST_SUPPORTS = 5
+_UNSHOWN = re.compile(
+    r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""Commands to a terminal and marks of direction. A snippet keeps them: it is a quotation."""
 _WORD = re.compile(r"[a-z0-9]+")
 _EMPTY = frozenset(
     ["a", "an", "the", "is", "are", "do", "does", "i", "what", "how", "to", "of", "in"]
@@ -61,9 +65,10 @@ def make_case(
         }
         for section in where
     ]
+    text = _UNSHOWN.sub("", question.text)
     return {
-        "id": new_id(question.text, taken),
-        "question": question.text,
+        "id": new_id(text, taken),
+        "question": text,
         "answerable": True,
         "category": question.category,
         "difficulty": "easy",

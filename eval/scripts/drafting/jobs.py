@@ -21,6 +21,7 @@ from drafting.writing import append, write_new
 from judging.connect import LOCAL, Wanted, connect
 from options import Exit
 from storage import StorageError, TestCase
+from tables import plain
 
 DEMO = "demo"
 
@@ -124,7 +125,7 @@ def _say(plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
         click.echo(orjson.dumps(outcome.cases, option=orjson.OPT_INDENT_2).decode())
     else:
         for case in outcome.cases:
-            click.echo(f"{case['id']}\t{case['category']}\t{case['question']}")
+            click.echo(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}")
     if plan.quiet:
         return
     click.echo(

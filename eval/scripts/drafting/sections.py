@@ -72,6 +72,8 @@ def _quotable(sentence: str) -> bool:
         sentence[-1] in ".!。"
         and FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
         and not sentence[0].islower()
+        and sentence.count("`") % 2 == 0  # else it was cut within code
+        and "<!--" not in sentence
     )
 
 

@@ -29,7 +29,8 @@ _LOOKS_AROUND = re.compile(
     r" (?:listing|figure|table|chapter|section|example|book|page|note|exercise|code"
     r"|function|line)s?\b"
     r"|\b(?:we|I)[’'](?:ll|ve|d|re|m)\b|\blet[’']s\b|\bour (?:example|code|program)\b"
-    r"|\bwe (?:saw|see|look|discuss|cover|learn|talk|mention|wrote|ran|want|need|used|added)",
+    r"|\bwe (?:won[’']t|saw|see|look|discuss|cover|learn|talk|mention|wrote|ran|want|need|used"
+    r"|added)",
     re.IGNORECASE,
 )
 """A sentence that tells of the text itself, or goes through it with the reader, is no answer."""

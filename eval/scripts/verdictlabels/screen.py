@@ -1,6 +1,6 @@
 """The main screen: question, answer with the claim marked, the claim, one passage at a time.
 
-    C 3/100 | 2 done, 0 cannot tell |##--------| BLIND | maria
+    claim 3/100 q1 [2] | 2 done, 0 cannot tell | judge hidden | maria
     question, answer, claim, passage, message, keys
 
 Everything foreign passes `labeller.display`; state is never colour alone.
@@ -31,25 +31,28 @@ WORDS = {
 }
 QUESTION_LINES = 2
 CLAIM_LINES = 3
+"""Lines of a claim; a longer one takes up to a third of the screen."""
 
 
 def header(session: Session, width: int) -> Line:
-    """Place, how many are done, a bar, who labels."""
+    """Place, how many are done, a bar where there is room, who labels."""
     total, done = len(session.items), session.count()
-    size = 20 if width >= 100 else 10
+    size = 20 if width >= 110 else 0
     filled = size * done // total
+    name = one_line(session.item.name, 30 if width >= 100 else 20)
+    shown = "shown" if session.verdict_shown else "hidden"
     spans: list[Span] = [
-        ("term", display(f" C {session.place + 1}/{total} {one_line(session.item.name, 30)}")),
-        ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell ")),
-        ("dim", display(f"|{'#' * filled}{'-' * (size - filled)}|")),
-        ("key", display(" BLIND" if not session.verdict_shown else " judge shown")),
+        ("term", display(f" claim {session.place + 1}/{total} {name}")),
+        ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell")),
+        ("dim", display(f" |{'#' * filled}{'-' * (size - filled)}" if size else "")),
+        ("key", display(f" | judge {shown}")),
         ("row", display(f" | {one_line(session.annotator, 20)}")),
     ]
     return cut(spans, width)
 
 
-def text_lines(text: str, width: int, height: int, style: str) -> list[Line]:
-    """A text on at most ``height`` lines, ``…`` where it is cut; blank lines below."""
+def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -> list[Line]:
+    """A text on at most ``height`` lines, ``…`` where it is cut; blank ones up to ``least``."""
     shown = one_line(text)
     breaks = wrap(shown, max(1, width - 2))
     lines = [DisplayText(shown[start:end]) for start, end in breaks[:height]]
@@ -57,7 +60,7 @@ def text_lines(text: str, width: int, height: int, style: str) -> list[Line]:
         lines[-1] = DisplayText(fit(DisplayText(lines[-1] + " " * width), width - 3).rstrip(" …"))
         lines[-1] = DisplayText(lines[-1] + "…")
     found: list[Line] = [((style, DisplayText(f" {line}")),) for line in lines]
-    return found + [()] * (height - len(found))
+    return found + [()] * (least - len(found))
 
 
 class VerdictScreen(Screen[None], inherit_bindings=False):
@@ -70,6 +73,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         self.passage = 0
         self._message: Span = ("row", DisplayText(""))
         self._shown = ""
+        self._claim_lines = CLAIM_LINES
         names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule", "v-end")
         self.bars = {name: Bar(id=name) for name in names}
         self.answer = TextPane(id="v-answer")
@@ -100,13 +104,20 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         if new:
             self._shown = item.key
             self.passage = item.best
-        question = text_lines(item.question, width, QUESTION_LINES, "row")
+        question = text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
         self.bars["v-top"].show([header(session, width), *question])
         self.bars["v-answer-rule"].show([rule(self.look, width, "answer")])
         self._show_answer(item, new)
         state = WORDS[session.label]
-        claim = text_lines(item.claim, width, CLAIM_LINES, "term")
+        most = max(CLAIM_LINES, self.size.height // 3)
+        claim = text_lines(item.claim, width, most, "term", CLAIM_LINES)
         self.bars["v-claim"].show([rule(self.look, width, "claim", state, focused=True), *claim])
+        if len(claim) != self._claim_lines:
+            self._claim_lines = len(claim)
+            self.bars["v-claim"].styles.height = 1 + len(claim)
+            self._shown = ""  # the panes have another height now: show the claim anew
+            self.call_after_refresh(self.show)
+            return
         self._show_passage(item, new)
         self._show_end()
 
