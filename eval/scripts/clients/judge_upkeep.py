@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -81,35 +82,43 @@ class Pruned:
 _decode = msgspec.json.Decoder(Entry).decode
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, Entry | None]]:
-    """Every line with its entry; None for a torn or damaged one, or one of another format."""
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file as it is now, also when it is replaced meanwhile."""
     try:
         with open(path, "rb") as file:
-            for line in file:
-                try:
-                    entry = _decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    yield line, None
-                    continue
-                whole = line.endswith(b"\n") and entry.format == FORMAT
-                yield line, entry if whole else None
+            yield file
     except FileNotFoundError:
         raise StorageError(f"{path}: no such file; nothing has been judged yet.") from None
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _last_places(path: Path) -> dict[str, int]:
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, Entry | None]]:
+    """Every line with its entry; None for a torn or damaged one, or one of another format."""
+    file.seek(0)
+    for line in file:
+        try:
+            entry = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            yield line, None
+            continue
+        whole = line.endswith(b"\n") and entry.format == FORMAT
+        yield line, entry if whole else None
+
+
+def _last_places(file: BinaryIO) -> dict[str, int]:
     """By key, the number of the line that counts."""
-    return {entry.key: place for place, (_, entry) in enumerate(_lines(path)) if entry}
+    return {entry.key: place for place, (_, entry) in enumerate(_lines(file)) if entry}
 
 
 def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
-    """The lines that count and are chosen, with their entries."""
-    last = _last_places(path)
-    for place, (line, entry) in enumerate(_lines(path)):
-        if entry is not None and last.get(entry.key) == place and choice.fits(entry):
-            yield line, entry
+    """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
+    with _opened(path) as file:
+        last = _last_places(file)
+        for place, (line, entry) in enumerate(_lines(file)):
+            if entry is not None and last.get(entry.key) == place and choice.fits(entry):
+                yield line, entry
 
 
 def statistics(path: Path, choice: Choice) -> dict[str, Any]:
@@ -125,7 +134,8 @@ def statistics(path: Path, choice: Choice) -> dict[str, Any]:
         row["newest"] = max(row.get("newest", entry.at), entry.at)
         if entry.cost_usd is not None:
             row["cost_usd"] = (row["cost_usd"] or 0.0) + entry.cost_usd
-    lines = [entry for _, entry in _lines(path)]
+    with _opened(path) as file:
+        lines = [entry for _, entry in _lines(file)]
     sound = [entry.key for entry in lines if entry is not None]
     rows = [groups[names] for names in sorted(groups)]
     return {
@@ -148,19 +158,20 @@ def prune(
     as it is. Other processes wait meanwhile; the file is replaced in one step.
     """
     with locked(path):
-        before = path.stat().st_size if path.exists() else 0
-        last = _last_places(path)
         kept: list[bytes] = []
         chosen = superseded = unreadable = 0
-        for place, (line, entry) in enumerate(_lines(path)):
-            if entry is None:
-                unreadable += 1
-            elif last[entry.key] != place:
-                superseded += 1
-            elif not choice.empty and choice.fits(entry):
-                chosen += 1
-            else:
-                kept.append(line)
+        with _opened(path) as file:
+            before = path.stat().st_size
+            last = _last_places(file)
+            for place, (line, entry) in enumerate(_lines(file)):
+                if entry is None:
+                    unreadable += 1
+                elif last[entry.key] != place:
+                    superseded += 1
+                elif not choice.empty and choice.fits(entry):
+                    chosen += 1
+                else:
+                    kept.append(line)
         after = sum(map(len, kept))
         plan = Pruned(len(kept), chosen, superseded, unreadable, before, after)
         if confirm(plan) and after != before:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import options
+from clients import judge_upkeep
 from clients.judge_prompts import load
+from clients.judge_upkeep import Choice
 from clients.verdict_cache import FILE_NAME, VerdictCache
 
 SCRIPT = Path(options.__file__).with_name("judge_cache.py")
@@ -146,3 +148,20 @@ def test_an_age_that_is_none(run: Any, cache: Path, age: str) -> None:
     assert done.returncode == 2
     assert "write an age (90d, 12h, 6w) or a day" in " ".join(done.stderr.split())
     assert cache.read_bytes() == before
+
+
+def test_a_file_that_is_replaced_meanwhile_is_handed_on_whole(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = judge_upkeep._last_places
+
+    def and_then_all_goes(file: Any) -> dict[str, int]:
+        found = look(file)
+        monkeypatch.undo()
+        assert judge_upkeep.prune(cache, Choice(metric="*")).kept == 0
+        return found
+
+    monkeypatch.setattr(judge_upkeep, "_last_places", and_then_all_goes)
+    handed = [entry.key for _, entry in judge_upkeep.entries(cache, Choice())]
+    assert handed == ["old", "other judge", "twice", "current", "recall"]
+    assert cache.read_bytes() == b""
