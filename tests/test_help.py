@@ -22,6 +22,8 @@ CALL = re.compile(r"python eval/scripts/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)
 PAIR = re.compile(r"[a-z_]+=.+")
 UNTOLD = {
     "judge_cache": "say what comes out: `Out: …`",
+    "calibrate_judge": "break the lines that go over 80 columns",
+    "validate_metrics": "break the lines that go over 80 columns",
 }
 """Scripts whose docstring lacks something today, with what would mend it."""
 each_script = pytest.mark.parametrize("name", NAMES)
@@ -86,10 +88,42 @@ def test_the_docstring_says_what_goes_in_and_out(name: str, request: pytest.Fixt
 def test_help_holds_examples_of_this_script(name: str) -> None:
     own = [words for script, words in calls(about(name)) if script == name]
     assert own, "add lines such as `  python eval/scripts/NAME.py …`"
-    # Click folds nothing in an example: whoever copies a line gets all of it.
-    shown = help_of(name)
+    # Whoever copies an example gets all of it, folded or not.
+    shown = " ".join(help_of(name).replace("\\\n", " ").split())
     for line in manual.examples(about(name)):
-        assert line.partition(" --")[0] in shown
+        assert " ".join(line.partition(" # ")[0].split()) in shown
+
+
+@each_script
+def test_a_narrow_terminal_breaks_no_line(name: str, request: pytest.FixtureRequest) -> None:
+    pending(request, name, "break the lines")
+    assert [line for line in help_of(name).splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("  python eval/scripts/a.py --b c", ["  python eval/scripts/a.py --b c"]),
+        (
+            "  python eval/scripts/a.py --bbbbbbbb ccccccccc 'dd d' && python eval/scripts/a.py",
+            [
+                "  python eval/scripts/a.py \\",
+                "      --bbbbbbbb ccccccccc 'dd d' \\",
+                "      && python eval/scripts/a.py",
+            ],
+        ),
+        (
+            "  python eval/scripts/a.py --long-option   # after another one",
+            ["  # after another one", "  python eval/scripts/a.py \\", "      --long-option"],
+        ),
+        ("  no call of a script, however long it is; it stays", None),
+    ],
+)
+def test_examples_are_folded_as_a_shell_takes_them(line: str, lines: list[str] | None) -> None:
+    page = manual.folded(line, 36)
+    assert page.splitlines() == (lines or [line])
+    whole = " ".join(page.replace("\\\n", " ").split("\n"))
+    assert sorted(shlex.split(whole)) == sorted(shlex.split(line))
 
 
 @each_script
@@ -175,7 +209,8 @@ def test_the_usual_exit_codes_come_by_themselves() -> None:
 
 def test_make_lists_its_targets() -> None:
     """Every target that a user may want has a line for `make help`."""
-    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
+    text = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    lines = text.splitlines()
     phony = " ".join(line.partition(":")[2] for line in lines if line.startswith(".PHONY:"))
     told = {match[1] for line in lines if (match := re.match(r"([a-z-]+):.*## ", line))}
     wanted = {name for name in phony.split() if name.isascii() and "$" not in name}

@@ -9,12 +9,16 @@ tool's format. The paths of what was made stand on stdout.
 
 What the other side cannot hold is counted on stderr, field by field, and in --report: nothing is
 dropped in silence. Every fault of the input is told at once, with file and line, and then nothing
-is written. Nothing is overwritten without --force.
+is written. Nothing is overwritten without --force. A conversion that was killed leaves a hidden
+folder .converting.… beside --output; the next conversion to that place removes it.
+
+FORMAT is beir, csv, deepeval, json, otel, promptfoo, ragas, ragtruth or trec; --list says what each
+of them takes.
 
 \b
 Examples:
   python eval/scripts/convert_data.py --list
-  python eval/scripts/convert_data.py import trec qrels.txt run.txt topics.tsv --output robust
+  python eval/scripts/convert_data.py import trec qrels.txt run.txt topics.tsv --output trec
   python eval/scripts/convert_data.py import beir scifact --split test --output scifact-set
   python eval/scripts/convert_data.py import ragas samples.jsonl --output ours --report loss.json
   python eval/scripts/convert_data.py import otel spans.jsonl --run-id monday --output traces
@@ -24,8 +28,7 @@ Examples:
 An imported set is scored by naming its files, its labels are found beside it:
 
 \b
-  python eval/scripts/score_retrieval.py --eval-set robust/eval_set.jsonl
-    --results-dir robust/results
+  python eval/scripts/score_retrieval.py --eval-set trec/eval_set.jsonl --results-dir trec/results
 
 Exit codes: 0 done, 2 bad input or usage, or something would be overwritten, 130 interrupted.
 """
@@ -61,6 +64,7 @@ def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str)
     "format",
     type=click.Choice(list(all_formats())),
     required=False,
+    metavar="[FORMAT]",
     shell_complete=fitting_formats,
 )
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))

@@ -79,6 +79,12 @@ class Command(click.Command):
         extra.setdefault("default_map", settings(Path(info_name or "").stem))
         return super().make_context(info_name, args, parent, **extra)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """The page of --help, with examples that fit into its width."""
+        formatter = ctx.make_formatter()
+        self.format_help(ctx, formatter)
+        return manual.folded(formatter.getvalue().rstrip("\n"), formatter.width)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Below the options: examples and exit codes, where the text above does not tell them."""
         super().format_epilog(ctx, formatter)

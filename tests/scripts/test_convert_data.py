@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import convert_data
+from converting.registry import all_formats
 
 SCRIPTS = Path(convert_data.__file__).parent
 PAIRS = {
@@ -238,3 +239,8 @@ def test_real_conversations_as_plain_rows(tmp_path: Path) -> None:
         case["metadata"]["human"] == row["human"] for case, row in zip(cases, rows, strict=True)
     )
     assert scored("score_context", folder, "rows")["n"]
+
+
+def test_the_help_names_every_format() -> None:
+    told = str(convert_data.__doc__).partition("FORMAT is ")[2].partition(";")[0]
+    assert set(told.replace(" or ", " ").replace(",", " ").split()) == set(all_formats())
