@@ -93,8 +93,8 @@ class Picky:
         self.sent: list[JudgeTask] = []
         self.kept: list[JudgeTask] = []
 
-    def holds(self, task: JudgeTask) -> bool:
-        return task in self.kept
+    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+        return {}
 
     def ask(self, task: JudgeTask) -> Verdict:
         if task in self.kept:
@@ -118,19 +118,34 @@ class Picky:
         return Verdict("k", {}, asks=1, attempts=1, usage=usage, cost_usd=0.25)
 
 
+class Shelf(Picky):
+    """What is kept, and nobody asked for more."""
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        if task in self.kept:
+            return Verdict("k", {}, cached=True)
+        return Verdict("", None, "not_cached")
+
+
+def fitted(server: Picky) -> Fitted:
+    shelf = Shelf(mode=server.found.mode)
+    shelf.kept = server.kept
+    return Fitted(shelf, server, server)
+
+
 @pytest.mark.parametrize(
     ("words", "calls", "left_out"),
     [((), 1, LEFT_OUT[0]), (("maxLength",), 2, LEFT_OUT[1]), (("minItems",), 3, LEFT_OUT[2])],
 )
 def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: Any) -> None:
     server = Picky(*words)
-    judge = Fitted(server, server)
+    judge = fitted(server)
     assert judge.ask(TASK).ok
     assert (len(server.sent), judge.left_out) == (calls, left_out)
     other = make_task(GROUNDEDNESS, MATERIAL, salt=SALT, repeat=1)
     assert judge.ask(other).ok
     assert len(server.sent) == calls + 1, "what the server takes is kept in mind"
-    again = Fitted(server, server)
+    again = fitted(server)
     assert again.holds(TASK)
     assert again.ask(TASK).cached
     assert len(server.sent) == calls + 1, "a new start finds what is there, in whatever form"
@@ -138,7 +153,7 @@ def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: An
 
 def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
     server = Picky("minItems", kind="schema", refusal="verdicts: [] is too short")
-    verdict = Fitted(server, server).ask(TASK)
+    verdict = fitted(server).ask(TASK)
     assert verdict.ok
     # two forms were answered and did not fit, the third did: 0.5 + 0.5 + 0.25
     assert (verdict.asks, verdict.cost_usd, verdict.usage.total_tokens) == (3, 1.25, 33)
@@ -156,23 +171,23 @@ def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
 )
 def test_other_failures_are_not_the_schemas_fault(kind: str, message: str) -> None:
     server = Picky("verdicts", kind=kind, refusal=message)
-    judge = Fitted(server, server)
+    judge = fitted(server)
     assert judge.ask(TASK).failure == kind
     assert (len(server.sent), judge.left_out) == (1, ())
 
 
 def test_a_request_that_is_refused_in_every_form_teaches_nothing() -> None:
     server = Picky("verdicts")
-    judge = Fitted(server, server)
+    judge = fitted(server)
     assert judge.ask(TASK).failure == "rejected"
     assert (len(server.sent), judge.left_out) == (3, ())
 
 
 def test_what_is_known_of_a_server_is_not_tried() -> None:
     strict = Picky(provider="openai")
-    Fitted(strict, strict).ask(TASK)
+    fitted(strict).ask(TASK)
     assert "maxLength" not in str(strict.sent[0].schema)
     assert "minItems" in str(strict.sent[0].schema)
     free = Picky(mode="tool")
-    Fitted(free, free).ask(TASK)
+    fitted(free).ask(TASK)
     assert free.sent[0].schema == loosened(TASK, PLAIN).schema

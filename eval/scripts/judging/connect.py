@@ -26,7 +26,7 @@ from clients.verdict_cache import (
     OfflineJudge,
     VerdictCache,
 )
-from judging.limits import Fitted
+from judging.limits import Fitted, NotAsked
 from judging.local import LocalJudge
 
 LOCAL = "local"
@@ -146,7 +146,8 @@ def _offline(
         "mode": found.mode,
         "dropped_params": list(found.dropped),
     }
-    fitted = Fitted(CachedJudge(judge, cache), judge)
+    cached = CachedJudge(judge, cache)
+    fitted = Fitted(cached, cached, judge)
     yield Connection(
         Counted(fitted),
         salt,
@@ -174,7 +175,8 @@ def _server(
     )
     try:
         asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
-        fitted = Fitted(CachedJudge(asked, cache), judge)
+        stored = CachedJudge(NotAsked(judge), cache)
+        fitted = Fitted(stored, CachedJudge(asked, cache), judge)
 
         def describe() -> dict[str, Any]:
             told = judge.describe()

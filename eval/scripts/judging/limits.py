@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from clients.judge_bodies import HELD, Found
 from clients.judge_cost import add_usage
-from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
+from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
+from clients.verdict_cache import KeyedJudge
 from judging.asking import sum_of
 
 TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
@@ -28,22 +29,33 @@ NAMES_IDS = frozenset({"id", "context"})
 _REFUSED = re.compile(r"HTTP 4(?:00|22)\b|\bgrammar\b|\bschema\b", re.IGNORECASE)
 
 
-class Asked(Protocol):
-    """A judge with its cache."""
-
-    @property
-    def identity(self) -> JudgeIdentity: ...
-
-    def holds(self, task: JudgeTask) -> bool: ...
-
-    def ask(self, task: JudgeTask) -> Verdict: ...
-
-
 class Ways(Protocol):
     """What knows how JSON is asked for."""
 
     @property
     def found(self) -> Found: ...
+
+
+class NotAsked:
+    """Stands behind a cache that is only looked into."""
+
+    def __init__(self, judge: KeyedJudge) -> None:
+        self._judge = judge
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    @property
+    def found(self) -> Found:
+        return self._judge.found
+
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
+        return self._judge.parameters(task)
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """Always the failure ``not_cached``."""
+        return Verdict("", None, "not_cached", "the cache has no such verdict")
 
 
 class Fitted:
@@ -53,7 +65,9 @@ class Fitted:
     is asked again.
     """
 
-    def __init__(self, judge: Asked, ways: Ways) -> None:
+    def __init__(self, stored: Judge, judge: Judge, ways: Ways) -> None:
+        """``stored`` gives what is in the cache and asks nobody; ``judge`` asks."""
+        self._stored = stored
         self._judge = judge
         self._ways = ways
         self._learnt = 0
@@ -81,7 +95,7 @@ class Fitted:
         """The verdict in the narrowest form that is there, else that the server takes."""
         held = self._held(task)
         if held is not None:
-            return self._judge.ask(held)
+            return held
         step = max(self._first, self._learnt)
         verdict = self._judge.ask(loosened(task, step))
         while _unfit(verdict) and step < PLAIN:
@@ -92,11 +106,11 @@ class Fitted:
                 self._learnt = max(self._learnt, step)
         return verdict
 
-    def _held(self, task: JudgeTask) -> JudgeTask | None:
+    def _held(self, task: JudgeTask) -> Verdict | None:
         for step in range(self._first, PLAIN + 1):
-            form = loosened(task, step)
-            if self._judge.holds(form):
-                return form
+            verdict = self._stored.ask(loosened(task, step))
+            if verdict.ok:
+                return verdict
         return None
 
 
