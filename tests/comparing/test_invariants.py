@@ -219,6 +219,17 @@ def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:
     assert "labels (scored): aaaaaaaaaaaa → bbbbbbbbbbbb" in refused(base, new).message
 
 
+def test_labels_in_one_run_alone_are_other_labels_unless_a_file_does_not_tell(runs: Runs) -> None:
+    base = runs.make("base", SCORES, labels="a" * 64)
+    new = runs.make("new", SCORES, labels=None)
+    assert "labels (scored): aaaaaaaaaaaa → –" in refused(base, new).message
+    path = new / "metrics.json"
+    known = json.loads(path.read_text())
+    del known["labels_sha256"]
+    path.write_text(json.dumps(known))
+    assert compare(base, new).controls == ()
+
+
 def test_labels_when_a_run_was_asked_do_not_matter(runs: Runs) -> None:
     sha = {"sha256": "5" * 64}
     base = {"dataset": sha | {"labels_sha256": "a"}}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 import storage
 
 N = 40
@@ -132,13 +134,45 @@ def test_a_metrics_file_is_a_baseline(gate: Any) -> None:
         run.head["labels_sha256"] = labels
         run.write()
     path.write_bytes((gate.base.folder / "metrics.json").read_bytes())
-    assert "labels: cccccccccccc → dddddddddddd" in gate.failures("--baseline", path)["comparable"]
+    failed = gate.failures("--baseline", path)["comparable"]
+    assert "labels (scored): cccccccccccc → dddddddddddd" in failed
     gate.new.head["cases"] = 39
     gate.new.write()
     assert (
         gate.failures("--baseline", path)["cases_missing"]
         == "the baseline has 40 cases, the run 39"
     )
+
+
+def test_a_metrics_file_tells_of_another_judge_and_other_options(gate: Any) -> None:
+    """As a folder does: the committed metrics.json of the main branch is what CI has."""
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "drop 10 %"\n"judged.*" = "drop 10 %"\n')
+    for run, model in ((gate.base, "one"), (gate.new, "two")):
+        run.scores["judged"] = {"faithfulness": [1.0] * 40}
+        judge = {"identity": {"model": model}, "parameters": {"temperature": 0}}
+        run.more["judged"] = {"options": {"judge": judge}}
+        run.more["retrieval"] = {"options": {"match": model}}
+        run.write()
+    path = gate.folder / "main.json"
+    path.write_bytes((gate.base.folder / "metrics.json").read_bytes())
+    for baseline in (path, "base"):
+        said = gate.failures("--baseline", baseline)["comparable"]
+        assert "judge.identity.model: one → two" in said
+        assert "retrieval.options.match: one → two" in said
+
+
+@pytest.mark.parametrize(("then", "now"), [(None, "d" * 64), ("c" * 64, None)])
+def test_labels_in_one_run_alone_are_other_labels(
+    gate: Any, then: str | None, now: str | None
+) -> None:
+    gate.rules('[gates.baseline]\n"retrieval.recall@5" = "drop 10 %"\n')
+    assert gate.failures("--baseline", "base") == {}, "neither tells: written by an earlier version"
+    gate.base.head["labels_sha256"] = then
+    gate.base.write()
+    assert gate.failures("--baseline", "base") == {}, "one of them does not tell"
+    gate.new.head["labels_sha256"] = now
+    gate.new.write()
+    assert "labels (scored)" in gate.failures("--baseline", "base")["comparable"]
 
 
 def test_rules_on_a_baseline_without_one(gate: Any) -> None:

@@ -213,6 +213,10 @@ def test_a_changed_eval_set_and_changed_options_are_told(repo: Any, make_metrics
     assert "the eval set changed (10 → 12 cases)" in shown
     assert "the labels changed" in shown
     assert "the options of retrieval changed" in shown
+    for labels in (None, "e" * 64):
+        repo.write("a", make_metrics("r2", means, labels_sha256=labels))
+        sha = repo.commit("c")
+        assert f"{sha[:9]}: the labels changed" in run(repo.results).stdout
 
 
 def test_hostile_texts_are_shown_as_they_are(repo: Any, make_metrics: Any) -> None:

@@ -22,6 +22,7 @@ ITEM_FIELDS = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
 FREE_OPTIONS = ("seed", "k", "judge")
 """Options of a scorer that chance alone depends on, that names carry (``recall@5``), and the judge,
 who is looked at by himself. An option that is the empty text was not used."""
+LABELS = "labels_sha256"
 SEEN = "fingerprints"
 """What a judge's server tells of its build, which may change from call to call."""
 PARTS = ("index", "retriever", "answerer", "api")
@@ -77,18 +78,28 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
             base.metrics.get("eval_set_sha256"),
             new.metrics.get("eval_set_sha256"),
         ),
-        "labels (scored)": (base.metrics.get("labels_sha256"), new.metrics.get("labels_sha256")),
     }
     found = [
         Difference(name, old, now)
         for name, (old, now) in pairs.items()
         if old and now != old and now
     ]
+    found += label_differences(base.metrics, new.metrics)
     if "judged" in sections:
         found += _judge_differences(judge_of(base), judge_of(new))
     for name in sections:
         found += _section_differences(name, base.section(name), new.section(name))
     return found + list(_payload_differences(base.config, new.config))
+
+
+def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Of two metrics.json: other labels, or labels in one of them alone (null: there were none).
+
+    What earlier versions wrote has no such key; then nothing is known.
+    """
+    if not all(LABELS in one for one in (base, new)):
+        return []
+    return differences(base[LABELS], new[LABELS], "labels (scored)")
 
 
 def judge_of(run: Run) -> Mapping[str, Any]:

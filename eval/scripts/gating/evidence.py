@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from comparing import Row, Wanted, compare
-from comparing.invariants import controls, read_run
+from comparing.invariants import Run, controls, read_run
 from comparing.scores import scored_sections, scores_file
 from ragmetrics.metric import Metric
-from storage import Problem, StorageError, find_run, read_cases, read_json, sha256_file
+from storage import Problem, RunConfig, StorageError, find_run, read_cases, read_json, sha256_file
 from suite.baseline import read_baseline
 
 L = TypeVar("L")
@@ -103,7 +103,7 @@ def baseline_of(results_dir: Path, given: str) -> Side:
 def _header(path: Path) -> dict[str, Any]:
     names = ("run_id", "config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
     raw = read_json(path)
-    return {name: raw.get(name) for name in names}
+    return {name: raw[name] for name in names if name in raw}
 
 
 def paired(evidence: Evidence, sections: set[str]) -> dict[str, Row]:
@@ -121,17 +121,16 @@ def paired(evidence: Evidence, sections: set[str]) -> dict[str, Row]:
 
 def unlike(evidence: Evidence, sections: set[str]) -> list[str]:
     """What makes the two runs incomparable in these sections, a phrase each."""
-    base, new = evidence.base, evidence.new
-    assert base is not None
-    if base.folder is not None and new.folder is not None:
-        found = controls(read_run(base.folder), read_run(new.folder), sorted(sections))
-        return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
-    phrases = []
-    for part, what in (("eval_set_sha256", "eval set"), ("labels_sha256", "labels")):
-        old, now = base.header.get(part), new.header.get(part)
-        if old and now and old != now:
-            phrases.append(f"{what}: {str(old)[:12]} → {str(now)[:12]}")
-    return phrases
+    assert evidence.base is not None
+    found = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
+
+
+def _run(side: Side) -> Run:
+    """The run behind a side; of a metrics.json alone, what that tells."""
+    if side.folder is not None:
+        return read_run(side.folder)
+    return Run(Path(side.label), RunConfig(side.label), {**side.header, "sections": side.sections})
 
 
 def missing_cases(evidence: Evidence) -> list[str] | None:

@@ -37,6 +37,7 @@ class Point:
     """``sha`` is None for a run that is not committed; then ``date`` is when the run started.
 
     ``settings``: a hash of each section's options, which may change what its numbers mean.
+    ``labels``: their SHA-256, "" for none; None when the file does not tell.
     """
 
     sha: str | None
@@ -96,7 +97,7 @@ def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: s
         errors=_count(raw.get("errors")),
         values=values,
         settings=settings,
-        labels=_text(raw.get("labels_sha256")),
+        labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
     )
 
 

@@ -140,7 +140,7 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
             found.append(Change(place, f"the eval set changed ({_cases(before, point)})"))
         elif before and point.cases != before.cases:
             found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
-        if before and point.labels and before.labels and point.labels != before.labels:
+        if before and None not in (told := {before.labels, point.labels}) and len(told) > 1:
             found.append(Change(place, "the labels changed"))
         for section, hashed in point.settings.items():
             if section in shown and last.setdefault(section, hashed) != hashed:
