@@ -23,7 +23,6 @@ PAIR = re.compile(r"[a-z_]+=.+")
 UNTOLD = {
     "judge_cache": "say what comes out: `Out: …`",
     "calibrate_judge": "break the lines that go over 80 columns",
-    "validate_metrics": "break the lines that go over 80 columns",
 }
 """Scripts whose docstring lacks something today, with what would mend it."""
 each_script = pytest.mark.parametrize("name", NAMES)
@@ -92,6 +91,9 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
     shown = " ".join(help_of(name).replace("\\\n", " ").split())
     for line in manual.examples(about(name)):
         assert " ".join(line.partition(" # ")[0].split()) in shown
+    starts = [line for line in help_of(name).splitlines() if manual.START.match(line)]
+    assert all(line.count("python eval/scripts/") == 1 or "&&" in line for line in starts)
+    assert "Examples:" in help_of(name)
 
 
 @each_script

@@ -4,7 +4,9 @@ In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `opensets/pro
 them). Only sets whose licence lets derived weights be shipped are used. Out: one JSON file with
 hashed, rounded weights; no text of the sets is in it. Measure it with validate_guardrails.py.
 
-    python eval/scripts/train_guardrails.py --data ~/open-data
+\b
+Examples:
+  python eval/scripts/train_guardrails.py --data ~/open-data
 """
 
 from __future__ import annotations

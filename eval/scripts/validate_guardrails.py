@@ -3,8 +3,10 @@
 In: a folder with the sets (`--data` or RAG_EVAL_DATA; `opensets/` says which and in which format);
 sets that are absent are named and left out. Out: tables on stdout, or one JSON object (`--json`).
 
-    python eval/scripts/validate_guardrails.py --data ~/open-data
-    python eval/scripts/validate_guardrails.py --data ~/open-data --part leakage --json
+\b
+Examples:
+  python eval/scripts/validate_guardrails.py --data ~/open-data
+  python eval/scripts/validate_guardrails.py --data ~/open-data --part leakage --json
 """
 
 from __future__ import annotations

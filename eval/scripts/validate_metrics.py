@@ -7,8 +7,9 @@ generated block of EVAL.md.
 
 \b
 Your own labels are one JSON object a line:
-  {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."], "supported": 1, "group":
-  "a.md"}
+  {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."],
+   "supported": 1, "group": "a.md"}
+
 supported is 1 when the contexts bear out all of the claim, else 0; group names the source.
 
 \b
