@@ -91,6 +91,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
         temperature=given["temperature"],
         seed=given["seed"],
         mode=given["mode"],
+        thinking_tokens=given["thinking_tokens"],
         concurrency=given["concurrency"],
         timeout=given["timeout"],
         retries=given["retries"],

@@ -46,6 +46,7 @@ class Wanted:
     temperature: float | None = 0.0
     seed: int | None = 0
     mode: str | None = None
+    thinking_tokens: int = 0
     concurrency: int = 8
     timeout: float = 120.0
     retries: int = 3
@@ -147,7 +148,7 @@ def _offline(
         "dropped_params": list(found.dropped),
     }
     cached = CachedJudge(judge, cache)
-    fitted = Fitted(cached, cached, judge)
+    fitted = Fitted(cached, cached, judge, wanted.thinking_tokens)
     yield Connection(
         Counted(fitted),
         salt,
@@ -176,7 +177,7 @@ def _server(
     try:
         asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
         stored = CachedJudge(NotAsked(judge), cache)
-        fitted = Fitted(stored, CachedJudge(asked, cache), judge)
+        fitted = Fitted(stored, CachedJudge(asked, cache), judge, wanted.thinking_tokens)
 
         def describe() -> dict[str, Any]:
             told = judge.describe()

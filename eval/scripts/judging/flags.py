@@ -66,6 +66,13 @@ def judge_options(function: F) -> F:
                 help="How JSON is asked for.  [default: the best that works]",
             ),
             click.option(
+                "--thinking-tokens",
+                type=click.IntRange(0, 1_000_000),
+                default=0,
+                show_default=True,
+                help="Further tokens for each reply: for models that think before they answer.",
+            ),
+            click.option(
                 "--concurrency",
                 type=click.IntRange(1, 512),
                 default=8,

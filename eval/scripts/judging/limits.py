@@ -65,8 +65,12 @@ class Fitted:
     is asked again.
     """
 
-    def __init__(self, stored: Judge, judge: Judge, ways: Ways) -> None:
-        """``stored`` gives what is in the cache and asks nobody; ``judge`` asks."""
+    def __init__(self, stored: Judge, judge: Judge, ways: Ways, thinking: int = 0) -> None:
+        """``stored`` gives what is in the cache and asks nobody; ``judge`` asks.
+
+        ``thinking``: tokens that a reply may take beside its form.
+        """
+        self._thinking = thinking
         self._stored = stored
         self._judge = judge
         self._ways = ways
@@ -89,10 +93,11 @@ class Fitted:
 
     def holds(self, task: JudgeTask) -> bool:
         """Is there a verdict already, in any of the forms?"""
-        return self._held(task) is not None
+        return self._held(self._roomy(task)) is not None
 
     def ask(self, task: JudgeTask) -> Verdict:
         """The verdict in the narrowest form that is there, else that the server takes."""
+        task = self._roomy(task)
         held = self._held(task)
         if held is not None:
             return held
@@ -105,6 +110,9 @@ class Fitted:
             if verdict.ok:
                 self._learnt = max(self._learnt, step)
         return verdict
+
+    def _roomy(self, task: JudgeTask) -> JudgeTask:
+        return replace(task, max_tokens=task.max_tokens + self._thinking)
 
     def _held(self, task: JudgeTask) -> Verdict | None:
         for step in range(self._first, PLAIN + 1):

@@ -152,6 +152,8 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
         f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."
         for kind, count in outcome.failures.most_common()
     ]
+    if outcome.failures["truncated"]:
+        found.append("A model that thinks before it answers needs more room: --thinking-tokens.")
     if outcome.unverified:
         found.append(
             f"{outcome.unverified} verdicts had a quote that stands nowhere; they count as not "

@@ -62,6 +62,23 @@ def test_a_server_that_refuses_parts_of_a_schema_gets_it_without(
     assert run.judge(*server.words("--offline"))["mean"]["faithfulness"] == 1.0
 
 
+def test_a_thinking_model_gets_room_and_a_cut_reply_says_how(run: Any, server: Any) -> None:
+    run.write()
+    server.reply = truncated
+    done = run.call(*server.words())
+    assert "--thinking-tokens" in done.stderr
+    rooms = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)}
+    server.reply = type(server).support
+    run.judge(*server.words("--thinking-tokens", "4000"))
+    more = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)} - rooms
+    assert more == {tokens + 4000 for tokens in rooms}
+    run.judge(*server.words("--thinking-tokens", "4000", "--offline"))
+
+
+def schema_of(body: dict[str, Any]) -> str:
+    return json.dumps(body.get("response_format"))
+
+
 def test_the_way_to_ask_is_tried_once_a_run_before_the_first_call(run: Any, server: Any) -> None:
     def canaries() -> int:
         return sum("wet" in json.dumps(call) for call in server.calls)
