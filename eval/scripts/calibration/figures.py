@@ -12,7 +12,7 @@ from calibration.rates import corrected
 from ragmetrics import calibration, labelfit
 from ragmetrics.agreement import clustered_interval, weighted_kappa
 from ragmetrics.calibration import MIN_CLASS, Confusion
-from ragmetrics.stats import generator, wilson
+from ragmetrics.stats import generator
 
 RESAMPLES = labelfit.RESAMPLES
 LEAST_IN_SLICE = 10
@@ -112,16 +112,14 @@ def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
 
         return draws.interval(name, sources, statistic)
 
-    rates = {
-        "specificity": _wider(drawn("specificity"), table.not_not, table.unsupported),
-        "sensitivity": _wider(drawn("sensitivity"), table.supported_supported, table.supported),
-        "balanced_accuracy": drawn("balanced_accuracy"),
-        "kappa": drawn("kappa"),
-    }
+    names = ("specificity", "sensitivity", "balanced_accuracy", "kappa", "accuracy")
     rows: dict[str, Any] = {
-        name: {"value": getattr(table, name), "ci95": interval} for name, interval in rates.items()
+        name: {
+            "value": getattr(table, name),
+            "ci95": _wider(drawn(name), calibration.interval_of_claims(table, name)),
+        }
+        for name in names
     }
-    rows["accuracy"] = {"value": table.accuracy, "ci95": drawn("accuracy")}
     scores = found.scores()
     rows["auroc"] = {"value": None, "ci95": None}
     if scores is not None:
@@ -134,10 +132,11 @@ def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
     return rows
 
 
-def _wider(drawn: list[float] | None, hits: float, n: float) -> list[float]:
-    """The wider ends of two intervals: draws see that sources differ, Wilson that n is small."""
-    low, high = wilson(hits, int(n))
-    return [low, high] if drawn is None else [min(low, drawn[0]), max(high, drawn[1])]
+def _wider(drawn: list[float] | None, of_claims: calibration.Interval | None) -> list[float] | None:
+    """The wider ends of two intervals: draws see that sources differ, the other that n is small."""
+    if drawn is None or of_claims is None:
+        return drawn if of_claims is None else list(of_claims)
+    return [min(of_claims[0], drawn[0]), max(of_claims[1], drawn[1])]
 
 
 def answers(found: Pairs, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:

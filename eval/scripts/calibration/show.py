@@ -67,7 +67,7 @@ def print_report(console: Console, found: Mapping[str, Any]) -> None:
         )
     else:
         _print_figures(console, found)
-    _print_slices(console, found["by"])
+        _print_slices(console, found["by"])
     _print_rates(console, found)
     _print_attack(console, found["attack"])
     _print_worst(console, found["worst"])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
-from ragmetrics.stats import Z95
+from ragmetrics.stats import Z95, wilson
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,6 +111,33 @@ def confusion(
         float(weight @ (~label & said)),
         float(weight @ (~label & ~said)),
     )
+
+
+def interval_of_claims(table: Confusion, name: str) -> Interval | None:
+    """95 % interval of a table's figure (``kappa``, ``accuracy``, …) if claims are independent.
+
+    Wilson's intervals of sensitivity and specificity, put together by squares at the observed
+    prevalence (MOVER: Zou and Donner 2008, Statistics in Medicine 27), within [-1, 1]. Unlike a
+    bootstrap it does not shrink to a point when judge and people agree on every claim. None where
+    the figure is undefined or a class is empty. The table must not be weighted.
+    """
+    value: float | None = getattr(table, name)
+    sens, spec = table.sensitivity, table.specificity
+    if value is None or sens is None or spec is None:
+        return None
+
+    def at(sensitivity: float, specificity: float) -> float:
+        passed, caught = sensitivity * table.supported, specificity * table.unsupported
+        moved = Confusion(passed, table.supported - passed, table.unsupported - caught, caught)
+        found: float | None = getattr(moved, name)
+        return value if found is None else found
+
+    of_sens = wilson(table.supported_supported, int(table.supported))
+    of_spec = wilson(table.not_not, int(table.unsupported))
+    below, above = (
+        hypot(value - at(of_sens[end], spec), value - at(sens, of_spec[end])) for end in (0, 1)
+    )
+    return max(-1.0, value - below), min(1.0, value + above)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ WORDS = {
 QUESTION_LINES = 2
 CLAIM_LINES = 3
 """Lines of a claim; a longer one takes up to a third of the screen."""
+OTHER_LINES = 13
+"""Lines that all but the claim need at least (verdicts.tcss)."""
 
 
 def header(session: Session, width: int) -> Line:
@@ -109,8 +111,8 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         self.bars["v-answer-rule"].show([rule(self.look, width, "answer")])
         self._show_answer(item, new)
         state = WORDS[session.label]
-        most = max(CLAIM_LINES, self.size.height // 3)
-        claim = text_lines(item.claim, width, most, "term", CLAIM_LINES)
+        most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
+        claim = text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
         self.bars["v-claim"].show([rule(self.look, width, "claim", state, focused=True), *claim])
         if len(claim) != self._claim_lines:
             self._claim_lines = len(claim)
