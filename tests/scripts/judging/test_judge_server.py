@@ -39,59 +39,6 @@ def test_a_server_judges_once_and_the_cache_replays(run: Any, server: Any) -> No
     assert changed["options"]["judge"]["parameters"]["temperature"] == 0.5
 
 
-@pytest.mark.parametrize("word", ["maxLength", "minItems"])
-def test_a_server_that_refuses_parts_of_a_schema_gets_it_without(
-    run: Any, server: Any, word: str
-) -> None:
-    run.write()
-
-    def picky(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
-        if word in json.dumps(body["response_format"]):
-            return 400, {"error": {"message": f"Invalid schema: {word} is not permitted."}}
-        reply: tuple[int, Any] = server.support(body)
-        return reply
-
-    server.reply = picky
-    assert run.judge(*server.words())["mean"]["faithfulness"] == 1.0
-    config = json.loads((run.finished.run / "config.json").read_text("utf-8"))
-    assert f"schema:{word}" in config["judge"]["dropped_params"]
-    calls = len(server.calls)
-    run.judge(*server.words())
-    assert len(server.calls) == calls, "all from the cache, nothing is tried again"
-    (run.finished.run / "verdicts.jsonl").unlink()
-    assert run.judge(*server.words("--offline"))["mean"]["faithfulness"] == 1.0
-
-
-def test_a_thinking_model_gets_room_and_a_cut_reply_says_how(run: Any, server: Any) -> None:
-    run.write()
-    server.reply = truncated
-    done = run.call(*server.words())
-    assert "--thinking-tokens" in done.stderr
-    rooms = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)}
-    server.reply = type(server).support
-    run.judge(*server.words("--thinking-tokens", "4000"))
-    more = {call["max_tokens"] for call in server.calls if "verdicts" in schema_of(call)} - rooms
-    assert more == {tokens + 4000 for tokens in rooms}
-    run.judge(*server.words("--thinking-tokens", "4000", "--offline"))
-
-
-def schema_of(body: dict[str, Any]) -> str:
-    return json.dumps(body.get("response_format"))
-
-
-def test_the_way_to_ask_is_tried_once_a_run_before_the_first_call(run: Any, server: Any) -> None:
-    def canaries() -> int:
-        return sum("wet" in json.dumps(call) for call in server.calls)
-
-    run.write()
-    run.judge(*server.words())
-    assert canaries() == 1
-    run.judge(*server.words())
-    assert canaries() == 1, "a run that asks nothing tries nothing"
-    run.judge(*server.words("--repeats", "3"))
-    assert canaries() == 2
-
-
 @pytest.mark.slow
 def test_relevancy_by_the_real_embedding_model(run: Any, server: Any) -> None:
     cases = [{"id": "same", "question": "What is the fee?"}, {"id": "far", "question": "Who sang?"}]
