@@ -161,6 +161,13 @@ def test_without_scores_nothing_is_called_gold() -> None:
     assert "none yet: run eval_suite.py" in shown
 
 
+def test_key_facts_of_the_set_and_gold_facts_of_the_labels_are_both_told() -> None:
+    facts = {"expected_key_facts": ["30 days"], "gold_facts": [{"fact": "a month"}]}
+    labels = detail_of(case=CASE | facts).labels
+    assert ("key fact", "30 days") in labels
+    assert ("gold fact", "a month") in labels
+
+
 def test_chunk_gold_takes_the_chunk_labels() -> None:
     scores = {
         "retrieval": {

@@ -289,9 +289,18 @@ def test_a_damaged_metrics_json_is_one_sentence(
     assert list(run.run.glob("report.*")) == []
 
 
-def test_a_damaged_score_line_is_named(run: Any) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"case_id": "x"}',
+        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {"mrr": "high"}}',
+        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {}, "reasons": [1]}',
+        '{"case_id": "x", "repeat": {}, "status": "scored", "scores": {}}',
+    ],
+)
+def test_a_damaged_score_line_is_named(run: Any, line: str) -> None:
     path = run.run / "scores" / "retrieval.jsonl"
-    path.write_text(path.read_text() + '{"case_id": "x"}\n')
+    path.write_text(path.read_text() + line + "\n")
     done = run.score(report_run.main)
     assert done.exit_code == 2
     assert "retrieval.jsonl:6: is no score line; score the run again" in done.stderr

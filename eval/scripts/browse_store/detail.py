@@ -158,14 +158,16 @@ def _labels(
         return ()
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
     evidence = lines.get("groundedness", ev.ScoreLine("")).evidence
-    facts = [fact.fact for fact in case.gold_facts] or case.expected_key_facts
+    key_facts = dict.fromkeys(case.expected_key_facts)
+    gold_facts = dict.fromkeys(one.fact for one in case.gold_facts if one.fact not in key_facts)
     pairs = [
         ("answerable", answerable),
         ("category", case.category or ""),
         ("difficulty", case.difficulty or ""),
         ("tags", ", ".join(case.tags)),
         ("reference answer", case.reference_answer or ""),
-        *(("key fact", fact) for fact in facts),
+        *(("key fact", fact) for fact in key_facts),
+        *(("gold fact", fact) for fact in gold_facts),
         *(("forbidden claim", claim) for claim in case.forbidden_claims),
         ("expected outcome", case.expected_outcome or ""),
         *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),

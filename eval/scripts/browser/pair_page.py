@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from browser.case_page import answer_part, gold_part, passages_part
-from browser.document import SAYS, STYLES, Blank, Doc
+from browser.document import LABEL_WIDTH, SAYS, STYLES, Blank, Doc
 from browser.lines import score
 from browser.model import Detail
 
@@ -66,7 +66,7 @@ def changes_part(doc: Doc, base: Side, new: Side) -> None:
     same = sum(1 for name in after if name in before) - len(names)
     doc.part("Scores that changed", f"{len(names)} changed, {same} equal")
     arrow = "->" if doc.ascii else "→"
-    width = min(max(map(len, names), default=0), WIDEST_NAME)
+    width = min(max([LABEL_WIDTH, *map(len, names)]), WIDEST_NAME)
     for name in names:
         doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
 

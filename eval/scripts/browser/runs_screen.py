@@ -19,6 +19,7 @@ from labeller.lists import Bar, Line
 from labeller.ports import Refused
 
 SHORT_BELOW = 16
+NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
 
 
 class RunsScreen(ListScreen, inherit_bindings=False):
@@ -75,11 +76,7 @@ class RunsScreen(ListScreen, inherit_bindings=False):
         """Show what the run under the cursor is."""
         width = self.size.width
         if not self.runs:
-            self.about.show(
-                display(
-                    "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
-                )
-            )
+            self.about.show(display(NO_RUN))
             self.about_rule.show([rule(self.look, width, "no run")])
             return
         blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))

@@ -15,6 +15,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from ragmetrics.metric import Metric
@@ -131,58 +132,69 @@ def _scan_answers(scan: Scan, path: Path, section: str) -> None:
     mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
     places = scan.places.setdefault(section, array("q"))
     for offset, line in _lines(path):
-        row = scan.row((line["case_id"], line["repeat"]))
+        row = scan.row((line.case_id, line.repeat))
         _pad(places, row + 1, -1)
         places[row] = offset
         for name, column in kept:
             _pad(column, row + 1, nan)
-            if (score := line["scores"].get(name)) is not None:
+            if (score := line.scores.get(name)) is not None:
                 column[row] = score
-        if line["status"] == "failed":
+        if line.status == "failed":
             continue
         for bit, check in mine:
-            if (score := line["scores"].get(check.metric)) is not None:
+            if (score := line.scores.get(check.metric)) is not None:
                 scan.looked_at[row] |= bit
                 scan.missed[row] |= bit * check.missed(score)
         _note(scan, section, row, line)
     _pad(places, len(scan.keys), -1)
 
 
-def _note(scan: Scan, section: str, row: int, line: dict[str, Any]) -> None:
+def _note(scan: Scan, section: str, row: int, line: _Line) -> None:
     """Reasons for missing scores, and what two sections tell besides scores."""
-    if reasons := line.get("reasons"):
-        of_section = scan.reasons.setdefault(section, {})
-        for metric, reason in reasons.items():
-            of_section.setdefault(reason, Counter())[metric] += 1
-    evidence = line.get("evidence")
+    _count_reasons(scan, section, line)
+    evidence = line.evidence
     if section == "retrieval" and evidence is not None and "hits" in evidence:
         scan.first_ranks[evidence["hits"][0] if evidence["hits"] else 0] += 1
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = str(evidence.get("cell", "")).startswith("abstained")
 
 
+def _count_reasons(scan: Scan, section: str, line: _Line) -> None:
+    for metric, reason in line.reasons.items():
+        scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
+
+
 def _scan_prompts(scan: Scan, path: Path) -> None:
     mine = [one for one in scan.checks if one.section == PROMPTS]
     for _, line in _lines(path):
-        misses = [one.metric for one in mine if one.missed(line["scores"].get(one.metric))]
+        misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
-                scan.wrong_prompts.append(line | {"misses": misses})
-        for metric, reason in line.get("reasons", {}).items():
-            scan.reasons.setdefault(PROMPTS, {}).setdefault(reason, Counter())[metric] += 1
+                scan.wrong_prompts.append(msgspec.structs.asdict(line) | {"misses": misses})
+        _count_reasons(scan, PROMPTS, line)
 
 
-def _lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
+class _Line(msgspec.Struct):
+    case_id: str
+    repeat: int
+    status: str
+    scores: dict[str, float | None]
+    reasons: dict[str, str] = {}
+    evidence: dict[str, Any] | None = None
+
+
+def _lines(path: Path) -> Iterable[tuple[int, _Line]]:
     """Offset and parsed object of each line."""
+    read = msgspec.json.Decoder(_Line).decode
     offset = 0
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                row = orjson.loads(line)
-                row["case_id"], row["repeat"], row["status"], row["scores"].get
-            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-                problem = Problem(str(path), number, "", "is no score line; score the run again")
+                row = read(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                told = f"is no score line; score the run again ({error})"
+                problem = Problem(str(path), number, "", told)
                 raise StorageError.from_problems([problem]) from None
             yield offset, row
             offset += len(line)
