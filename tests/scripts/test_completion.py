@@ -136,6 +136,16 @@ def test_bash_joins_what_it_parted_at_the_equals_sign(tmp_path: Path) -> None:
         assert run_shell("bash", text) == wanted
 
 
+def test_zsh_completes_files_behind_the_equals_sign(tmp_path: Path) -> None:
+    """What stands before the value is taken off before files are offered, too."""
+    script = tmp_path / "completion"
+    script.write_text(completion.source_of("zsh"))
+    told = "compset() { print took off $2 }"
+    source = ZSH.replace("compset() {{ : }}", told.replace("{", "{{").replace("}", "}}"))
+    words = f"python {FOLDER}/gate_run.py --eval-set=ev"
+    assert run_shell("zsh", source.format(script=script, words=words)) == ["took off *=", "paths"]
+
+
 def test_bash_leaves_other_words_to_what_was_there(tmp_path: Path) -> None:
     script = tmp_path / "completion"
     script.write_text(completion.source_of("bash"))

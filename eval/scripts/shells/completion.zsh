@@ -27,6 +27,8 @@ _rag_eval() {
     typed=($name "${(@)words[place + 1,CURRENT]}")
     answer=("${(@f)$(env $variable=zsh_complete COMP_WORDS="${(F)typed}" \
         COMP_CWORD=$(( CURRENT - place )) $_rag_eval_python $_rag_eval_folder/$name 2>/dev/null)}")
+    # --option=value: what stands before the value stays.
+    [[ ${words[CURRENT]} == --*=* ]] && compset -P '*='
     for type value help in "${(@)answer}"; do
         case $type in
             plain) if [[ $help == _ ]]; then plain+=($value); else described+=("$value:$help"); fi ;;
@@ -35,11 +37,7 @@ _rag_eval() {
         esac
     done
     if (( $#described )); then _describe -V unsorted described -U; fi
-    if (( $#plain )); then
-        # --option=value: what stands before the value stays.
-        [[ ${words[CURRENT]} == --*=* ]] && compset -P '*='
-        compadd -U -V unsorted -a plain
-    fi
+    if (( $#plain )); then compadd -U -V unsorted -a plain; fi
 }
 
 compdef _rag_eval python python3 @SCRIPTS@
