@@ -163,7 +163,7 @@ def json_bytes(report: Report) -> bytes:
     "--flips-by",
     default="",
     metavar="METRIC",
-    help="Metric of the flips.  [default: a declared one that changed]",
+    help="Metric of the flips.  [default: pass, else a declared one that changed]",
 )
 @click.option(
     "--power",

@@ -156,6 +156,13 @@ def test_several_runs_make_a_matrix(compare: Compare) -> None:
     ]
 
 
+def test_several_runs_in_markdown_begin_with_the_matrix(compare: Compare, folder: Path) -> None:
+    path = folder / "all.md"
+    assert compare("good", "bad", "same", "--markdown", str(path)).exit_code == 0
+    heads = [line for line in path.read_text("utf-8").splitlines() if line.startswith("# ")]
+    assert heads == ["# All runs", "# `good` → `bad`", "# `good` → `same`"]
+
+
 def test_clusters_from_the_set(compare: Compare) -> None:
     done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "conversation", "--json")
     row = next(

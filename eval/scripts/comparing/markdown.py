@@ -26,10 +26,10 @@ def render(
     lines: list[str] = []
     if failures:
         lines += ["**Failed:**", "", *(f"- {code(text)}" for text in failures), ""]
-    for one in comparisons:
-        lines += [f"# {code(one.base_id)} → {code(one.new_id)}", "", *_one(one)]
     if len(comparisons) > 1:
         lines += _matrix(comparisons)
+    for one in comparisons:
+        lines += [f"# {code(one.base_id)} → {code(one.new_id)}", "", *_one(one)]
     if flips is not None:
         lines += _flips(flips)
     return "\n".join(lines).rstrip() + "\n"
@@ -89,7 +89,9 @@ def _rows(rows: Sequence[Row]) -> Iterator[str]:
 
 def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
     names = [comparisons[0].base_id, *(one.new_id for one in comparisons)]
-    yield "## All runs"
+    yield "# All runs"
+    yield ""
+    yield "Declared metrics: mean, difference from the first run, verdict."
     yield ""
     yield "| metric | " + " | ".join(cell(name) for name in names) + " |"
     yield "|---|" + "--:|" * len(names)
