@@ -22,7 +22,6 @@ CALL = re.compile(r"python eval/scripts/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)
 PAIR = re.compile(r"[a-z_]+=.+")
 UNTOLD = {
     "judge_cache": "say what comes out: `Out: …`",
-    "calibrate_judge": "break the lines that go over 80 columns",
 }
 """Scripts whose docstring lacks something today, with what would mend it."""
 each_script = pytest.mark.parametrize("name", NAMES)

@@ -9,15 +9,16 @@ and in calibration.json of the run folder.
 \b
 A label is one JSON object a line:
   {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
-with the label supported, not_supported or cannot_tell. A file of claims with contexts of their own
-  {"claim": "Plan B costs 20 EUR.", "contexts": ["Plan B: 20 EUR."], "supported": 1, "group": "a"}
-is judged at once by --judge and needs no run.
+with the label supported, not_supported or cannot_tell. A file of claims with
+contexts of their own is judged at once by --judge and needs no run:
+  {"claim": "B is free.", "contexts": ["B: 0 EUR"], "supported": 1, "group": "a"}
 
 \b
 Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
+  python eval/scripts/calibrate_judge.py --label --plain < marks.txt
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
-  python eval/scripts/calibrate_judge.py --run latest --gate --calibration eval/calibration.json
+  python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
 
 Exit codes: 0 done, 1 the gate refuses the judge (--gate), 2 bad input or usage, 3 judge
