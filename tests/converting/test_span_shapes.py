@@ -179,6 +179,11 @@ def test_a_trace_in_two_files(desk: Any) -> None:
     assert (result["answer"], result["retrieved"][0]["chunk_id"]) == ("Ho.", "d")
 
 
+def test_nesting_without_end_is_no_trace(desk: Any) -> None:
+    deep = '{"data": [' * 900 + "{}" + "]}" * 900
+    assert "holds no spans" in desk.refused("otel", desk.file("deep.json", deep))
+
+
 def test_nested_names_and_times() -> None:
     # 2.5 s after the start of 1970, and the same in a zone two hours ahead of UTC
     assert nanoseconds("1970-01-01T00:00:02.5Z") == 2_500_000_000

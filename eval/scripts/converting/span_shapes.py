@@ -12,11 +12,13 @@ from typing import Any
 
 LISTS = ("data", "spans", "traces")
 """Keys under which other exporters hold their spans or traces."""
+MOST_DEPTH = 4
+"""How deep spans may lie: a file of traces of spans is two."""
 
 
-def other_spans(document: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def other_spans(document: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or depth > MOST_DEPTH:
         return
     if is_span(document):
         yield place, as_otlp(document)
@@ -25,7 +27,7 @@ def other_spans(document: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         for number, item in enumerate(
             found if isinstance(found := document.get(name), list) else ()
         ):
-            yield from other_spans(item, f"{place}.{name}[{number}]".lstrip("."))
+            yield from other_spans(item, f"{place}.{name}[{number}]".lstrip("."), depth + 1)
 
 
 def is_span(raw: dict[str, Any]) -> bool:
