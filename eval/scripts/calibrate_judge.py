@@ -11,7 +11,7 @@ A label is one JSON object a line:
   {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
 with the label supported, not_supported or cannot_tell. A file of claims with
 contexts of their own is judged at once by --judge and needs no run:
-  {"claim": "B is free.", "contexts": ["B: 0 EUR"], "supported": 1, "group": "a"}
+  {"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1, "group": "a"}
 
 \b
 Examples:

@@ -257,7 +257,7 @@ def topic(section: Section, casing: Casing) -> str:
 def _bare(title: str) -> str:
     """A heading without numbering and closing marks; stress and code stay for a while."""
     numbered = r"^(?:(?:chapter|appendix|part|section)\s+\w{1,3}\s*[:.–—-]\s*|[\d.]+\s+)|\s*#+$"
-    return re.sub(numbered, "", title, flags=re.IGNORECASE).strip().rstrip(".:")
+    return re.sub(numbered, "", title, flags=re.IGNORECASE).strip().rstrip(".:!")
 
 
 def _finished(question: str) -> str:
