@@ -15,7 +15,8 @@ Examples:
 Against a baseline also fails: a case that is missing, a section or metric that is no longer
 measured, a lower coverage, and runs that were not measured alike. What a rule names and could not
 be measured fails. EVAL.md explains the rules.
-Exit codes: 0 passed, 1 failed, 2 bad input.
+
+Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations

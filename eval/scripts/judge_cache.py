@@ -1,6 +1,7 @@
 """Look after the cache of judged verdicts: what it holds, taking entries out, handing them on.
 
-In: eval/cache/judge_cache.jsonl, a line a verdict. ACTION is ``stats`` (entries and bytes by judge,
+In: eval/cache/judge_cache.jsonl, a line a verdict. Out: a table, a smaller cache, or the chosen
+lines on stdout. ACTION is ``stats`` (entries and bytes by judge,
 metric and prompt), ``prune`` (the file is written anew without the chosen entries; without a
 choice, only without lines that a later one replaced, and damaged ones) or ``export`` (the chosen
 entries as JSON lines). Entries are chosen by all of the options given together.

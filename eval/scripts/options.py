@@ -194,7 +194,7 @@ run_option = click.option(
     help="Run id, path of a run folder, or 'latest'.",
 )
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the section as JSON on stdout."
+    "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
 )
 seed_option = click.option(
     "--seed",

@@ -15,7 +15,8 @@ Examples:
 
 Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
 definition changed begins a new line. The control band is drawn from 8 earlier points on.
-Exit codes: 0 done, 1 an alert with --fail, 2 bad input.
+
+Exit codes: 0 done, 1 an alert with --fail, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
