@@ -20,8 +20,6 @@ GUARD = 'if __name__ == "__main__":'
 NAMES = sorted(path.stem for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8"))
 CALL = re.compile(r"python eval/scripts/(\w+)\.py((?:'[^']*'|\"[^\"]*\"|[^|&;<>)'\"])*)")
 PAIR = re.compile(r"[a-z_]+=.+")
-UNTOLD: dict[str, str] = {}
-"""Scripts whose docstring lacks something today, with what would mend it."""
 each_script = pytest.mark.parametrize("name", NAMES)
 
 
@@ -66,16 +64,8 @@ def check_call(name: str, words: list[str]) -> None:
                     param.type(one, param, ctx)
 
 
-def pending(request: pytest.FixtureRequest, name: str, what: str) -> None:
-    """Expect the failure of a script that is known to lack this; being mended is noticed, too."""
-    reason = UNTOLD.get(name, "")
-    if reason.startswith(what):
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
-
-
 @each_script
-def test_the_docstring_says_what_goes_in_and_out(name: str, request: pytest.FixtureRequest) -> None:
-    pending(request, name, "say what comes out")
+def test_the_docstring_says_what_goes_in_and_out(name: str) -> None:
     assert re.search(r"\bIn\b", about(name)), "say what goes in: `In: …`"
     assert re.search(r"\bOut\b", about(name)), "say what comes out: `Out: …`"
 
@@ -94,8 +84,7 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
 
 
 @each_script
-def test_a_narrow_terminal_breaks_no_line(name: str, request: pytest.FixtureRequest) -> None:
-    pending(request, name, "break the lines")
+def test_a_narrow_terminal_breaks_no_line(name: str) -> None:
     assert [line for line in help_of(name).splitlines() if len(line) > 80] == []
 
 
@@ -148,7 +137,6 @@ SERVERS = ("eval_suite", "generate_cases", "judge_answers", "run_eval")
 def test_other_exit_codes_are_told_where_they_can_come(
     name: str, code: int, request: pytest.FixtureRequest
 ) -> None:
-    pending(request, name, "tell of")
     if name not in NAMES:
         pytest.skip("no such script here")
     sentence = " ".join(help_of(name).split()).partition("Exit codes: ")[2]
