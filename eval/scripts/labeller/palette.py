@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
+from textual import work
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.css.query import NoMatches
 
 from labeller.actions import actions_of, keys_of, shown_key
 from labeller.display import display, one_line
@@ -21,6 +25,13 @@ Command = tuple[str, str, str, Callable[[], None]]
 
 class Palette(CommandPalette, ClosesOnce[None]):
     """Textual's palette, closing once."""
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        """Textual's search, which may begin when the palette is closing and its list is gone."""
+        gather: Any = CommandPalette._gather_commands
+        with contextlib.suppress(NoMatches):
+            await gather.__wrapped__(self, search_value)
 
 
 class LabelCommands(Provider):
