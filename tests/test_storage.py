@@ -312,3 +312,15 @@ def test_a_million_results_are_read_as_a_stream(tmp_path: Path) -> None:
     assert count == 1_000_000
     unit = 1024 if sys.platform == "darwin" else 1
     assert grown < 10_000 * unit  # 10 MB for a file of 115 MB
+
+
+def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "metrics.json"
+    with pytest.raises(storage.StorageError, match="cannot be locked"), storage.locked(path):
+        pass
+
+
+def test_errors_of_the_work_under_a_lock_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), storage.locked(tmp_path / "metrics.json"):
+        (tmp_path / "absent").read_bytes()

@@ -79,7 +79,20 @@ class Pruned:
     bytes_after: int
 
 
+class _Format(msgspec.Struct):
+    format: int
+
+
 _decode = msgspec.json.Decoder(Entry).decode
+_format_of = msgspec.json.Decoder(_Format).decode
+
+
+def _is_newer(line: bytes) -> bool:
+    """A whole line that a later version of this toolkit wrote, which it will need again."""
+    try:
+        return line.endswith(b"\n") and _format_of(line).format > FORMAT
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 @contextmanager
@@ -154,8 +167,9 @@ def prune(
 ) -> Pruned:
     """Write the file anew without the chosen entries, replaced lines and damaged ones.
 
-    An empty choice chooses nothing. ``confirm`` sees what would happen; with False the file stays
-    as it is. Other processes wait meanwhile; the file is replaced in one step.
+    Lines of a newer format stay: they are paid verdicts of a later version. An empty choice
+    chooses nothing. ``confirm`` sees what would happen; with False the file stays as it is. Other
+    processes wait meanwhile; the file is replaced in one step.
     """
     with locked(path):
         kept: list[bytes] = []
@@ -164,7 +178,9 @@ def prune(
             before = path.stat().st_size
             last = _last_places(file)
             for place, (line, entry) in enumerate(_lines(file)):
-                if entry is None:
+                if entry is None and _is_newer(line):
+                    kept.append(line)
+                elif entry is None:
                     unreadable += 1
                 elif last[entry.key] != place:
                     superseded += 1

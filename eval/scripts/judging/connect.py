@@ -116,7 +116,7 @@ def connect(wanted: Wanted, *, ask_nothing: bool = False) -> Iterator[Connection
         told = {"identity": identity, "parameters": {}, "mode": "local", "dropped_params": []}
         yield Connection(Counted(local), salt, lambda: dict(told))
         return
-    cache = VerdictCache(wanted.cache_dir / FILE_NAME)
+    cache = VerdictCache(wanted.cache_dir / FILE_NAME, read_only=wanted.offline)
     try:
         yield from (_offline if wanted.offline else _server)(wanted, cache, salt, ask_nothing)
     finally:

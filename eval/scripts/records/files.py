@@ -107,10 +107,13 @@ def locked(path: Path) -> Iterator[None]:
 
     lock = _lock_of(path.with_name(path.name + ".lock"))
     try:
-        with lock.acquire(timeout=LOCK_TIMEOUT):
-            yield
+        held = lock.acquire(timeout=LOCK_TIMEOUT)
     except Timeout:
         raise StorageError(f"{path}: another process holds {lock.lock_file}; try again.") from None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be locked ({error.strerror}).") from None
+    with held:
+        yield
 
 
 @lru_cache(maxsize=64)

@@ -52,7 +52,6 @@ def ask_prompts(
             if same and result.status == "ok":
                 found[result.test_case_id] = result
     missing = [prompt for prompt in prompts if prompt.id not in found]
-    api.stop.clear()
     answers = ask_all(
         missing,
         lambda prompt: api.ask(Question(prompt.id, prompt.text, seed=seed)).result,

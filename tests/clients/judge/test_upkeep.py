@@ -165,3 +165,13 @@ def test_a_file_that_is_replaced_meanwhile_is_handed_on_whole(
     handed = [entry.key for _, entry in judge_upkeep.entries(cache, Choice())]
     assert handed == ["old", "other judge", "twice", "current", "recall"]
     assert cache.read_bytes() == b""
+
+
+def test_pruning_keeps_what_a_later_version_paid_for(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    newer = line("paid", format=2)
+    path.write_text(line("twice") + newer + line("twice") + "damaged\n")
+    plan = judge_upkeep.prune(path, Choice())
+    # The first "twice" is replaced by the second, and one line is damaged.
+    assert (plan.kept, plan.superseded, plan.unreadable) == (2, 1, 1)
+    assert path.read_text() == newer + line("twice")
