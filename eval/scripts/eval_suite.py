@@ -12,7 +12,8 @@ Examples:
   python eval/scripts/eval_suite.py --baseline eval/results/night-12/metrics.json
   python eval/scripts/eval_suite.py --plugin docs/examples/custom_metric.py
 
-Exit codes: 0 done, 1 a regression or a missed gate, 2 bad input, 3 bot unreachable.
+Exit codes: 0 done, 1 a regression, a missed gate, or a baseline that was measured otherwise, 2 bad
+input, 3 bot unreachable.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ if TYPE_CHECKING:
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),
-    help="Report or metrics.json to compare with; exit 1 on a regression.",
+    help="Report or metrics.json to compare with; exit 1 on a regression, and when it was measured "
+    "with another judge, other labels or another set.",
 )
 @click.option(
     "--max-drop",

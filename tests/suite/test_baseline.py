@@ -27,7 +27,7 @@ def section(mean: float | None, low: float, high: float, name: str = "mrr") -> d
 
 
 def change(before: dict[str, Any], now: dict[str, Any], max_drop: float | None = None) -> Change:
-    baseline = Baseline("b", {"retrieval": before}, None, None, None)
+    baseline = Baseline("b", {"retrieval": before}, None, None)
     found = measures({"retrieval": now}, {})
     (one,) = compare(baseline, found, ["retrieval"], max_drop)
     return one
@@ -73,7 +73,7 @@ def test_another_definition_is_not_compared() -> None:
 
 def test_a_number_that_is_gone_is_told() -> None:
     assert change(section(0.9, 0.8, 1), section(None, 0, 0)).verdict == "no longer measured"
-    before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None, None)
+    before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None)
     assert compare(before, {}, ["retrieval"])[0].verdict == "no longer measured"
     assert compare(before, {}, ["safety"]) == []
     nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None, None)
@@ -88,13 +88,10 @@ def test_a_gain_is_never_a_regression(worse_by: float, noise: float) -> None:
 
 
 def test_what_makes_a_comparison_lame() -> None:
-    one = Baseline("b", {}, "smoke", "hash", 24)
-    assert caveats(one, "smoke", "hash", 24) == []
-    assert caveats(one, "full", "other", 90) == [
-        "The baseline was measured on another version of the eval set.",
-        "The baseline has 24 cases, this run 90.",
-    ]
-    assert caveats(one, "full", "hash", 24) == ["The baseline is of the smoke suite, this is full."]
+    one = Baseline("b", {}, "smoke", 24)
+    assert caveats(one, "smoke", 24) == []
+    assert caveats(one, "full", 90) == ["The baseline has 24 cases, this run 90."]
+    assert caveats(one, "full", 24) == ["The baseline is of the smoke suite, this is full."]
 
 
 def test_a_run_folder_is_read_through_its_metrics(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) 
         for glob, rule in [found]
     ]
     ruled = {section for section, *_ in named}
-    yield _comparable(evidence, ruled)
+    yield comparable(evidence, ruled)
     yield from _coverage(rules, evidence, base, [(one[0], one[1]) for one in named])
     rows = paired(evidence, ruled)
     for section, metric, glob, rule in named:
@@ -120,10 +120,15 @@ def _measured(evidence: Evidence, base: Side) -> Iterator[Check]:
         yield Check("measured", "run", "metrics", "passed", must)
 
 
-def _comparable(evidence: Evidence, sections: set[str]) -> Check:
-    """What measures the two runs must be the same."""
+def comparable(evidence: Evidence, sections: set[str]) -> Check:
+    """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
     found = unlike(evidence, sections)
-    reason = f"the runs are not measured alike: {'; '.join(found)}" if found else ""
+    reason = ""
+    if found:
+        reason = (
+            f"the runs are not measured alike (baseline → run): {'; '.join(found)}; measure one of "
+            "them again"
+        )
     status: Any = "failed" if found else "passed"
     return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
 

@@ -10,10 +10,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from comparing import Row, Wanted, compare
-from comparing.invariants import Run, controls, read_run
+from comparing.invariants import Run, controls
 from comparing.scores import scored_sections, scores_file
 from ragmetrics.metric import Metric
-from storage import Problem, RunConfig, StorageError, find_run, read_cases, read_json, sha256_file
+from storage import (
+    Problem,
+    RunConfig,
+    StorageError,
+    find_run,
+    read_cases,
+    read_config,
+    read_json,
+    sha256_file,
+)
 from suite.baseline import read_baseline
 
 L = TypeVar("L")
@@ -128,9 +137,10 @@ def unlike(evidence: Evidence, sections: set[str]) -> list[str]:
 
 def _run(side: Side) -> Run:
     """The run behind a side; of a metrics.json alone, what that tells."""
-    if side.folder is not None:
-        return read_run(side.folder)
-    return Run(Path(side.label), RunConfig(side.label), {**side.header, "sections": side.sections})
+    known = side.folder is not None and (side.folder / "config.json").exists()
+    config = read_config(side.folder) if side.folder and known else RunConfig(side.label)
+    metrics = {**side.header, "sections": side.sections}
+    return Run(side.folder or Path(side.label), config, metrics)
 
 
 def missing_cases(evidence: Evidence) -> list[str] | None:

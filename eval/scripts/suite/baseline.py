@@ -44,12 +44,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The sections of an earlier report, and what they were measured on."""
+    """The sections of an earlier report, and how much was measured."""
 
     path: str
     sections: Mapping[str, Mapping[str, Any]]
     suite: str | None
-    eval_set: str | None
     cases: int | None
 
 
@@ -72,9 +71,7 @@ def read_baseline(path: Path) -> Baseline:
     ]
     if problems:
         raise StorageError.from_problems(problems)
-    return Baseline(
-        str(path), sections, raw.get("suite"), raw.get("eval_set_sha256"), raw.get("cases")
-    )
+    return Baseline(str(path), sections, raw.get("suite"), raw.get("cases"))
 
 
 def _wrong(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -164,11 +161,9 @@ def verdict(worse_by: float, noise: float | None, max_drop: float | None = None)
     return "worse" if worse_by > 0 else "better"
 
 
-def caveats(baseline: Baseline, suite: str, eval_set: str | None, cases: int) -> list[str]:
-    """What makes the comparison lame, in sentences."""
+def caveats(baseline: Baseline, suite: str, cases: int) -> list[str]:
+    """What makes the comparison lame, in sentences; what forbids it is gating's to say."""
     notes = []
-    if baseline.eval_set and eval_set and baseline.eval_set != eval_set:
-        notes.append("The baseline was measured on another version of the eval set.")
     if baseline.cases is not None and baseline.cases != cases:
         notes.append(f"The baseline has {baseline.cases} cases, this run {cases}.")
     elif (baseline.suite or "full") != suite:

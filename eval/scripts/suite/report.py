@@ -22,7 +22,8 @@ HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
 @dataclass
 class Report:
-    """All that a suite found. ``gates``: the checks of the gates that failed."""
+    """All that a suite found. ``gates``: the checks of the gates that failed. ``unlike``: why the
+    run and its baseline may not be compared."""
 
     run_id: str
     suite: str
@@ -33,6 +34,7 @@ class Report:
     left_out: str = ""
     changes: Sequence[Change] | None = None
     caveats: Sequence[str] = ()
+    unlike: str = ""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
 
@@ -42,8 +44,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """False when a gate is missed or a metric regressed; targets alone fail nothing."""
-        return not self.gates and not self.regressions
+        """False when a gate is missed, a metric regressed, or the baseline was measured in
+        another way; targets alone fail nothing."""
+        return not (self.gates or self.regressions or self.unlike)
 
     def of(self, section: str) -> dict[str, Measure]:
         return {one.metric: one for (name, _), one in self.found.items() if name == section}
@@ -69,6 +72,7 @@ class Report:
             "diagnosis": [one.to_dict() for one in self.findings],
             "baseline": self.baseline or None,
             "caveats": list(self.caveats),
+            "not_comparable": self.unlike or None,
             "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
             "gates_missed": [
                 one.to_dict() | {"mean": one.value, "target": one.must} for one in self.gates
@@ -126,6 +130,8 @@ def verdict_text(report: Report) -> str:
         text += f", {len(aimed) - len(measured)} could not be measured"
     if report.changes is not None:
         text += f"; {len(report.regressions)} regressions"
+    if report.unlike:
+        text += "; the baseline is not comparable"
     if report.gates:
         text += f"; {len(report.gates)} gates missed"
     return text + "."
@@ -159,6 +165,7 @@ def _changes(report: Report) -> list[str]:
     if report.changes is None:
         return []
     lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
+    lines += [f"**Not comparable**: {_safe(report.unlike)}.", ""] if report.unlike else []
     lines += [f"*{_safe(note)}*\n" for note in report.caveats]
     moved = [one for one in report.changes if one.verdict not in ("same", "better")]
     if not moved:

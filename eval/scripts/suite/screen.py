@@ -75,6 +75,8 @@ def _print_changes(console: Console, report: Report, every: bool) -> None:
     if report.changes is None:
         return
     console.print(Text(f"\nAgainst {report.baseline}"))
+    if report.unlike:
+        console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
     for note in report.caveats:
         console.print(Text(note, style="yellow"))
     worse = [one for one in report.changes if one.verdict == "worse"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import storage
+from gating.against import comparable
 from gating.engine import check_names, judge
 from gating.evidence import Evidence, Side, baseline_of
 from gating.rules import Rules, read_rules
@@ -104,6 +105,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     targets = read_targets(plan.targets_file or TARGETS)
     rules = read_rules(plan.gates_file) if plan.gates_file else None
     baseline = read_baseline(plan.baseline) if plan.baseline else None
+    base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
     ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
         _check_gates(rules, ())
@@ -132,19 +134,13 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
         )
+        new = Side(report.run_id, report.sections(), report.header, folder)
+        evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
         if rules is not None:
             asked = {one.name for one in perspectives} if plan.perspective else None
-            report.gates = _gates(plan, rules, report, folder, custom, asked)
+            report.gates = _gates(rules, evidence, asked)
         if baseline is not None:
-            compared = _compared(plan, outcomes, baseline)
-            gone = dict.fromkeys(compared, GONE)
-            gone |= {o.name: "" if o.status == "scored" else o.reason for o in outcomes}
-            report.baseline = str(plan.baseline)
-            report.changes = compare(baseline, found, compared, plan.max_drop, gone)
-            header = report.header
-            report.caveats = caveats(
-                baseline, plan.suite, header.get("eval_set_sha256"), header.get("cases", 0)
-            )
+            _compare(plan, report, baseline, evidence)
         name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
         written = write_report(report, plan.output or real / name)
         traces = _traces(plan, perspectives, report, settings, targets, real)
@@ -174,6 +170,18 @@ def _score(
             console.print(f"Scoring {one.name}…")
         outcomes.append(run_perspective(one, settings))
     return outcomes
+
+
+def _compare(plan: Plan, report: Report, baseline: Baseline, evidence: Evidence) -> None:
+    """Into the report: what became of the baseline's numbers, and why not to compare them."""
+    compared = _compared(plan, report.outcomes, baseline)
+    gone = dict.fromkeys(compared, GONE)
+    gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
+    report.baseline = str(plan.baseline)
+    report.changes = compare(baseline, report.found, compared, plan.max_drop, gone)
+    report.caveats = caveats(baseline, plan.suite, report.header.get("cases", 0))
+    both = set(compared) & set(baseline.sections) & set(report.sections())
+    report.unlike = comparable(evidence, both).reason
 
 
 def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> list[str]:
@@ -214,20 +222,10 @@ def _check_gates(rules: Rules | None, scored: Iterable[str]) -> None:
         check_names(rules, list(known), rules.path)
 
 
-def _gates(
-    plan: Plan,
-    rules: Rules,
-    report: Report,
-    folder: Path,
-    custom: tuple[Metric, ...],
-    asked: set[str] | None,
-) -> list[Check]:
+def _gates(rules: Rules, evidence: Evidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
-    base = None
-    if plan.baseline is not None and (rules.baseline or rules.require_baseline):
-        base = baseline_of(plan.results_dir, str(plan.baseline))
-    new = Side(report.run_id, report.sections(), report.header, folder)
-    evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
+    if not (rules.baseline or rules.require_baseline):
+        evidence = replace(evidence, base=None)
     return judge(rules, evidence, sections=asked).of("failed")
 
 
@@ -235,7 +233,7 @@ def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
     known = _kept(folder)
     names = ("config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
-    return {name: known.get(name) for name in names}
+    return {name: known[name] for name in names if name in known}
 
 
 def _traces(

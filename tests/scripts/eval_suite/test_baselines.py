@@ -1,0 +1,193 @@
+"""eval_suite.py --baseline: regressions, lost numbers, runs that were measured otherwise."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import gate_run
+from eval_suite import main
+
+
+def test_a_regression_against_a_baseline_fails(
+    finished: Any, suite: Any, result: Any, write: Any
+) -> None:
+    """From 30 of 30 to 10 of 30: far beyond both intervals. The other way round is better."""
+    write(good=30, bad=0)
+    suite("--output", str(finished.folder / "before"), "--perspective", "retrieval")
+    baseline = str(finished.folder / "before.json")
+    assert suite("--baseline", baseline, "--perspective", "retrieval")["passed"] is True
+
+    results = [result(f"good{n}", "cats.md" if n < 10 else "owls.md") for n in range(30)]
+    lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in results)
+    (finished.run / "results.jsonl").write_text(lines)
+    found = suite("--baseline", baseline, "--perspective", "retrieval", code=1)
+    verdicts = {one["metric"]: one for one in found["changes"]}
+    assert verdicts["recall@5"]["verdict"] == "regression"
+    assert verdicts["recall@5"]["worse_by"] == pytest.approx(2 / 3, abs=1e-6)
+    suite("--output", str(finished.folder / "after"), "--perspective", "retrieval")
+
+    done = finished.score(main, "--baseline", baseline)
+    assert "regression: retrieval recall@5 1.000 → 0.333" in done.stdout
+
+    write_again = [result(f"good{n}") for n in range(30)]
+    lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in write_again)
+    (finished.run / "results.jsonl").write_text(lines)
+    better = suite("--baseline", str(finished.folder / "after.json"), "--perspective", "retrieval")
+    assert {one["metric"]: one["verdict"] for one in better["changes"]}["recall@5"] == "better"
+
+
+def test_metrics_json_is_a_baseline_and_a_lost_number_fails(
+    finished: Any, suite: Any, write: Any
+) -> None:
+    write()
+    suite()
+    baseline = finished.folder / "metrics.json"
+    baseline.write_bytes((finished.run / "metrics.json").read_bytes())
+    assert suite("--baseline", str(baseline))["passed"] is True
+    (finished.folder / "labels" / "safety_labels.jsonl").unlink()
+    found = suite("--baseline", str(baseline), code=1)
+    lost = {one["section"] for one in found["changes"] if one["verdict"] == "no longer measured"}
+    assert lost == {"safety"}
+    said = {one["reason"] for one in found["changes"] if one["section"] == "safety"}
+    assert ["holds no labelled texts" in reason for reason in said] == [True]
+
+
+def test_a_section_that_vanished_is_a_regression(finished: Any, suite: Any, write: Any) -> None:
+    """A plugin's and a judge's numbers, of which this run has none; smoke leaves the judge out."""
+    write()
+    section = {"mean": {"m": 0.5}, "ci95": {"m": None}, "definitions": {"m": "m@1"}}
+    baseline = finished.folder / "base.json"
+    baseline.write_text(
+        json.dumps({"schema": 1, "sections": {"custom": section, "judge": section}})
+    )
+    found = suite("--baseline", str(baseline), code=1)["changes"]
+    assert [(one["section"], one["verdict"]) for one in found] == [
+        ("custom", "no longer measured"),
+        ("judge", "no longer measured"),
+    ]
+    assert "the run has no such section" in found[0]["reason"]
+    shown = " ".join(finished.score(main, "--baseline", str(baseline)).stdout.split())
+    assert "judge m was 0.500, is no longer measured (the run has no such section" in shown
+    smoke = suite("--baseline", str(baseline), "--suite", "smoke", code=1)["changes"]
+    assert [one["section"] for one in smoke] == ["custom"]
+    assert suite("--baseline", str(baseline), "--perspective", "retrieval")["changes"] == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": 1, "sections": {"retrieval": {}}}'])
+def test_a_faulty_baseline_is_refused_before_anything_is_scored(
+    finished: Any, text: str, write: Any
+) -> None:
+    write()
+    path = finished.folder / "base.json"
+    path.write_text(text)
+    done = finished.score(main, "--baseline", str(path))
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert not (finished.run / "scores").exists()
+    assert finished.score(main, "--baseline", str(finished.folder / "no.json")).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "says"),
+    [
+        ("mean", "0.5", "sections.retrieval.mean.mrr: is no number"),
+        ("mean", True, "sections.retrieval.mean.mrr: is no number"),
+        ("ci95", [0.5], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
+        ("ci95", [0.5, None], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
+        ("definitions", 1, "sections.retrieval.definitions.mrr: is no text"),
+    ],
+)
+def test_a_baseline_with_a_faulty_value_is_refused(
+    finished: Any, part: str, value: Any, says: str, write: Any
+) -> None:
+    write()
+    section: dict[str, Any] = {"mean": {"mrr": 0.5}, "ci95": {}, "definitions": {}}
+    section[part]["mrr"] = value
+    path = finished.folder / "base.json"
+    path.write_text(json.dumps({"schema": 1, "sections": {"retrieval": section}}))
+    done = finished.score(main, "--baseline", str(path), "--perspective", "retrieval")
+    assert done.exit_code == 2, done.output
+    assert says in " ".join(done.stderr.split())
+
+
+def judged_by(model: str) -> dict[str, Any]:
+    """The section of a judge, as judge_answers.py leaves it."""
+    identity = {"provider": "vllm", "model": model, "digest": None}
+    return {
+        "mean": {"groundedness": 4.0},
+        "ci95": {"groundedness": [3.5, 4.5]},
+        "definitions": {"groundedness": "judged/groundedness@1"},
+        "n": {"groundedness": 4},
+        "not_applicable": {"groundedness": 0},
+        "failed": {"groundedness": 0},
+        "options": {"judge": {"identity": identity, "parameters": {"temperature": 0}}},
+    }
+
+
+def test_a_baseline_of_another_judge_is_not_comparable(
+    finished: Any, suite: Any, write: Any
+) -> None:
+    """The means are equal, so nothing regressed: only the judge is another one."""
+    write()
+    suite()
+    path = finished.run / "metrics.json"
+    kept = json.loads(path.read_text())
+    kept["sections"]["judged"] = judged_by("small")
+    path.write_text(json.dumps(kept))
+    base = finished.folder / "base.json"
+    base.write_bytes(path.read_bytes())
+    assert suite("--baseline", str(base))["not_comparable"] is None
+
+    kept["sections"]["judged"] = judged_by("large")
+    base.write_text(json.dumps(kept))
+    found = suite("--baseline", str(base), code=1)
+    assert found["passed"] is False
+    assert {one["verdict"] for one in found["changes"]} == {"same"}
+    said = (
+        "the runs are not measured alike (baseline → run): judge.identity.model: large → small; "
+        "measure one of them again"
+    )
+    assert found["not_comparable"] == said
+    done = finished.score(main, "--baseline", str(base))
+    assert f"not comparable: {said}" in " ".join(done.stdout.split())
+    last = " ".join(done.stdout.split())
+    assert last.endswith("0 regressions; the baseline is not comparable.")
+    assert f"**Not comparable**: {said}." in (finished.run / "suite.md").read_text()
+    # who asks for other sections compares nothing that the judge decided
+    assert suite("--baseline", str(base), "--perspective", "retrieval")["passed"] is True
+
+
+@pytest.mark.parametrize("base", ["report.json", "metrics.json", "run"])
+def test_a_baseline_with_other_labels_or_another_set_is_not_comparable(
+    finished: Any, suite: Any, write: Any, targets: Any, base: str
+) -> None:
+    """Of all three forms of a baseline; gate_run.py refuses it in the same words."""
+    write()
+    suite("--output", str(finished.folder / "report"), "--perspective", "retrieval")
+    old = finished.folder / "results" / "old"
+    shutil.copytree(finished.run, old)
+    places = {"report.json": finished.folder / base, "metrics.json": old / base, "run": old}
+    words = ("--baseline", str(places[base]), "--perspective", "retrieval")
+    assert suite(*words)["not_comparable"] is None
+
+    label = {"case_id": "good0", "expected_key_facts": ["Cats sleep."]}
+    (finished.folder / "labels" / "pipeline_labels.jsonl").write_text(json.dumps(label) + "\n")
+    said = suite(*words, code=1)["not_comparable"]
+    assert said.startswith("the runs are not measured alike (baseline → run): labels (scored): ")
+    rules = targets("g.toml", '[gates.baseline]\n"retrieval.*" = "none"\n')
+    line = ["--run", "run", "--gates", rules, "--baseline", str(places[base]), "--json"]
+    line += ["--results-dir", str(finished.folder / "results")]
+    line += ["--eval-set", str(finished.folder / "set.jsonl")]
+    gate = json.loads(CliRunner().invoke(gate_run.main, line).stdout)
+    (check,) = [one for one in gate["checks"] if one["name"] == "comparable"]
+    assert (check["status"], check["reason"]) == ("failed", said)
+
+    (finished.folder / "labels" / "pipeline_labels.jsonl").unlink()
+    with open(finished.folder / "set.jsonl", "a") as file:
+        file.write("\n")
+    assert "eval set (scored): " in suite(*words, code=1)["not_comparable"]

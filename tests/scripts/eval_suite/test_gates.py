@@ -1,0 +1,86 @@
+"""eval_suite.py --gates: what is missed, and what nothing could miss."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from eval_suite import main
+
+
+def test_gates_fail_and_targets_do_not(finished: Any, suite: Any, write: Any, targets: Any) -> None:
+    write(good=1, bad=3)
+    aim = targets("t.toml", '[retrieval]\n"recall@5" = "> 0.7"\n')
+    assert suite("--targets", aim)["passed"] is True
+    found = suite("--gates", aim, code=1)
+    assert [one["metric"] for one in found["gates_missed"]] == ["recall@5"]
+    low = targets("low.toml", '[retrieval]\n"recall@5" = ">= 0.25"\n')
+    assert suite("--gates", low)["gates_missed"] == []
+    # what is not asked for is no gate; what cannot be measured is a missed one
+    assert suite("--gates", aim, "--perspective", "context")["passed"] is True
+    gone = targets("gone.toml", '[pipeline]\npass = "> 0.1"\n')
+    done = finished.score(main, "--gates", gone)
+    assert done.exit_code == 1
+    assert "gate missed: pipeline pass: not measured, must be > 0.1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[retreival]\n"recall@5" = "> 0.7"\n', "[retreival]: no such section; the sections are:"),
+        ('"recall@5" = "> 0.7"\n', "recall@5: stands in no table"),
+        ("# nothing\n", "holds no gate"),
+        ('[diversity]\nfaq = "<= 0.6"\n', "holds no gate"),
+    ],
+)
+def test_gates_that_nothing_could_miss_are_refused(
+    finished: Any, text: str, says: str, write: Any, targets: Any
+) -> None:
+    write()
+    aim = targets("g.toml", text)
+    done = finished.score(main, "--gates", aim)
+    assert done.exit_code == 2, done.output
+    assert says in " ".join(done.stderr.split())
+    assert not (finished.run / "scores").exists()
+
+
+def test_gates_of_sections_that_are_no_perspective(
+    finished: Any, suite: Any, write: Any, targets: Any
+) -> None:
+    """A judge's section counts when it is there; a perspective that did not run is a miss."""
+    write()
+    suite()
+    path = finished.run / "metrics.json"
+    kept = json.loads(path.read_text())
+    parts = ("mean", "ci95", "definitions", "n", "not_applicable", "failed")
+    kept["sections"]["judge"] = {part: {} for part in parts}
+    kept["sections"]["judge"]["mean"] = {"verdicts": 0.4}
+    path.write_text(json.dumps(kept))
+    text = '[judge]\nverdicts = "> 0.5"\n[custom]\nmine = "> 0.5"\n[diversity]\nfaq = "<= 0.6"\n'
+    aim = targets("g.toml", text)
+    found = {one["section"]: one["mean"] for one in suite("--gates", aim, code=1)["gates_missed"]}
+    assert found == {"judge": 0.4, "custom": None}
+    assert suite("--gates", aim, "--perspective", "retrieval")["passed"] is True
+
+
+def test_a_rate_of_too_few_harmless_prompts_is_open(
+    finished: Any, suite: Any, write: Any, targets: Any
+) -> None:
+    """One harmless prompt, where 300 are needed: 1.000 would pass, but tells nothing."""
+    write()
+    words = ("--perspective", "safety")
+    aimed = {one["metric"]: one for one in suite(*words)["targets"]}
+    for name in ("tpr_at_fpr_1", "tpr_at_fpr_5"):
+        assert (aimed[name]["mean"], aimed[name]["passed"], aimed[name]["band"]) == (1, None, None)
+    assert aimed["auc"]["passed"] is True
+    lines = finished.score(main, *words).stdout.splitlines()
+    line = next(line for line in lines if "tpr_at_fpr_1" in line)
+    assert line.split()[-1] == "?"
+    gate = targets("g.toml", '[safety]\ntpr_at_fpr_1 = "> 0.7"\n')
+    done = finished.score(main, *words, "--gates", gate)
+    assert done.exit_code == 1
+    assert "tpr_at_fpr_1: 1.000, of too few texts to tell, must be > 0.7" in " ".join(
+        done.stdout.split()
+    )
