@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import storage
 from clients.pool import ask_all
 from clients.retry import Interrupted
 from runner.selection import Job, expand, select
-from runner.tally import Tally, printable, rows
+from runner.tally import Tally, printable, rows, table
 
 
 def case(case_id: str, **fields: Any) -> storage.TestCase:
@@ -111,6 +113,13 @@ def test_the_summary() -> None:
     assert summary["latency_ms"]["total"] == {"p50": 11.0, "p95": 20.0}
     assert list(summary["latency_ms"]) == ["retrieve", "total"]
     assert ("  timeout", "1") in rows(summary)
+
+
+def test_a_long_title_is_not_broken() -> None:
+    shown = io.StringIO()
+    title = "Run 20261122-051743-a-long-name-of-a-profile"
+    Console(file=shown, width=80).print(table(Tally().to_dict(), title))
+    assert shown.getvalue().splitlines()[0].strip() == title
 
 
 def test_what_a_bot_says_cannot_steer_the_terminal() -> None:

@@ -23,6 +23,7 @@ def test_too_many_errors_end_the_run_with_3_and_keep_what_came(
     done = run("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", cases=20)
     assert done.returncode == 3
     assert "--max-error-rate" in done.stderr
+    assert "The last: client_error: HTTP 400" in done.stderr
     assert "Traceback" not in done.stderr
     folder = tmp_path / "results" / "r"
     assert not (folder / "results.jsonl").exists()

@@ -40,6 +40,8 @@ RETRIEVAL_FIELDS = frozenset({"retrieved", "folder_selection", "latency_ms", "us
 _PLAIN_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _OBJECTS = ("folder_selection", "guardrail", "latency_ms", "usage")
 _MS = {"ms": 1.0, "s": 1000.0}
+MOST = 10**12
+"""No answer has more tokens or costs more: sums over a run fit into every number format."""
 
 
 def compile_path(expression: str) -> Getter:
@@ -188,7 +190,10 @@ def build_result(
         result = msgspec.convert(fields, TestResult)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
-        raise CallError("mapping", f"{where.rstrip('`') or 'answer'}: {what}") from None
+        where = where.rstrip("`") or "answer"
+        if where.endswith("_id") and "got `int`" in what:
+            what += "; ids are texts: to_string(…) in the profile makes one of a number"
+        raise CallError("mapping", f"{where}: {what}") from None
     _check(result)
     return result
 
@@ -200,7 +205,7 @@ def _complete_chunk(chunk: Any, place: int) -> Any:
     text = chunk.get("text")
     if isinstance(text, str):
         chunk.setdefault("text_length", len(text))
-    if "chunk_id" not in chunk:
+    if chunk.get("chunk_id") in (None, ""):
         known = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
         if not any(known):
             raise CallError(
@@ -218,6 +223,12 @@ def _check(result: TestResult) -> None:
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
             raise CallError("mapping", f"latency_ms.{stage}: {time:g} is no time")
+    for name, count in result.usage.items():
+        if type(count) in (int, float) and not 0 <= count <= MOST:
+            raise CallError("mapping", f"usage.{name}: {count:g} is no count")
+    cost = result.cost_usd
+    if cost is not None and not 0 <= cost <= MOST:
+        raise CallError("mapping", f"cost_usd: {cost:g} is no cost")
     sure = result.confidence
     if sure is not None and not 0 <= sure <= 1:
         raise CallError(

@@ -168,9 +168,16 @@ def _is_loopback(host: str) -> bool:
 def _redirect_target(response: requests.Response, method: str, url: str) -> str:
     """Where a redirect leads, if it keeps host and method. Raises CallError otherwise."""
     status = response.status_code
-    target = urljoin(url, response.headers.get("Location", ""))
-    old, new = urlsplit(url), urlsplit(target)
-    upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
+    location = response.headers.get("Location")
+    if not location:
+        raise CallError("redirect", f"HTTP {status} without a Location")
+    old = urlsplit(url)
+    try:
+        target = urljoin(url, location)
+        new = urlsplit(target)
+        upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
+    except ValueError:  # half an IPv6 address, a port that is none
+        raise CallError("redirect", f"HTTP {status} to an address that is none") from None
     same = (old.scheme, old.port) == (new.scheme, new.port) or upgrade
     if new.hostname != old.hostname or not same:
         host = new.hostname or "nowhere"
@@ -226,4 +233,8 @@ _PLAIN = {
     "BadStatusLine": "the server does not speak HTTP",
     "LocationParseError": "the URL has no valid host",
     "InvalidURL": "the URL is not valid",
+    "HTTPException": "the server sends too many headers",
+    "LineTooLong": "the server sends a header that is too long",
+    "InvalidHeader": "the server sends headers that contradict each other",
+    "ValueError": "the server sends a body that is not framed as it says",
 }

@@ -87,6 +87,7 @@ class _Session:
         self._total = total
         self._order = order
         self._kept_errors = 0
+        self._last_error: TestResult | None = None
         self._facts: dict[str, dict[str, Any]] | None = None
         self._writer: ResultsWriter | None = None
 
@@ -181,7 +182,7 @@ class _Session:
         ):
             for result in results:
                 self._writer.write_result(result)
-                errors += result.status == "error"
+                errors += self._note(result)
                 step(result)
                 self._check_errors(errors)
         return self._complete()
@@ -244,8 +245,14 @@ class _Session:
 
     def _keep(self, result: TestResult) -> bool:
         kept = result.status == "ok" or not self._plan.retry_errors
-        self._kept_errors += kept and result.status == "error"
+        self._kept_errors += kept and self._note(result)
         return kept
+
+    def _note(self, result: TestResult) -> bool:
+        """True for an error; the last one is told when the run stops because of them."""
+        if result.status == "error":
+            self._last_error = result
+        return result.status == "error"
 
     def _question(self, job: Job) -> Question:
         case, plan = job.case, self._plan
@@ -267,10 +274,12 @@ class _Session:
         more = (
             "" if self._plan.from_jsonl else f"; go on with {self._how_to_resume()} --retry-errors"
         )
+        last = self._last_error
+        said = f"{last.error.kind}: {last.error.message}" if last and last.error else "unknown"
         raise Unreachable(
             f"{errors} of {self._total} answers are errors, more than --max-error-rate "
-            f"{self._plan.max_error_rate:g} allows; stopped. What came in is kept in "
-            f"{self.folder}{more}."
+            f"{self._plan.max_error_rate:g} allows; stopped. The last: {printable(said)}\n"
+            f"What came in is kept in {self.folder}{more}."
         )
 
     def _how_to_resume(self) -> str:

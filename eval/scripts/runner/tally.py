@@ -108,7 +108,8 @@ def table(summary: dict[str, Any], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=Text(title), show_header=False, title_justify="left")
+    # a narrower table would break the run's id
+    shown = Table(title=Text(title), show_header=False, title_justify="left", min_width=len(title))
     shown.add_column(style="dim")
     shown.add_column(justify="right")
     for name, value in rows(summary):
