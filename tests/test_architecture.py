@@ -59,6 +59,7 @@ RULES = {
     "options": rule("storage completers manual", "click", "rich"),
     "targets": rule("storage"),
     "tables": rule("storage targets ragmetrics", late="rich"),
+    "typed_lines": rule("storage", "msgspec"),
     "worst": rule("storage ragmetrics", "orjson"),
     "scorebook": rule("storage ragmetrics", "orjson"),
     "scoring": rule("storage options ragmetrics scorebook", "orjson"),
@@ -101,16 +102,22 @@ RULES = {
     ),  # label_store: journal and lock of the label files; verdictlabels: the screen it opens
     "verdictlabels": rule("labeller", "rich textual"),
     "comparing": rule(
-        "storage options ragmetrics tables targets", "click msgspec orjson", "numpy rich"
+        "storage options ragmetrics tables targets typed_lines",
+        "click msgspec orjson",
+        "numpy rich",
     ),
     "gating": rule(
-        "storage options ragmetrics comparing tables targets suite", "click msgspec orjson", "rich"
+        "storage options ragmetrics comparing tables targets suite typed_lines "
+        "judging calibration",  # the judge behind a judged metric, and how it holds against people
+        "click msgspec orjson",
+        "rich",
     ),
     "tracking": rule(
         "storage options ragmetrics tables targets gating", "click msgspec orjson", "rich plotext"
     ),
     "reporting": rule(
-        "storage options ragmetrics tables targets worst suite comparing judging calibration",
+        "storage options ragmetrics tables targets worst suite comparing judging calibration "
+        "typed_lines",
         "click msgspec orjson",
         "numpy rich jinja2",
     ),
@@ -120,7 +127,7 @@ RULES = {
         "click msgspec orjson",
         "rich",
     ),
-    "converting": rule("storage ragmetrics records runner", "msgspec orjson", "yaml"),
+    "converting": rule("storage ragmetrics records runner typed_lines", "msgspec orjson", "yaml"),
     "drafting": rule(
         "storage options ragmetrics clients judging demo label_store records tables",
         "click msgspec orjson",

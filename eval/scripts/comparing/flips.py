@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 import storage
+import typed_lines
 from comparing.metric_rows import direction, is_binary
 from comparing.rows import Row
 from comparing.scores import read_pairs, scores_file
 from ragmetrics import catalogue
-from storage import Problem, StorageError
 from targets import Target
 
 Ranks = tuple[int | None, ...]
@@ -181,34 +181,26 @@ class _Details:
 
 def _details(base: Path, new: Path, wanted: set[str]) -> _Details:
     """Answers and ranks of the wanted cases; of repeats the first."""
-    both = base, new
-    answers = [
-        _pick(folder / storage.RESULTS, _Answer, lambda line: line.test_case_id, wanted)
-        for folder in both
-    ]
-    ranks = [
-        _pick(scores_file(folder, "retrieval"), _Ranked, lambda line: line.case_id, wanted)
-        for folder in both
-    ]
-    return _Details((answers[0], answers[1]), (ranks[0], ranks[1]))
+    return _Details(
+        (_answers(base, wanted), _answers(new, wanted)), (_ranks(base, wanted), _ranks(new, wanted))
+    )
 
 
-def _pick(
-    path: Path, kind: Any, id_of: Callable[[Any], str], wanted: Iterable[str]
-) -> dict[str, Any]:
-    """The first line of each wanted case; {} when there is no such file."""
-    found: dict[str, Any] = {}
-    if not path.exists():
-        return found
-    decode = msgspec.json.Decoder(kind).decode
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                record = decode(line)
-            except msgspec.MsgspecError as error:
-                raise StorageError.from_problems(
-                    [Problem(str(path), number, "", f"cannot be read ({error})")]
-                ) from None
-            if (case_id := id_of(record)) in wanted:
-                found.setdefault(case_id, record)
+def _answers(folder: Path, wanted: set[str]) -> dict[str, _Answer]:
+    path = folder / storage.RESULTS
+    found: dict[str, _Answer] = {}
+    if path.exists():
+        for _, _, line in typed_lines.read(path, _Answer, "result line", "make the run again"):
+            if line.test_case_id in wanted:
+                found.setdefault(line.test_case_id, line)
+    return found
+
+
+def _ranks(folder: Path, wanted: set[str]) -> dict[str, _Ranked]:
+    path = scores_file(folder, "retrieval")
+    found: dict[str, _Ranked] = {}
+    if path.exists():
+        for _, _, line in typed_lines.read(path, _Ranked):
+            if line.case_id in wanted:
+                found.setdefault(line.case_id, line)
     return found

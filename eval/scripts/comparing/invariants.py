@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import storage
+from comparing.metrics_file import Judge, read_metrics
 from comparing.rows import Difference
 from storage import RunConfig, StorageError
 
@@ -64,9 +67,23 @@ def read_run(folder: Path) -> Run:
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
         )
-    known = (folder / "config.json").exists()
-    config = storage.read_config(folder) if known else RunConfig(folder.name)
-    return Run(folder, config, storage.read_json(folder / "metrics.json"))
+    return Run(folder, _config(folder), read_metrics(folder))
+
+
+class _Api(msgspec.Struct):
+    fields_seen: list[str] | None = None
+
+
+def _config(folder: Path) -> RunConfig:
+    """config.json where there is one, the parts that are looked into checked."""
+    path = folder / "config.json"
+    config = storage.read_config(folder) if path.exists() else RunConfig(folder.name)
+    try:
+        msgspec.convert(config.judge, Judge)
+        msgspec.convert(config.api, _Api)
+    except msgspec.ValidationError as error:
+        raise StorageError(f"{path}: judge or api: {error}; take the file from a backup.") from None
+    return config
 
 
 def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:

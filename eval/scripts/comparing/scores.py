@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import typed_lines
 from storage import Problem, StorageError
 
 if TYPE_CHECKING:
@@ -155,24 +156,12 @@ def _read(
 def _cases(path: Path, section: str) -> Iterator[tuple[int, list[Any]]]:
     """The lines of each case with the number of the first one."""
     kinds: dict[str, Any] = {"retrieval": _GoldLine, "pipeline": _PipelineLine}
-    decode = msgspec.json.Decoder(kinds.get(section, _Line)).decode
 
     def lines() -> Iterator[tuple[int, Any]]:
-        try:
-            with open(path, "rb") as file:
-                for number, line in enumerate(file, 1):
-                    try:
-                        record = decode(line)
-                    except msgspec.MsgspecError as error:
-                        message = f"is no score line ({error}); score the run again"
-                        raise StorageError.from_problems(
-                            [Problem(str(path), number, "", message)]
-                        ) from None
-                    if isinstance(record, _PipelineLine) and record.evidence is not None:
-                        record.scores |= _measured(record.evidence)
-                    yield number, record
-        except OSError as error:
-            raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+        for number, _, record in typed_lines.read(path, kinds.get(section, _Line)):
+            if isinstance(record, _PipelineLine) and record.evidence is not None:
+                record.scores |= _measured(record.evidence)
+            yield number, record
 
     case_of = attrgetter("case_id")
     for _, group in groupby(lines(), key=lambda pair: case_of(pair[1])):

@@ -11,10 +11,12 @@ import msgspec
 import orjson
 
 import storage
+import typed_lines
 from converting.notes import Notes
 from storage import StorageError, TestCase, TestResult, case_from_dict, iter_lines
 
 ALWAYS = {"id"}
+RESULT_LINE = ("result line", "make the run again")
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 """Fields of a result that say which one it is; they hold no data of their own."""
 
@@ -26,11 +28,6 @@ class StoredCase:
     case: TestCase
     metadata: dict[str, Any]
     results: list[TestResult]
-
-
-class _Key(msgspec.Struct):
-    test_case_id: str
-    repeat: int = 0
 
 
 class Stored:
@@ -60,23 +57,15 @@ class Stored:
         self._index = self._offsets()
 
     def _offsets(self) -> dict[str, list[int]]:
-        """Where the lines of each case begin in results.jsonl."""
+        """Where the lines of each case begin in results.jsonl, by repeat; each is looked at."""
         found: dict[str, list[tuple[int, int]]] = {}
         if self._results is None:
             return {}
         if not self._results.is_file():
             raise StorageError(f"{self._results}: no such file; the run is not complete.")
-        decode = msgspec.json.Decoder(_Key).decode
-        place = 0
-        with open(self._results, "rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    key = decode(line)
-                except msgspec.MsgspecError as error:
-                    self._notes.problem(self._results, number, "", f"no result line ({error})")
-                else:
-                    found.setdefault(key.test_case_id, []).append((key.repeat, place))
-                place += len(line)
+        report = self._notes.report
+        for _, place, result in typed_lines.read(self._results, TestResult, *RESULT_LINE, report):
+            found.setdefault(result.test_case_id, []).append((result.repeat, place))
         self._notes.check()
         return {name: [at for _, at in sorted(places)] for name, places in found.items()}
 
@@ -115,8 +104,6 @@ class Stored:
                 one = StoredCase(case, metadata if isinstance(metadata, dict) else {}, results)
                 self._count(one, raw, held, held_results, repeats)
                 yield one
-        except msgspec.MsgspecError as error:
-            self._notes.problem(self._results or self.eval_set, None, "", f"no result ({error})")
         finally:
             if file is not None:
                 file.close()

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import storage
+from comparing.metrics_file import read_metrics
 from ragmetrics.metric import Metric
 from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
 from reporting.choosing import rarity, worst_by, worst_rows
-from reporting.metrics_file import read_metrics
+from reporting.metrics_file import Drawn
 from reporting.run_files import Returned, read_calibration, read_cases, read_results
 from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan_scores
 from reporting.text import cut, page_bytes
@@ -53,7 +54,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
     """
-    known = read_metrics(folder)
+    known = read_metrics(folder, Drawn)
     order = naming.sections_in_order(known.get("sections", {}))
     sections = {name: known["sections"][name] for name in order}
     if not sections:

@@ -17,9 +17,11 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec import UNSET
 
+import typed_lines
 from ragmetrics.metric import Metric
-from storage import Problem, StorageError
+from reporting.evidence import Line, line_type
 from targets import Target
 
 Key = tuple[str, int]
@@ -131,7 +133,7 @@ def _scan_answers(scan: Scan, path: Path, section: str) -> None:
     kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
     mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
     places = scan.places.setdefault(section, array("q"))
-    for offset, line in _lines(path):
+    for _, offset, line in typed_lines.read(path, line_type(section)):
         row = scan.row((line.case_id, line.repeat))
         _pad(places, row + 1, -1)
         places[row] = offset
@@ -149,55 +151,30 @@ def _scan_answers(scan: Scan, path: Path, section: str) -> None:
     _pad(places, len(scan.keys), -1)
 
 
-def _note(scan: Scan, section: str, row: int, line: _Line) -> None:
+def _note(scan: Scan, section: str, row: int, line: Line) -> None:
     """Reasons for missing scores, and what two sections tell besides scores."""
     _count_reasons(scan, section, line)
     evidence = line.evidence
-    if section == "retrieval" and evidence is not None and "hits" in evidence:
-        scan.first_ranks[evidence["hits"][0] if evidence["hits"] else 0] += 1
+    if section == "retrieval" and evidence is not None and evidence.hits is not UNSET:
+        scan.first_ranks[evidence.hits[0] if evidence.hits else 0] += 1
     if section == "abstention" and evidence is not None:
-        scan.abstained[row] = str(evidence.get("cell", "")).startswith("abstained")
+        scan.abstained[row] = evidence.cell.startswith("abstained")
 
 
-def _count_reasons(scan: Scan, section: str, line: _Line) -> None:
+def _count_reasons(scan: Scan, section: str, line: Line) -> None:
     for metric, reason in line.reasons.items():
         scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
 
 
 def _scan_prompts(scan: Scan, path: Path) -> None:
     mine = [one for one in scan.checks if one.section == PROMPTS]
-    for _, line in _lines(path):
+    for _, _, line in typed_lines.read(path, line_type(PROMPTS)):
         misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
-                scan.wrong_prompts.append(msgspec.structs.asdict(line) | {"misses": misses})
+                scan.wrong_prompts.append(msgspec.to_builtins(line) | {"misses": misses})
         _count_reasons(scan, PROMPTS, line)
-
-
-class _Line(msgspec.Struct):
-    case_id: str
-    repeat: int
-    status: str
-    scores: dict[str, float | None]
-    reasons: dict[str, str] = {}
-    evidence: dict[str, Any] | None = None
-
-
-def _lines(path: Path) -> Iterable[tuple[int, _Line]]:
-    """Offset and parsed object of each line."""
-    read = msgspec.json.Decoder(_Line).decode
-    offset = 0
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = read(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                told = f"is no score line; score the run again ({error})"
-                problem = Problem(str(path), number, "", told)
-                raise StorageError.from_problems([problem]) from None
-            yield offset, row
-            offset += len(line)
 
 
 def _pad(column: array[Any], length: int, filler: float) -> None:
@@ -206,7 +183,7 @@ def _pad(column: array[Any], length: int, filler: float) -> None:
 
 
 def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, dict[str, Any]]]:
-    """The score lines of some answers, by answer and section."""
+    """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
     found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
     for section, places in scan.places.items():
         with open(folder / "scores" / f"{section}.jsonl", "rb") as file:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 
+import typed_lines
 from converting.notes import Notes
 from converting.stored import Stored, StoredCase
-from storage import StorageError, TestResult
+from storage import TestResult
 
 NAME = "csv"
 ABOUT = "a line for each case and repeat with all its scores; texts cannot act as formulas"
@@ -78,25 +79,25 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
+class _Line(msgspec.Struct):
+    case_id: str
+    scores: dict[str, int | float | None]
+    repeat: int = 0
+
+
 class Scores:
     """The score lines of one section, by an index of their places."""
 
     def __init__(self, path: Path) -> None:
         """Raises StorageError when a line is no score line."""
         self.section = path.stem
-        self.names: list[str] = []
+        names: dict[str, None] = {}
         self._places: dict[tuple[str, int], int] = {}
+        for _, place, line in typed_lines.read(path, _Line):
+            self._places[line.case_id, line.repeat] = place
+            names |= dict.fromkeys(line.scores)
+        self.names = list(names)
         self._file = open(path, "rb")  # noqa: SIM115 - read until the export ends
-        place = 0
-        for number, line in enumerate(self._file, 1):
-            try:
-                row = orjson.loads(line)
-                self._places[row["case_id"], row.get("repeat", 0)] = place
-                known = row["scores"].keys()
-            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-                raise StorageError(f"{path}:{number}: no score line ({error!r}).") from None
-            self.names += [name for name in known if name not in self.names]
-            place += len(line)
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:
         """The scores of one result, in the order of ``names``."""
@@ -104,5 +105,5 @@ class Scores:
         if place is None:
             return [None] * len(self.names)
         self._file.seek(place)
-        scores = orjson.loads(self._file.readline())["scores"]
+        scores = msgspec.json.decode(self._file.readline(), type=_Line).scores
         return [scores.get(name) for name in self.names]
