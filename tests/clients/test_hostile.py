@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
+import urllib3
 
 from clients.chat_api import ChatApi, Question
+from clients.errors import NotConnected
 from clients.headers import Headers
+from clients.transport import connection_error
 from records.results import ErrorInfo
 
 MakeApi = Callable[..., ChatApi]
@@ -122,3 +126,55 @@ def test_what_is_no_http_is_told_in_words(
     error = failure(api())
     assert error.kind == "connection"
     assert words in error.message
+
+
+@pytest.mark.parametrize(
+    "url", ["http://exa mple", "http://a..b", f"http://{'a' * 80}.invalid", "http://x%zz"]
+)
+def test_a_host_that_is_none_is_no_connection(api: MakeApi, url: str) -> None:
+    asked = api(url=url).ask(Question("case", "q"))
+    assert asked.result.error is not None
+    assert asked.result.error.message == "the URL has no valid host"
+    assert not asked.connected
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "url", "words"),
+    [
+        ("REQUESTS_CA_BUNDLE", "/none/such.pem", "https://bot.invalid", "/none/such.pem"),
+        ("http_proxy", "socks5://127.0.0.1:9", "http://bot.invalid", "SOCKS"),
+        ("http_proxy", ":::x", "http://bot.invalid", "no valid host"),
+    ],
+)
+def test_settings_that_reach_nobody_are_told(
+    monkeypatch: pytest.MonkeyPatch, api: MakeApi, variable: str, value: str, url: str, words: str
+) -> None:
+    for name in ("no_proxy", "NO_PROXY", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    asked = api(url=url).ask(Question("case", "q"))
+    assert asked.result.error is not None
+    assert words in asked.result.error.message
+    assert not asked.connected
+
+
+def test_a_proxy_that_refuses_says_so(
+    fake_bot: Any, monkeypatch: pytest.MonkeyPatch, api: MakeApi
+) -> None:
+    """The scripted bot as the proxy: it knows no CONNECT and says 501."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", fake_bot.url)
+    asked = api(url="https://bot.invalid").ask(Question("case", "q"))
+    assert asked.result.error is not None
+    assert asked.result.error.message.startswith("Tunnel connection failed: 501")
+    assert not asked.connected
+
+
+def test_an_unknown_certificate_comes_with_the_remedy() -> None:
+    reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
+    wrapped = urllib3.exceptions.SSLError(reason)
+    wrapped.__cause__ = reason
+    error = connection_error(wrapped)
+    assert isinstance(error, NotConnected)
+    assert "REQUESTS_CA_BUNDLE" in error.message

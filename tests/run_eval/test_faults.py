@@ -150,6 +150,7 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run:
         (("--demo-arg", "x"), "--api-url demo"),
         (("--api-url", "127.0.0.1:80"), "write http://HOST"),
         (("--api-url", "http://127.0.0.1:port"), "write http://HOST"),
+        (("--api-url", "http://[::1"), "write http://HOST"),
         (("--k", "0"), "--k"),
         (("--k", "1" + "0" * 30), "--k"),
         (("--limit", "1" + "0" * 30), "--limit"),

@@ -109,7 +109,7 @@ class HttpTransport:
             raise CallError("malformed", "the body is not compressed as it says") from None
         except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             # requests' own exceptions are OSErrors
-            raise _connection_error(error) from None
+            raise connection_error(error) from None
         finally:
             if response is not None:
                 response.close()
@@ -206,23 +206,34 @@ def _too_large(limit: int, detail: str) -> CallError:
     return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
 
 
-def _connection_error(error: BaseException) -> CallError:
+def connection_error(error: BaseException) -> CallError:
     """The innermost reason in a few words: library messages repeat the URL with its query."""
+    import requests
     from urllib3 import exceptions
 
-    never = (exceptions.NewConnectionError, exceptions.SSLError, exceptions.ProxyError)
+    never = (
+        *(exceptions.NewConnectionError, exceptions.SSLError, exceptions.ProxyError),
+        # an address or a proxy by which nobody is reached; UnicodeError: a host name that is none
+        *(exceptions.LocationValueError, requests.exceptions.InvalidURL, UnicodeError),
+        requests.exceptions.InvalidSchema,
+    )
     connected = True
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
         innermost = following
         seen.add(id(innermost))
-        connected = connected and not isinstance(innermost, never)
+        plain = type(innermost) is OSError and innermost.errno is None
+        connected = connected and not plain and not isinstance(innermost, never)
         reason = getattr(innermost, "reason", None)
         deeper = innermost.__cause__ or innermost.__context__
         following = reason if isinstance(reason, BaseException) else deeper
-    text = getattr(innermost, "strerror", None) or _PLAIN.get(type(innermost).__name__)
-    message = text or type(innermost).__name__
+    name = type(innermost).__name__
+    message = getattr(innermost, "strerror", None) or _PLAIN.get(name) or name
+    if plain or isinstance(innermost, requests.exceptions.InvalidSchema):
+        message = str(innermost)[:200] or name  # no CA file there, a proxy that refuses, no SOCKS
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        message += "; REQUESTS_CA_BUNDLE=FILE names certificates to trust"
     return CallError("connection", message, retryable=True) if connected else NotConnected(message)
 
 
@@ -233,6 +244,7 @@ _PLAIN = {
     "BadStatusLine": "the server does not speak HTTP",
     "LocationParseError": "the URL has no valid host",
     "InvalidURL": "the URL is not valid",
+    "UnicodeError": "the URL has no valid host",
     "HTTPException": "the server sends too many headers",
     "LineTooLong": "the server sends a header that is too long",
     "InvalidHeader": "the server sends headers that contradict each other",

@@ -89,7 +89,7 @@ class Plan:
             )
         if not self.demo and not _is_address(self.api_url):
             raise StorageError(
-                f"--api-url {public_url(self.api_url)!r}: write http://HOST[:PORT], or demo."
+                f"--api-url {_public(self.api_url)}: write http://HOST[:PORT], or demo."
             )
 
     def new_run_id(self) -> str:
@@ -167,6 +167,14 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is none, or half an IPv6 address
         return False
+
+
+def _public(url: str) -> str:
+    """What may be shown of an address that is none."""
+    try:
+        return repr(public_url(url))
+    except ValueError:  # half an IPv6 address
+        return "is no address"
 
 
 def now() -> str:
