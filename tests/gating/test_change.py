@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gating.change import Change, why
-from gating.rules import AgainstBase
+from gating.forms import AgainstBase
 
 MARGIN = AgainstBase("margin", 0.05)
 REGRESSION = AgainstBase("regression")

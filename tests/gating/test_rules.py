@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
+from gating.forms import AgainstBase, parse_against, parse_calibrated
 from gating.lines import key_lines
-from gating.rules import AgainstBase, parse_against, read_rules
+from gating.rules import read_rules
 from storage import StorageError
 from targets import Target, read_targets
 
@@ -42,6 +43,10 @@ latency_generate_p95_ms = "<= 3000"
 [gates.failed]
 "*" = "<= 0.02"
 
+[gates.calibration]
+files = ["stored.json"]
+"judged.*" = "kappa >= 0.4, auroc > 0.8"
+
 [gates.baseline]
 "*" = "drop 10 %"
 "retrieval.*" = "regression"
@@ -65,7 +70,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert (rules.coverage_drop, rules.require_baseline) == (0.02, True)
     assert [one.metric for one in rules.must_pass] == ["pipeline.pass", "retrieval.mrr"]
     assert rules.must_pass[1].target == Target(">", 0.5)
-    assert rules.lines["gates", "baseline", "retrieval.*"] == 23
+    assert rules.lines["gates", "baseline", "retrieval.*"] == 27
+    assert str(rules.calibration["judged.*"]) == "kappa >= 0.4, auroc > 0.8"
+    assert rules.calibrations == [tmp_path / "stored.json"]
     assert rules.lines["retrieval", "recall@5"] == 2
 
 
@@ -98,6 +105,9 @@ cases = 90
 "a.b" = "drop ten"
 [gates.failed]
 "*" = "few"
+[gates.calibration]
+files = "a.json"
+"judged.*" = "kappa < 0.4"
 [[gates.must_pass]]
 metric = "pass"
 cases = ["x"]
@@ -116,7 +126,9 @@ caes = ["x"]
         (9, "[gates.run] cases"),
         (11, "[gates.baseline] a.b"),
         (13, "[gates.failed] *"),
-        (14, "[gates] must_pass"),
+        (15, "[gates.calibration] files"),
+        (16, "[gates.calibration] judged.*"),
+        (17, "[gates] must_pass"),
     }
     said = str(caught.value.format_message())
     assert "item 1: metric: 'pass': write \"section.metric\"" in said
@@ -165,6 +177,25 @@ def test_a_missing_file(tmp_path: Path) -> None:
 )
 def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
     assert parse_against(text) == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("calibrated", "calibrated"),
+        ("kappa>=0.4", "kappa >= 0.4"),
+        ("kappa >= 0.4 , specificity > .5", None),
+        ("kappa >= 0.4, specificity > 0.5", "kappa >= 0.4, specificity > 0.5"),
+        ("kappa <= 0.4", None),
+        ("f1 >= 0.4", None),
+        ("", None),
+        (0.4, None),
+    ],
+)
+def test_rules_on_a_calibration(text: object, shown: str | None) -> None:
+    rule = parse_calibrated(text)
+    assert shown == (None if rule is None else str(rule))
+    assert parse_calibrated(shown) == rule
 
 
 def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:

@@ -12,8 +12,15 @@ from calibration.labels import Joined, labels_sha256
 from storage import StorageError
 
 NAME = "calibration.json"
+METRICS = ("groundedness", "correctness")
+"""Metrics whose verdicts people can label."""
 SCHEMA = 1
 _NEEDED = {"judge": dict, "prompt": dict, "metric": str, "too_few": bool}
+
+
+def name_of(metric: str) -> str:
+    """The file of a metric's calibration in a run folder."""
+    return NAME if metric == METRICS[0] else f"calibration_{metric}.json"
 
 
 def the_one(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:

@@ -25,25 +25,49 @@ def objections(
     ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
     None when it does not say; what only one side knows is a change.
     """
+    said = changes(found, judges, prompts, parameters)
+    if few := too_few(found):
+        said.append(few)
+    else:
+        figures = found.get("figures") or {}
+        said.append(_below(figures, "kappa", min_kappa))
+        said.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
+    said.append(attacked(found))
+    return [sentence for sentence in said if sentence]
+
+
+def changes(
+    found: Mapping[str, Any],
+    judges: Sequence[Mapping[str, Any]],
+    prompts: Sequence[Mapping[str, Any]],
+    parameters: Mapping[str, Any] | None,
+) -> list[str]:
+    """Where the judge that was calibrated is not the one of the run, a sentence each."""
     said = [_changed("judge", found["judge"], one) for one in judges]
     said += [_changed("prompt", found["prompt"], one) for one in prompts]
     asked_with = found.get("parameters") or {}
     said.append(_changed("way the judge is asked", asked_with, parameters or {}))
     if not judges:
         said.append("the run's verdicts do not say who judged; judge it again")
-    if found["too_few"]:
-        said.append(
-            f"uncalibrated: {found.get('supported', 0)} supported and "
-            f"{found.get('unsupported', 0)} unsupported claims are labelled, {MIN_CLASS} of each "
-            "are needed; label more with --label"
-        )
-    else:
-        figures = found.get("figures") or {}
-        said.append(_below(figures, "kappa", min_kappa))
-        said.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
-    if (found.get("attack") or {}).get("passed") is False:
-        said.append("attacks in the answers move its scores more than the limits allow")
     return [sentence for sentence in said if sentence]
+
+
+def too_few(found: Mapping[str, Any]) -> str:
+    """That there are too few labels for any figure; "" when there are enough."""
+    if not found["too_few"]:
+        return ""
+    return (
+        f"uncalibrated: {found.get('supported', 0)} supported and "
+        f"{found.get('unsupported', 0)} unsupported claims are labelled, {MIN_CLASS} of each "
+        "are needed; label more with --label"
+    )
+
+
+def attacked(found: Mapping[str, Any]) -> str:
+    """That attacks move the judge; "" when they do not, or were not tried."""
+    if (found.get("attack") or {}).get("passed") is False:
+        return "attacks in the answers move its scores more than the limits allow"
+    return ""
 
 
 def _changed(what: str, known: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from comparing import Row
 from gating.change import Change, why
 from gating.evidence import Evidence, Side, missing_cases, paired, unlike
+from gating.forms import AgainstBase
 from gating.numbers import run_number
-from gating.rules import AgainstBase, Rules
+from gating.rules import Rules
 from gating.verdict import Check
 from storage import StorageError
 from suite.baseline import EPSILON, noise_of

@@ -8,7 +8,8 @@ from typing import Any
 
 from comparing.scores import scored_sections
 from gating.evidence import Evidence, score_lines, tagged
-from gating.rules import MustPass, Rules
+from gating.forms import MustPass
+from gating.rules import Rules
 from gating.verdict import Check
 from suite.measures import known_metrics
 from tables import number

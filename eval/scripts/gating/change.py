@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gating.rules import AgainstBase
+from gating.forms import AgainstBase
 from ragmetrics.stats import UNRELIABLE_BELOW
 from suite.baseline import EPSILON
 from tables import number

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gating.against import against, refuse_same, skipped
+from gating.calibrated import calibrated
 from gating.cases import must_pass
 from gating.evidence import Evidence
 from gating.numbers import floors, limits, shares
@@ -32,6 +33,7 @@ def judge(
         *floors(rules, evidence),
         *shares(rules, evidence),
         *limits(rules, evidence),
+        *calibrated(rules, evidence),
         *must_pass(rules, evidence),
     ]
     if evidence.base is None:

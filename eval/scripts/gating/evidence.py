@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from comparing import Row, Wanted, compare
-from comparing.invariants import Run, controls
+from comparing.invariants import Run, controls, judge_of
 from comparing.scores import scored_sections, scores_file
 from ragmetrics.metric import Metric
 from storage import (
@@ -133,6 +133,11 @@ def unlike(evidence: Evidence, sections: set[str]) -> list[str]:
     assert evidence.base is not None
     found = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
     return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
+
+
+def judged_by(side: Side) -> Section:
+    """Who judged a run and how, as its scores say, else its config.json; {} when nobody did."""
+    return judge_of(_run(side))
 
 
 def _run(side: Side) -> Run:

@@ -58,24 +58,32 @@ def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
     for rule, bounds in (("coverage", rules.coverage), ("failed", rules.failed)):
         for glob, target in bounds.items():
             line = rules.lines.get((GATES, rule, glob))
-            names = [name for name in _all(evidence.new) if fnmatchcase(".".join(name), glob)]
+            names = [
+                name for name in every_metric(evidence.new) if fnmatchcase(".".join(name), glob)
+            ]
             if not names:
-                yield _nothing(rule, glob, target, line)
+                yield nothing(rule, glob, target, line)
             found = [_share(rule, evidence.new, *name, target, line) for name in names]
-            failed = [check for check in found if check.status == "failed"]
-            if failed or len(found) == 1:
-                yield from failed or found
-            elif found:
-                must = f"{target} ({len(found)})"
-                yield Check(rule, "run", glob, "passed", must, line=line)
+            yield from folded(found, glob)
 
 
-def _all(side: Side) -> list[tuple[str, str]]:
+def folded(found: Sequence[Check], glob: str) -> Sequence[Check]:
+    """The checks of a pattern that failed; one for all of them when none did."""
+    failed = [check for check in found if check.status == "failed"]
+    if failed or len(found) < 2:
+        return failed or found
+    first = found[0]
+    must = f"{first.must} ({len(found)})"
+    return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
+
+
+def every_metric(side: Side) -> list[tuple[str, str]]:
     """Every metric, those without a mean too."""
     return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
 
 
-def _nothing(rule: str, glob: str, target: Target, line: int | None) -> Check:
+def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
+    """A rule that fits no metric checks nothing, which is a failure."""
     section, _, metric = glob.partition(".")
     reason = f"no metric of the run fits {glob}, so nothing could be checked"
     return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)

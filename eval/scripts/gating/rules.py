@@ -6,6 +6,7 @@ A table a section holds floors, as in targets.toml. The table [gates] holds the 
     [gates.run]                  cost_usd = "<= 1", latency_p95_ms = "<= 3000", cases = ">= 90"
     [gates.coverage]             "retrieval.*" = ">= 0.5"
     [gates.failed]               "*" = "<= 0.02"
+    [gates.calibration]          "judged.groundedness" = "kappa >= 0.4", files = ["a.json"]
     [gates.baseline]             "retrieval.recall@5" = "margin 0.05", "*" = "drop 10 %"
     [[gates.must_pass]]          metric = "pipeline.pass", cases = ["a"], tags = ["critical"]
 """
@@ -17,14 +18,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from gating.forms import (
+    CALIBRATED_FORM,
+    DROP_FORM,
+    AgainstBase,
+    Calibrated,
+    MustPass,
+    parse_against,
+    parse_calibrated,
+)
 from gating.lines import Place, key_lines
 from storage import Problem, StorageError
 from targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets, read_toml
 
-Kind = Literal["drop", "margin", "regression", "none"]
-PARTS = ("run", "coverage", "failed", "baseline", "must_pass", "coverage_drop", "require_baseline")
+PARTS = (
+    "run",
+    "coverage",
+    "failed",
+    "calibration",
+    "baseline",
+    "must_pass",
+    "coverage_drop",
+    "require_baseline",
+)
+FILES = "files"
+"""Key of [gates.calibration] that names no metric: where stored calibrations lie."""
 STAGES = "retrieve|generate|guardrail_input|guardrail_output|total"
 RUN = re.compile(
     rf"cases|errors|error_share|cost_usd|cost_per_case_usd|tokens|tokens_per_case"
@@ -36,51 +56,20 @@ RUN_NAMES = (
     "cases, errors, error_share, cost_usd, cost_per_case_usd, tokens, tokens_per_case, "
     "latency_p95_ms, latency_generate_p95_ms"
 )
-_DROP = re.compile(r"(drop|margin)\s+(\d+(?:\.\d+)?)\s*(%?)")
 WILD = set("*?[")
-DROP_FORM = '"drop 10 %", "drop 0.05", "margin 0.05", "regression" or "none"'
-
-
-@dataclass(frozen=True, slots=True)
-class AgainstBase:
-    """How much worse than the baseline a metric may be.
-
-    drop: its mean, by ``size`` (of the baseline when ``relative``). margin: the 95 % interval of
-    the difference must rule out a loss of ``size``. regression: the interval must not lie wholly
-    on the bad side. none: may do what it likes.
-    """
-
-    kind: Kind
-    size: float = 0.0
-    relative: bool = False
-
-    def __str__(self) -> str:
-        if self.kind in ("regression", "none"):
-            return self.kind
-        return (
-            f"{self.kind} {100 * self.size:g} %" if self.relative else f"{self.kind} {self.size:g}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class MustPass:
-    """Cases, by id or tag, whose every answer must keep ``target``, else the metric's good end."""
-
-    metric: str
-    cases: tuple[str, ...]
-    tags: tuple[str, ...]
-    target: Target | None
 
 
 @dataclass(frozen=True)
 class Rules:
-    """All gates of a file; ``lines``: where each stands."""
+    """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one."""
 
     path: Path
     floors: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
     run: Mapping[str, Target] = field(default_factory=dict)
     coverage: Mapping[str, Target] = field(default_factory=dict)
     failed: Mapping[str, Target] = field(default_factory=dict)
+    calibration: Mapping[str, Calibrated] = field(default_factory=dict)
+    calibrations: Sequence[Path] = ()
     baseline: Mapping[str, AgainstBase] = field(default_factory=dict)
     must_pass: Sequence[MustPass] = ()
     coverage_drop: float = 0.0
@@ -89,8 +78,8 @@ class Rules:
 
     @property
     def empty(self) -> bool:
-        parts = (self.floors, self.run, self.coverage, self.failed, self.baseline, self.must_pass)
-        return not any(parts)
+        parts = (self.floors, self.run, self.coverage, self.failed, self.calibration)
+        return not any((*parts, self.baseline, self.must_pass))
 
     def of_baseline(self, name: str) -> tuple[str, AgainstBase] | None:
         """The rule for ``section.metric`` and its key: the name itself, else the longest glob."""
@@ -113,6 +102,7 @@ class Rules:
             run={name: one for name, one in self.run.items() if name in OF_RUN or fits("pipeline")},
             coverage={glob: one for glob, one in self.coverage.items() if fits(glob)},
             failed={glob: one for glob, one in self.failed.items() if fits(glob)},
+            calibration={glob: one for glob, one in self.calibration.items() if fits(glob)},
             baseline={glob: one for glob, one in self.baseline.items() if fits(glob)},
             must_pass=[one for one in self.must_pass if fits(one.metric)],
         )
@@ -120,7 +110,7 @@ class Rules:
     def named(self) -> Iterator[str]:
         """The sections that rules name outright."""
         yield from self.floors
-        for glob in (*self.coverage, *self.failed, *self.baseline):
+        for glob in (*self.coverage, *self.failed, *self.calibration, *self.baseline):
             section = glob.partition(".")[0]
             if not set(section) & WILD:
                 yield section
@@ -175,6 +165,8 @@ class _Reader:
             run=self._bounds(table, "run"),
             coverage=self._bounds(table, "coverage"),
             failed=self._bounds(table, "failed"),
+            calibration=self._calibration(table),
+            calibrations=self._files(table),
             baseline=self._baseline(table),
             must_pass=list(self._must_pass(table.get("must_pass", []))),
             coverage_drop=self._share(table, "coverage_drop"),
@@ -200,6 +192,28 @@ class _Reader:
             else:
                 found[name] = target
         return found
+
+    def _calibration(self, table: Mapping[str, Any]) -> dict[str, Calibrated]:
+        found = {}
+        for name, text in self._table(table, "calibration").items():
+            rule = parse_calibrated(text)
+            if name == FILES:
+                continue
+            if rule is None:
+                place = (GATES, "calibration", name)
+                self.wrong(place, f"{text!r} is no rule; write {CALIBRATED_FORM}")
+            else:
+                found[name] = rule
+        return found
+
+    def _files(self, table: Mapping[str, Any]) -> list[Path]:
+        """Paths as the gates file means them: from its own folder."""
+        named = self._table(table, "calibration").get(FILES, [])
+        if isinstance(named, list) and all(isinstance(one, str) for one in named):
+            return [self.path.parent / one for one in named]
+        said = f'{named!r}: write a list of files, such as ["calibration.json"]'
+        self.wrong((GATES, "calibration", FILES), said)
+        return []
 
     def _baseline(self, table: Mapping[str, Any]) -> dict[str, AgainstBase]:
         found = {}
@@ -250,22 +264,3 @@ class _Reader:
         if not isinstance(value, bool):
             self.wrong((GATES, name), f"{value!r}: write true or false")
         return value is True
-
-
-def parse_against(text: object) -> AgainstBase | None:
-    """A rule such as ``"drop 10 %"``, ``"margin 0.05"`` or ``"regression"``; None for others."""
-    if not isinstance(text, str):
-        return None
-    words = text.strip().lower()
-    if words == "regression":
-        return AgainstBase("regression")
-    if words == "none":
-        return AgainstBase("none")
-    found = _DROP.fullmatch(words)
-    if found is None:
-        return None
-    kind: Kind = "drop" if found[1] == "drop" else "margin"
-    size = float(found[2])
-    if found[3]:
-        return AgainstBase(kind, size / 100, True) if kind == "drop" else None
-    return AgainstBase(kind, size)

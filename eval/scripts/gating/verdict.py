@@ -9,7 +9,7 @@ from typing import Any, Literal
 from storage import SCHEMA, StorageError
 
 Status = Literal["failed", "accepted", "skipped", "passed"]
-GUARDS = ("measured", "coverage", "failed")
+GUARDS = ("measured", "coverage", "failed", "calibration")
 ORDER: tuple[Status, ...] = ("failed", "accepted", "skipped", "passed")
 
 
