@@ -1,9 +1,10 @@
 """Pass or fail a run by the rules of a gates file, and say why.
 
 In: a scored run, a gates file (floors, limits of cost and time, coverage, cases that must pass,
-judges that people must have checked, and how much worse than a baseline it may be), and the baseline: another run, its metrics.json, or a
-report of eval_suite.py. Out: gate.json in the run folder, a table on the terminal, and from the
-same verdict JUnit XML, GitHub annotations and Markdown for a pull request.
+judges that people must have checked, and how much worse than a baseline it may be), and the
+baseline: another run, its metrics.json, or a report of eval_suite.py. Out: gate.json in the run
+folder, a table on the terminal, and from the same verdict JUnit XML, GitHub annotations and
+Markdown for a pull request.
 
 \b
 Examples:
