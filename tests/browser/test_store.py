@@ -215,6 +215,27 @@ def test_labels_of_the_set_are_joined(runs: Any, wait_until: Wait) -> None:
     run.close()
 
 
+def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_until: Wait) -> None:
+    runs.cases({"id": "a", "question": "?"})
+    folder = runs.run("r", [{"id": "a"}])
+    told: list[int] = []
+    run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
+    run.start(lambda: told.append(1))
+    wait_until(lambda: not run.reading, "everything is read")
+    for number in range(2):
+        before = len(told)
+        with open(folder / "verdicts.jsonl", "a") as file:
+            verdict = {"case_id": "a", "metric": f"metric {number}", "status": "ok"}
+            file.write(json.dumps(verdict) + "\n")
+        wait_until(lambda: len(told) > before, "the new verdict is told")  # noqa: B023
+        detail = run.detail(("a", 0))
+        assert detail is not None
+        assert [one.metric for one in detail.judged] == [f"metric {n}" for n in range(number + 1)]
+    assert run.detail(("a", 1)) is None
+    assert run.detail(("b", 0)) is None
+    run.close()
+
+
 def files(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {
         str(path): (path.read_bytes(), path.stat().st_mtime_ns)
@@ -232,7 +253,7 @@ def test_nothing_is_written(runs: Any, wait_until: Wait) -> None:
     run = library.open("r")
     run.start(lambda: None)
     wait_until(lambda: not run.reading, "everything is read")
-    run.detail(0)
+    assert run.detail(("a", 0)) is not None
     run.close()
     assert files(runs.root) == before
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from browse_store.detail import build
 from browse_store.feed import Replaced, line_at
 from browse_store.runs import run_info, signature
-from browse_store.snapshot import Snapshot
-from browser.model import Detail, RunInfo
+from browse_store.snapshot import VERDICTS, Snapshot
+from browser.model import Detail, Key, RunInfo
 from browser.table import UNSCORED, Table
 from storage import Labels
 
@@ -99,19 +99,20 @@ class Opened:
         self.failure = ""
         told = time.monotonic()
         version, was_reading = snapshot.table.version, bool(self.reading)
-        shown = snapshot is self._snapshot
+        shown, judged = snapshot is self._snapshot, False
         while not self._closed:
             snapshot.want(self._wanted)
             name = snapshot.step()
             if not name:
                 break
             self.reading = name
+            judged |= name == VERDICTS
             if shown and time.monotonic() - told > TELL_SECONDS:
                 self._tell()
                 told = time.monotonic()
             time.sleep(PAUSE_SECONDS)
         self.reading = ""
-        changed = snapshot.table.version != version or was_reading
+        changed = snapshot.table.version != version or was_reading or judged
         if (now := signature(self._folder)) != self._signature:
             self._signature, self.info, changed = now, run_info(self._folder), True
         if shown and changed:
@@ -130,11 +131,13 @@ class Opened:
 
     # -- one case -------------------------------------------------------------------------------
 
-    def detail(self, row: int) -> Detail:
-        """One case, read now."""
+    def detail(self, key: Key) -> Detail | None:
+        """One case, read now; None when it is not known (any more)."""
         snapshot = self._snapshot
         table, folder = snapshot.table, self._folder
-        key = table.key(row)
+        row = table.row_of(*key)
+        if row is None:
+            return None
         offset = table.case_offsets[row]
         score_lines = {
             section: line_at(folder / "scores" / f"{section}.jsonl", places[row])

@@ -20,12 +20,13 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
-from browser.case_screens import CaseScreen, Keys, OneKey, PairScreen
+from browser.case_screens import CaseScreen, PairScreen
 from browser.cases_screen import CasesScreen
 from browser.flips_screen import FlipsScreen
 from browser.model import Library, OpenRun
 from browser.runs_screen import RunsScreen
 from browser.view import BrowseScreen
+from browser.walk import ListWalk, Walk
 from labeller.app import PASTE_LIMIT, THEMES, write_crash_file
 from labeller.display import display, one_line
 from labeller.keys import Keyed
@@ -180,14 +181,14 @@ class BrowseApp(App[None], inherit_bindings=False):
 
     def open_case(self, screen: CasesScreen, row: int) -> None:
         """Show the case under the cursor of a list."""
-        keys, place = Keys(screen), screen.rows.cursor
-        case = CaseScreen(screen.run, keys, place, screen.success, ascii_only=self.ascii_only)
+        walk, place = ListWalk(screen), screen.rows.cursor
+        case = CaseScreen(screen.run, walk, place, screen.success, ascii_only=self.ascii_only)
         self.push_screen(case, screen.closed)
 
     def open_row(self, screen: CasesScreen, row: int) -> None:
         """Show a case of the run, in the list or not."""
-        keys = OneKey(screen.table, row)
-        case = CaseScreen(screen.run, keys, 0, screen.success, ascii_only=self.ascii_only)
+        walk = Walk(screen.table, (row,))
+        case = CaseScreen(screen.run, walk, 0, screen.success, ascii_only=self.ascii_only)
         self.push_screen(case)
 
     def open_pair(self, screen: FlipsScreen, row: int) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from browser.case_page import case_docs, raw_doc
-from browser.cases_screen import CasesScreen
 from browser.document import Doc
 from browser.flips_screen import FlipsScreen
-from browser.lines import flip_word
-from browser.model import Detail, OpenRun
+from browser.lines import flip_word, progress
+from browser.model import Detail, Key, OpenRun
 from browser.page_screen import PageScreen
 from browser.pair_page import Side, pair_docs
 from browser.success import Success
-from browser.table import Table
+from browser.walk import ListWalk, Walk
+from labeller.ports import Refused
 
 
 class CaseScreen(PageScreen, inherit_bindings=False):
@@ -19,43 +19,32 @@ class CaseScreen(PageScreen, inherit_bindings=False):
 
     where = "case"
 
-    def __init__(self, run: OpenRun, keys: Keys, place: int, success: Success, *, ascii_only: bool):
-        super().__init__(len(keys), place, ascii_only=ascii_only)
+    def __init__(self, run: OpenRun, walk: Walk, place: int, success: Success, *, ascii_only: bool):
+        super().__init__(walk, place, ascii_only=ascii_only)
         self.run = run
         self.success = success
         self.full = self.raw = False
-        self._keys_of_list = keys
-        self._read: tuple[Table, int] = (run.table, -1)
+        self.detail = no_detail(walk.key(place))
         self.load()
 
-    def load(self) -> None:
-        table = self.run.table
-        self._read = (table, table.version)
-        self.detail: Detail = self.run.detail(self._keys_of_list.row(table, self.at))
-
-    def changed(self) -> None:
-        """The files were written again: the page shows what stands there now."""
-        if (self.run.table, self.run.table.version) != self._read:
-            before = self.detail
-            self.load()
-            if self.detail != before:
-                self.redraw()
-
-    @property
-    def row(self) -> int:
-        return self._keys_of_list.row(self.run.table, self.at)
+    def load(self) -> bool:
+        before, was_gone = self.detail, self.gone
+        found = self.run.detail(self.walk_through.key(self.at))
+        self.gone = found is None
+        self.detail = found or known(before, self.walk_through.key(self.at))
+        return (self.detail, self.gone) != (before, was_gone)
 
     def result(self) -> int | None:
-        return self.row
+        return self.run.table.row_of(*self.walk_through.key(self.at))
 
     def label_text(self) -> str:
-        return f"{self.run.run_id}  {self.detail.case_id}"
+        known = progress(self.run.info, self.run.table.count)
+        return "  ".join(filter(None, (self.run.run_id, self.detail.case_id, known)))
 
     def docs(self) -> tuple[Doc, Doc | None]:
         if self.raw:
             return raw_doc(self.blank, self.detail), None
-        codes = self.success.codes(self.run.table)
-        code = codes[self.row] if self.row < len(codes) else 0
+        code = code_of(self.run, self.success, self.detail)
         condition = self.success.condition
         holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
         state = f"FAILS: {self.success.says(code)}" if code else holds
@@ -84,22 +73,21 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         self.label(self.run.run_id, self.detail.case_id)
 
 
-class Keys:
-    """Which cases a page walks through: as the list was when the page was opened."""
+def no_detail(key: Key) -> Detail:
+    """What there is to say of a case that no file holds."""
+    return Detail(*key, question="", status="", problems=("the files do not hold this case now",))
 
-    def __init__(self, screen: CasesScreen) -> None:
-        self._table = screen.table
-        self._rows = screen.listed
 
-    def __len__(self) -> int:
-        return len(self._rows)
+def known(before: Detail, key: Key) -> Detail:
+    """What was read of a case before it went, if it was in view."""
+    return before if (before.case_id, before.repeat) == key else no_detail(key)
 
-    def row(self, table: Table, place: int) -> int:
-        """The row of the case at `place`; the table may be a newer one. 0 when it is gone."""
-        row = self._rows[place]
-        if table is self._table:
-            return row
-        return table.row_of(*self._table.key(row)) or 0
+
+def code_of(run: OpenRun, success: Success, detail: Detail) -> int:
+    """How a case fails; 0 when it does not, or when the run's columns do not hold it."""
+    codes = success.codes(run.table)
+    row = run.table.row_of(detail.case_id, detail.repeat)
+    return codes[row] if row is not None and row < len(codes) else 0
 
 
 class PairScreen(PageScreen, inherit_bindings=False):
@@ -109,29 +97,22 @@ class PairScreen(PageScreen, inherit_bindings=False):
 
     def __init__(self, screen: FlipsScreen, place: int, *, ascii_only: bool) -> None:
         self.list = screen
-        self._keys_of_list = Keys(screen)
-        super().__init__(len(self._keys_of_list), place, ascii_only=ascii_only)
+        walk = ListWalk(screen)
+        super().__init__(walk, place, ascii_only=ascii_only)
+        blank = no_detail(walk.key(place))
+        self.details = (blank, blank)
         self.load()
 
-    @property
-    def rows(self) -> tuple[int, int]:
-        """The rows in the base run and in the new one."""
-        new = self._keys_of_list.row(self.list.table, self.at)
-        return self.list.base_row(new), new
-
-    def load(self) -> None:
-        base, new = self.rows
-        self.details = (self.list.base.detail(base), self.list.run.detail(new))
-
-    def changed(self) -> None:
-        self.list.changed()
-        before = self.details
-        self.load()
-        if self.details != before:
-            self.redraw()
+    def load(self) -> bool:
+        before, was_gone = self.details, self.gone
+        key = self.walk_through.key(self.at)
+        base, new = self.list.base.detail(key), self.list.run.detail(key)
+        self.gone = base is None or new is None
+        self.details = (base or known(before[0], key), new or known(before[1], key))
+        return (self.details, self.gone) != (before, was_gone)
 
     def result(self) -> int | None:
-        return self.rows[1]
+        return self.list.table.row_of(*self.walk_through.key(self.at))
 
     def label_text(self) -> str:
         arrow = "->" if self.look.ascii else "→"
@@ -141,8 +122,8 @@ class PairScreen(PageScreen, inherit_bindings=False):
         runs = (self.list.base, self.list.run)
         successes = (self.list.base_success, self.list.success)
         codes = [
-            success.codes(run.table)[row]
-            for success, run, row in zip(successes, runs, self.rows, strict=True)
+            code_of(run, success, detail)
+            for run, success, detail in zip(runs, successes, self.details, strict=True)
         ]
         base, new = (
             Side(run.run_id, detail, success.says(code))
@@ -151,24 +132,18 @@ class PairScreen(PageScreen, inherit_bindings=False):
         change = flip_word(*codes)
         return pair_docs(self.blank, base, new, change, two=self.two)
 
-    def _open_one(self, run: OpenRun, success: Success, row: int) -> None:
-        keys = OneKey(run.table, row)
-        screen = CaseScreen(run, keys, 0, success, ascii_only=self.look.ascii)
+    def _open_one(self, run: OpenRun, success: Success) -> None:
+        row = run.table.row_of(*self.walk_through.key(self.at))
+        if row is None:
+            raise Refused(f"{run.run_id} does not hold this case any more")
+        screen = CaseScreen(run, Walk(run.table, (row,)), 0, success, ascii_only=self.look.ascii)
         self.app.push_screen(screen)
 
     def do_base(self) -> None:
-        self._open_one(self.list.base, self.list.base_success, self.rows[0])
+        self._open_one(self.list.base, self.list.base_success)
 
     def do_new(self) -> None:
-        self._open_one(self.list.run, self.list.success, self.rows[1])
+        self._open_one(self.list.run, self.list.success)
 
     def do_label(self) -> None:
         self.label(self.list.run.run_id, self.details[1].case_id)
-
-
-class OneKey(Keys):
-    """A page that walks nowhere."""
-
-    def __init__(self, table: Table, row: int) -> None:
-        self._table = table
-        self._rows = (row,)

@@ -29,7 +29,8 @@ class CasesScreen(Choosing, inherit_bindings=False):
         self.run = run
         self.success = Success()
         self.listed: Sequence[int] = ()
-        self._drawn: tuple[Table, int] = (run.table, -1)
+        self.drawn: tuple[Table, int] = (run.table, -1)
+        """The table that `listed` is of, and which version of it."""
         self._columns: list[lines.Column] = []
         self.want_columns()
 
@@ -55,11 +56,11 @@ class CasesScreen(Choosing, inherit_bindings=False):
 
     def update(self) -> None:
         """Work out the list again; the cursor stays on its case."""
-        table, _ = self._drawn
+        table, _ = self.drawn
         key = None
         if self.listed and self.rows.cursor < len(self.listed):
             key = table.key(self.listed[self.rows.cursor])
-        self._drawn = (self.table, self.table.version)
+        self.drawn = (self.table, self.table.version)
         rows = self.candidates()
         if self.filter is not None and self.filter.terms:
             rows = self.select(self.filter, rows)
@@ -93,7 +94,7 @@ class CasesScreen(Choosing, inherit_bindings=False):
             return self.rows.cursor
 
     def changed(self) -> None:
-        table, version = self._drawn
+        table, version = self.drawn
         if table is not self.table:
             self.want_columns()
         plain = not (self.filter and self.filter.terms) and self.sort == "order"
@@ -145,9 +146,8 @@ class CasesScreen(Choosing, inherit_bindings=False):
         info, table = self.run.info, self.table
         failing = table.count - self.success.codes(table).count(0)
         spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
-        if info.state in ("running", "stopped"):
-            word = "in progress" if info.state == "running" else "stopped"
-            spans.append(("key", display(f"  {word}: {table.count} of {info.planned or '?'}")))
+        if progress := lines.progress(info, table.count):
+            spans.append(("key", display(f"  {progress}")))
         spans.append(("row", display(f"  {table.count} cases, ")))
         spans.append(("bad" if failing else "good", display(f"{failing} fail")))
         if not table.metrics:
@@ -172,7 +172,7 @@ class CasesScreen(Choosing, inherit_bindings=False):
     def row_line(self, index: int, width: int) -> Line:
         if index >= len(self.listed):
             return ()
-        table, _ = self._drawn
+        table, _ = self.drawn
         row, sign = self.listed[index], self.sign(index)
         return lines.case_row(table, row, self._columns, self.success, sign=sign)
 

@@ -87,10 +87,6 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
     def select(self, query: Query, rows: Sequence[int]) -> Sequence[int]:
         return query.select(self.table, rows, self.success.codes, self.flips)
 
-    def base_row(self, row: int) -> int:
-        """The base run's row for a row of the new one."""
-        return self._pairs[row]
-
     def changed(self) -> None:
         if self._paired[:2] != (self.base.table, self.base.table.version):
             self.want_columns()

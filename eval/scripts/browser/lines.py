@@ -177,6 +177,12 @@ def flip_word(before: int, after: int) -> tuple[str, str]:
     return ("BROKE", "bad") if after else ("FIXED", "good")
 
 
+def progress(run: RunInfo, count: int) -> str:
+    """How far a run is that is not complete; empty for one that is."""
+    words = {"running": "in progress", "stopped": "stopped"}
+    return f"{words[run.state]}: {count} of {run.planned or '?'}" if run.state in words else ""
+
+
 def run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
     """Columns for the main metrics that any of the runs has, as many as fit."""
     columns = []

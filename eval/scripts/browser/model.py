@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol
 
 from browser.table import Table
 
+Key = tuple[str, int]
+"""Case id and repeat: what names a result."""
 State = Literal["complete", "running", "stopped", "empty"]
 Verdict = Literal["supported", "unsupported", "contradicted", "unclear", "skipped"]
 
@@ -169,8 +171,8 @@ class OpenRun(Protocol):
     def want(self, metrics: Sequence[str]) -> None:
         """Load these metrics' columns as well."""
 
-    def detail(self, row: int) -> Detail:
-        """One case in full, read from the files now."""
+    def detail(self, key: Key) -> Detail | None:
+        """One case in full, read from the files now; None when the run has no such result."""
 
     def close(self) -> None: ...
 

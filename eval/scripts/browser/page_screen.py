@@ -9,6 +9,7 @@ from textual.containers import Horizontal
 from browser.document import Doc
 from browser.panes import Head, Page
 from browser.view import BrowseScreen
+from browser.walk import Walk
 from labeller.display import one_line
 from labeller.lines import rule
 from labeller.ports import Refused
@@ -18,12 +19,14 @@ TWO_FROM = 120
 
 
 class PageScreen(BrowseScreen, inherit_bindings=False):
-    """Walks through `places` of a list. Subclasses say what the page of one place is."""
+    """Walks through cases. Subclasses say what the page of one of them is."""
 
-    def __init__(self, count: int, place: int, *, ascii_only: bool) -> None:
+    def __init__(self, walk: Walk, place: int, *, ascii_only: bool) -> None:
         super().__init__(ascii_only=ascii_only)
-        self.count = count
+        self.walk_through = walk
         self.at = place
+        self.gone = False
+        """The case in view is not in the files any more: what was read of it stays."""
         self.pages = (Page(id="left"), Page(id="right"))
         self.head = Head(id="case-head")
         self._side = 0
@@ -51,9 +54,19 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
         """What the head says of the case in view."""
         raise NotImplementedError
 
-    def load(self) -> None:
-        """Read the case in view from the files."""
+    def load(self) -> bool:
+        """Read the case in view from the files; whether that gave anything new."""
         raise NotImplementedError
+
+    def changed(self) -> None:
+        """The files grew or were written again: the page shows what stands there now."""
+        self.at = self.walk_through.follow(self.at)
+        if self.load():
+            self.redraw()
+        else:
+            self.show_head()
+        if self.gone:
+            self.say("this case is not in the files any more: this is what was read", "warn")
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= TWO_FROM, "-two")
@@ -74,7 +87,7 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
             ("left side, w other" if self._side == 0 else "right side, w other") if self.two else ""
         )
         where = f"{side}  lines {page.top + 1}-{page.bottom} of {page.line_count}"
-        left = f"{self.at + 1}/{self.count} {one_line(self.label_text(), 200)}"
+        left = f"{self.at + 1}/{len(self.walk_through)} {one_line(self.label_text(), 200)}"
         self.head.show([rule(self.look, self.size.width, left, where.strip())])
 
     @property
@@ -126,7 +139,7 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
 
     def go(self, by: int) -> None:
         """Show the next (1) or previous (-1) case of the list."""
-        if not 0 <= self.at + by < self.count:
+        if not 0 <= self.at + by < len(self.walk_through):
             raise Refused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
             )

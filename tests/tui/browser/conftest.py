@@ -11,7 +11,7 @@ from textual.geometry import Size
 
 from browser.app import BrowseApp
 from browser.cases_screen import CasesScreen
-from browser.model import Claim, Detail, Gold, Judged, Passage, RunInfo, SectionScores
+from browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
 from browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
@@ -48,6 +48,7 @@ class FakeRun:
     reading: str = ""
     notices: Sequence[str] = ()
     state: Any = "complete"
+    more: Sequence[Judged] = ()
     wanted: list[str] = field(default_factory=list)
     tell: Callable[[], None] = lambda: None
 
@@ -74,8 +75,10 @@ class FakeRun:
     def close(self) -> None:
         self.reading = "closed"
 
-    def detail(self, row: int) -> Detail:
-        text = self.text
+    def detail(self, key: Key) -> Detail | None:
+        row, text = self.table.row_of(*key), self.text
+        if row is None:
+            return None
         answer = f"{text}Thirty days. For ever."
         size = len(text)
         return Detail(
@@ -99,6 +102,7 @@ class FakeRun:
             scores=(SectionScores(f"x{text}", "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),),
             judged=(
                 Judged(text, text, text, text, (Claim(text, None, "unclear", text),), (text,)),
+                *self.more,
             ),
             trace=(("flags", f"{text}late"),),
             raw=f'{{"answer": "{text}"}}',

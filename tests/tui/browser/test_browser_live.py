@@ -1,0 +1,121 @@
+"""Pages of cases while their files are still written, written anew, or lose the case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from browser.app import BrowseApp
+from browser.model import Judged
+
+NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
+
+
+def add(run: Any, case_id: str) -> None:
+    run.table.put(case_id, 0, 0, f"What of {case_id}?", {"status": "ok"}, (), NUMBERS)
+
+
+async def test_the_page_of_a_case_grows_with_its_run(fakes: Any) -> None:
+    made = fakes.library()
+    run = made.runs["new"]
+    run.state = "running"
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("G", "enter")
+        await pilot.pause()
+        assert "4/4 new  q5" in fakes.shown(app)
+        assert "in progress: 4 of 9" in fakes.shown(app)
+        await pilot.press("n")
+        assert "this is the last case" in fakes.shown(app)
+        add(run, "q6")
+        run.tell()
+        await pilot.pause()
+        assert "4/5 new  q5" in fakes.shown(app)
+        assert "in progress: 5 of 9" in fakes.shown(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert "5/5 new  q6" in fakes.shown(app)
+        assert "What of q6?" in fakes.shown(app)
+
+
+async def test_what_is_said_of_a_case_later_comes_to_its_page(fakes: Any) -> None:
+    made = fakes.library()
+    run = made.runs["new"]
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 60)) as pilot:
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "late-verdict" not in fakes.shown(app)
+        run.more = [Judged("late-verdict", "a judge", "ok")]
+        run.tell()  # the table is what it was: verdicts are in none of its columns
+        await pilot.pause()
+        assert "late-verdict" in fakes.shown(app)
+
+
+async def test_new_cases_come_behind_those_of_a_filtered_list(fakes: Any) -> None:
+    made = fakes.library()
+    run = made.runs["new"]
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("slash", *"pass=1", "enter")
+        await pilot.pause()
+        assert fakes.listed(app) == "235"
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert "2/3 new  q3" in fakes.shown(app)
+        # q2 passes no more, q1 does now, and the finished file has another order
+        scores = {"q5": (1.0, 1.0), "q3": (1.0, 1.0), "q2": (0.5, 0.0), "q1": (1.0, 1.0)}
+        run.table = fakes.table_of(scores)
+        run.tell()
+        await pilot.pause()
+        assert "2/4 new  q3" in fakes.shown(app)
+        order = []
+        for key in ("p", "n", "n", "n"):
+            await pilot.press(key)
+            await pilot.pause()
+            order.append(fakes.shown(app).split("new  ")[1][:2])
+        assert order == ["q2", "q3", "q5", "q1"]
+
+
+async def test_a_case_that_is_gone_stays_as_it_was_read(fakes: Any) -> None:
+    made = fakes.library()
+    run = made.runs["new"]
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        for scores in ({"q1": (1.0, 0.0)}, {}):
+            run.table = fakes.table_of(scores)
+            run.tell()
+            await pilot.pause()
+            assert "new  q2" in fakes.shown(app)
+            assert "Thirty days" in fakes.shown(app)
+            assert "not in the files any more" in fakes.shown(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert "new  q3" in fakes.shown(app)
+        assert "the files do not hold this case now" in fakes.shown(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert fakes.listed(app) == ""
+
+
+async def test_a_pair_whose_case_left_one_run_stays_in_view(fakes: Any) -> None:
+    made = fakes.library()
+    app = BrowseApp(made, ["base", "new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert fakes.listed(app) == "13"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "base → new  q1" in fakes.shown(app)
+        made.runs["base"].table = fakes.table_of({"q3": (0.0, 0.0)})
+        made.runs["base"].tell()
+        await pilot.pause()
+        assert "base → new  q1" in fakes.shown(app)
+        assert "not in the files any more" in fakes.shown(app)
+        await pilot.press("1")
+        await pilot.pause()
+        assert "base does not hold this case any more" in fakes.shown(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert "base → new  q3" in fakes.shown(app)
+        assert "not in the files any more" not in fakes.shown(app)
