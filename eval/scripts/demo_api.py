@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,14 +60,14 @@ LARGEST_K = 100
 )
 @click.option(
     "--vector-weight",
-    type=click.FloatRange(0),
+    type=options.FiniteRange(0),
     default=0.5,
     show_default=True,
     help="Weight of the embeddings' score.",
 )
 @click.option(
     "--lexical-weight",
-    type=click.FloatRange(0),
+    type=options.FiniteRange(0),
     default=0.5,
     show_default=True,
     help="Weight of BM25.",
@@ -102,7 +103,7 @@ LARGEST_K = 100
 )
 @click.option(
     "--abstain-threshold",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.35,
     show_default=True,
     help="Confidence below which the bot does not answer.",
@@ -148,6 +149,7 @@ def main(
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     _check_host(host, allow_remote, quiet)
     _log_to_stderr(verbose)
+    _warn_in_words(quiet)
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)  # one of an earlier run would tell a wrong port
     index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
@@ -174,6 +176,13 @@ def _log_to_stderr(verbose: bool) -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
     logger.propagate = False
+
+
+def _warn_in_words(quiet: bool) -> None:
+    """A warning is one line without the place in the code."""
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    if quiet:
+        warnings.simplefilter("ignore")
 
 
 def _check_host(host: str, allow_remote: bool, quiet: bool) -> None:

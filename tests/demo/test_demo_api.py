@@ -106,6 +106,19 @@ def test_serves_the_python_reference(start_api: Start, tmp_path: Path) -> None:
     assert body["answer"].count("[1]") >= 1
 
 
+def test_a_cache_that_cannot_be_written_stops_nothing(
+    start_api: Start, vault: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    cache = str(tmp_path / "file" / "cache")
+    _, url = start_api("--lexical-only", "--vault", str(vault), "--cache-dir", cache)
+    assert ask(url, "eggs in the sea")["retrieved"][0]["rel_path"] == "cod.md"
+    talk = (tmp_path / "stderr0.txt").read_text()
+    assert talk.startswith("Warning: ")
+    assert "the index is not kept (Not a directory)" in talk
+    assert len(talk.splitlines()) == 1
+
+
 def test_settings_reach_the_bot(start_api: Start, quick: tuple[str, ...]) -> None:
     _, url = start_api(
         *quick, "--chunk-size", "100", "--folder-mode", "on", "--abstain-threshold", "1"
@@ -171,6 +184,9 @@ def test_a_killed_parent_leaves_no_orphan(quick: tuple[str, ...]) -> None:
         (("--embedding-model", "./no-such-model"), "--lexical-only"),
         (("--lexical-only", "--lexical-weight", "0"), "--lexical-weight"),
         (("--vector-weight", "-1"), "--vector-weight"),
+        (("--vector-weight", "nan"), "--vector-weight"),
+        (("--lexical-weight", "inf"), "--lexical-weight"),
+        (("--abstain-threshold", "nan"), "--abstain-threshold"),
         (("--abstain-threshold", "2"), "--abstain-threshold"),
         (("--folder-mode", "maybe"), "on_with_fallback"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -135,6 +136,7 @@ def test_a_folder_is_read_in_order_without_hidden_files_mark_and_front_matter(
 ) -> None:
     for name, data in {
         "b.md": b"\xef\xbb\xbf# B\r\n\r\ntext\r\n",
+        "a/y.markdown": b"# Y\n",
         "a/z.MD": b"---\ntitle: Z\ntags: [x]\n---\n# Z\n",
         "a/rule.md": b"one\n\n---\n\ntwo\n",
         "a/open.md": b"---\nnever closed\n",
@@ -151,6 +153,7 @@ def test_a_folder_is_read_in_order_without_hidden_files_mark_and_front_matter(
         ("a/empty.md", ""),
         ("a/open.md", "---\nnever closed\n"),
         ("a/rule.md", "one\n\n---\n\ntwo\n"),
+        ("a/y.markdown", "# Y\n"),
         ("a/z.MD", "# Z\n"),
         ("b.md", "# B\n\ntext\n"),
     ]
@@ -169,6 +172,17 @@ def test_every_file_that_is_not_utf8_is_named_at_once(tmp_path: Path) -> None:
     assert "worse.md: not UTF-8 (byte 0)" in message
     assert "good.md" not in message
     assert caught.value.exit_code == 2
+
+
+def test_a_name_that_no_json_can_hold_is_refused(tmp_path: Path) -> None:
+    name = os.path.join(os.fsencode(tmp_path), b"caf\xe9.md")
+    try:
+        with open(name, "w") as file:
+            file.write("# Latin\n\ntext\n")
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    with pytest.raises(StorageError, match="caf\ufffd\\.md: the name is not UTF-8; rename it"):
+        read_folder(tmp_path)
 
 
 def test_a_missing_folder_and_a_folder_without_markdown_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import importlib.metadata
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,8 @@ def build_index(
 ) -> Index:
     """The index of ``notes``, from ``cache_dir`` when it was made before.
 
-    ``embedder`` None leaves vectors out; ``progress(done, all)`` is told of embedded texts.
+    ``embedder`` None leaves vectors out; ``progress(done, all)`` is told of embedded texts. Where
+    ``cache_dir`` cannot be written a warning says so, and the index is made anew at each start.
     Raises StorageError when the notes hold no word, EmbeddingUnavailable when vectors cannot be
     made.
     """
@@ -95,10 +97,13 @@ def build_index(
             "The vault holds no text below its headings: name a folder with notes."
         ) from None
     vectors = _embed(chunks, embedder, progress) if embedder else None
-    with _replaced_folder(folder) as made:
-        lexical.save(made)
-        if vectors:
-            _save_vectors(made, vectors)
+    try:
+        with _replaced_folder(folder) as made:
+            lexical.save(made)
+            if vectors:
+                _save_vectors(made, vectors)
+    except OSError as error:  # a cache must never stop the work
+        warnings.warn(f"{folder}: the index is not kept ({error.strerror}).", stacklevel=2)
     return Index(chunks, lexical, vectors, facts)
 
 

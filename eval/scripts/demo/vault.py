@@ -17,6 +17,7 @@ from records.errors import Problem, StorageError
 
 PYTHON_VAULT = "python"
 DEFAULT_FOLDER = "other"
+SUFFIXES = (".md", ".markdown")
 
 AREAS = {
     "data-model": (
@@ -83,13 +84,13 @@ def python_reference(topics: Mapping[str, str] | None = None) -> list[Note]:
 
 
 def read_folder(path: str | Path, vault: str | None = None) -> list[Note]:
-    """Every ``*.md`` below a folder, by rel_path; ``vault`` defaults to the folder's name.
+    """Every ``*.md`` and ``*.markdown`` below a folder, by rel_path; ``vault`` is else its name.
 
     Files and folders whose name starts with a dot are skipped, links to folders are not
     followed, a byte order mark and YAML front matter are taken off, line ends become ``\\n``.
-    Raises StorageError when the folder is missing, holds no Markdown, or when files cannot be
-    read as UTF-8: all of them are named at once, because a bot that silently knows less than
-    the folder says would be scored for the wrong thing.
+    Raises StorageError when the folder is missing, holds no Markdown, or when files or their names
+    cannot be read as UTF-8: all of them are named at once, because a bot that silently knows less
+    than the folder says would be scored for the wrong thing.
     """
     root = Path(path)
     if not root.is_dir():
@@ -97,6 +98,10 @@ def read_folder(path: str | Path, vault: str | None = None) -> list[Note]:
     notes: list[Note] = []
     problems: list[Problem] = []
     for file in _markdown_files(root):
+        if not _is_utf8(str(file)):
+            shown = os.fsencode(file).decode("utf-8", "replace")
+            problems.append(Problem(shown, None, "", "the name is not UTF-8; rename it."))
+            continue
         try:
             text = file.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -123,6 +128,15 @@ def _markdown_files(root: Path) -> list[Path]:
         found += [
             Path(folder, name)
             for name in files
-            if name.lower().endswith(".md") and not name.startswith(".")
+            if name.lower().endswith(SUFFIXES) and not name.startswith(".")
         ]
     return found
+
+
+def _is_utf8(name: str) -> bool:
+    """False for a file name of other bytes: it fits into no JSON."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
