@@ -1,0 +1,203 @@
+"""Damaged run files: a sentence with the place and exit code 2, or a note; never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+SCORES = [f"scores/{name}.jsonl" for name in ("retrieval", "groundedness", "pipeline", "judged")]
+FILES = [*SCORES, "scores/abstention.jsonl", "metrics.json", "config.json", "results.jsonl"]
+BAD: list[Any] = [
+    *(None, [], {}, "", "x", "3", 0, -1, 1e308, 2**70, True, [None], [[1]], {"a": 1}, [{}]),
+    *({"x": None}, {"a": {"b": [1]}}, "\0", "[bold]", 10**6, [1, 2, 3]),
+]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to each part of a JSON value, to the whole first."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    return [at, *(one for key, part in inner for one in places(part, (*at, key)))]
+
+
+@st.composite
+def damages(draw: st.DrawFn, lines: list[bytes]) -> list[bytes]:
+    """The lines with one part of one of them taken out, replaced, or with a byte too many."""
+    number = draw(st.integers(0, len(lines) - 1))
+    line = lines[number]
+    if draw(st.integers(0, 9)) == 0:
+        at = draw(st.integers(0, len(line)))
+        byte = draw(st.sampled_from([b"\xff", b"\0", b"{", b"\n", b"1e999"]))
+        return [*lines[:number], line[:at] + byte + line[at:], *lines[number + 1 :]]
+    value = json.loads(line)
+    ways = places(value)
+    depth = draw(st.integers(0, max(map(len, ways))))
+    way = draw(st.sampled_from([one for one in ways if len(one) == depth]))
+    bad = draw(st.sampled_from(BAD))
+    if not way:
+        value = bad
+    else:
+        inside = value
+        for key in way[:-1]:
+            inside = inside[key]
+        if draw(st.booleans()):
+            inside[way[-1]] = bad
+        else:
+            del inside[way[-1]]
+    return [*lines[:number], json.dumps(value).encode(), *lines[number + 1 :]]
+
+
+def damaged(data: st.DataObject, path: Path) -> None:
+    whole = path.read_bytes()
+    lines = [json.dumps(json.loads(whole)).encode()] if path.suffix == ".json" else []
+    lines = lines or whole.splitlines()
+    path.write_bytes(b"\n".join(data.draw(damages(lines))) + b"\n")
+
+
+many = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.mark.parametrize("reader", ["report", "compare", "track", "export"])
+@many
+@given(data=st.data())
+def test_any_damage_is_a_sentence_or_does_no_harm(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    with copied() as desk:
+        path = desk.path(data.draw(st.sampled_from(FILES)))
+        damaged(data, path)
+        done = getattr(desk, reader)()
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        assert done.exit_code in (0, 2)
+        if done.exit_code == 2:
+            told = path.name in done.stderr or "cannot be compared" in done.stderr
+            assert told, done.stderr
+
+
+@many
+@given(data=st.data())
+def test_the_browser_shows_the_rest_of_a_damaged_run(
+    copied: Callable[[], Any], data: st.DataObject
+) -> None:
+    with copied() as desk:
+        damaged(data, desk.path(data.draw(st.sampled_from([*FILES, "verdicts.jsonl"]))))
+        desk.browse()
+
+
+def set_in(*way: Any) -> Callable[[Any], None]:
+    """Puts the last of ``way`` where the others lead."""
+
+    def change(value: Any) -> None:
+        for key in way[:-2]:
+            value = value[key]
+        value[way[-2]] = way[-1]
+
+    return change
+
+
+EVIDENCE = [
+    ("retrieval", set_in("evidence", "hits", "12")),
+    ("retrieval", set_in("evidence", "hits", [0])),
+    ("retrieval", set_in("evidence", "found", {"1": 2})),
+    ("groundedness", set_in("evidence", "claims", "-1")),
+    ("groundedness", set_in("evidence", "claims", 0, "text", None)),
+    ("groundedness", set_in("evidence", "numbers", [])),
+    ("pipeline", set_in("evidence", "over_budget", {"total": 3})),
+    ("judged", set_in("evidence", "claims", "-1")),
+    ("judged", set_in("evidence", "claims", 0, "reason", 2**70)),
+    ("abstention", set_in("evidence", "cell", ["x"])),
+    ("pipeline", set_in("reasons", [1])),
+    ("pipeline", set_in("scores", "pass", "1.0")),
+]
+
+
+@pytest.mark.parametrize(("section", "change"), EVIDENCE)
+def test_evidence_of_another_shape_is_named_by_the_report(
+    desk: Any, section: str, change: Callable[[Any], None]
+) -> None:
+    desk.change(f"scores/{section}.jsonl", change)
+    done = desk.report()
+    assert done.exit_code == 2
+    assert f"{section}.jsonl:1: is no score line (" in done.stderr
+    assert "score the run again" in done.stderr
+    assert not desk.path("report.html").exists()
+
+
+METRICS = [
+    (set_in("sections", ["a"]), "sections"),
+    (set_in("sections", "retrieval", 3), "sections"),
+    (set_in("sections", "retrieval", "definitions", 3), "definitions"),
+    (set_in("sections", "retrieval", "mean", {"mrr": "high"}), "mean"),
+    (set_in("sections", "judged", "options", "judge", "x"), "judge"),
+]
+
+
+@pytest.mark.parametrize(("change", "where"), METRICS)
+@pytest.mark.parametrize("reader", ["report", "compare"])
+def test_damaged_metrics_are_named(
+    desk: Any, reader: str, change: Callable[[Any], None], where: str
+) -> None:
+    desk.change("metrics.json", change)
+    done = getattr(desk, reader)()
+    assert done.exit_code == 2
+    assert "metrics.json: " in done.stderr
+    assert where in done.stderr
+    assert "take the file from git" in done.stderr
+
+
+def test_a_damaged_configuration_is_named_by_the_comparison(desk: Any) -> None:
+    desk.change("config.json", set_in("api", "fields_seen", [[1]]))
+    done = desk.compare()
+    assert done.exit_code == 2
+    assert "config.json: judge or api: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [
+        ("report", "scores/pipeline.jsonl"),
+        ("compare", "scores/pipeline.jsonl"),
+        ("compare", "results.jsonl"),
+        ("export", "scores/pipeline.jsonl"),
+    ],
+)
+def test_a_folder_where_a_file_belongs_is_a_sentence(desk: Any, reader: str, name: str) -> None:
+    desk.change("scores/pipeline.jsonl", set_in("scores", "pass", 1.0))  # a flip to look up
+    desk.path(name).unlink()
+    desk.path(name).mkdir()
+    done = getattr(desk, reader)()
+    assert done.exit_code == 2
+    assert f"{name.rpartition('/')[2]}: cannot be read (Is a directory)" in done.stderr
+
+
+@pytest.mark.parametrize("reader", ["report", "compare", "export"])
+def test_bytes_that_are_no_text_are_named_with_their_line(desk: Any, reader: str) -> None:
+    path = desk.path("scores/pipeline.jsonl")
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second.replace(b"unknown", b"unkn\xffwn"))
+    done = getattr(desk, reader)()
+    assert done.exit_code == 2
+    assert "pipeline.jsonl:2: is no score line (" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "trec", "ragas", "beir", "json"])
+def test_a_damaged_answer_is_named_by_every_export(desk: Any, form: str) -> None:
+    path = desk.path("results.jsonl")
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first.replace(b"Logs", b"L\xffgs", 1) + second.replace(b'"ok"', b"3"))
+    done = desk.export(form)
+    assert done.exit_code == 2
+    assert "results.jsonl:1: is no result line (" in done.stderr
+    assert "results.jsonl:2: is no result line (" in done.stderr
+    assert not (desk.folder / "exported").exists()
