@@ -1,17 +1,28 @@
-"""Fixtures of the embedded bot: a scripted embedding model, an index, a running server process."""
+"""Fixtures of the embedded bot: a scripted embedding model, an index, a running server.
+
+``server`` runs in this process, ``start_api`` starts the script.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from clients.embedder import Embedder
+from demo.answerer import Answerer
 from demo.index import Index, build_index
+from demo.retriever import Retriever
+from demo.server import BotServer
+from demo.service import Bot
 from demo.vault import Note
 
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"
@@ -99,3 +110,67 @@ def start_api(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[s
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 stream.close()
+
+
+@pytest.fixture
+def zoo() -> dict[str, str]:
+    """The notes of ``server``."""
+    return {
+        "birds/owl.md": "# Owl\n\n## Hunting\n\nAn owl hunts mice at night. It sees well.",
+        "birds/hen.md": "# Hen\n\nA hen lays eggs in the morning.",
+        "fish/cod.md": "# Cod\n\nA cod lays very many eggs, far out in the cold sea.",
+    }
+
+
+@pytest.fixture
+def serve() -> Callable[[Bot], AbstractContextManager[BotServer]]:
+    """``with serve(bot) as server``: the bot on a free port of this machine."""
+
+    @contextmanager
+    def running(bot: Bot) -> Iterator[BotServer]:
+        with BotServer("127.0.0.1", 0, bot) as server:
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+            thread.start()
+            try:
+                yield server
+            finally:
+                server.shutdown()
+                thread.join()
+
+    return running
+
+
+@pytest.fixture
+def make_bot() -> Callable[[Index], Bot]:
+    """A bot that retrieves two passages of an index."""
+
+    def make(index: Index) -> Bot:
+        retriever = Retriever(index)
+        weight = retriever.vector_weight
+        answerer = Answerer(index.lexical.rarity, vector_weight=weight, threshold=0.35)
+        return Bot(retriever, answerer, k=2, folder_mode="off")
+
+    return make
+
+
+@pytest.fixture
+def server(
+    make_index: Callable[..., Index],
+    make_bot: Callable[[Index], Bot],
+    serve: Callable[[Bot], AbstractContextManager[BotServer]],
+    zoo: dict[str, str],
+) -> Iterator[BotServer]:
+    """A running server of ``zoo``."""
+    with serve(make_bot(make_index(zoo))) as server:
+        yield server
+
+
+@pytest.fixture
+def post(server: BotServer) -> Callable[..., requests.Response]:
+    """``post(body, "?debug=true")``: what ``server`` says to JSON, or to bytes as they are."""
+
+    def send(body: Any, query: str = "") -> requests.Response:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return requests.post(f"{server.url}/api/v1/ask{query}", data=data, timeout=30)
+
+    return send
