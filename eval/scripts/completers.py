@@ -48,7 +48,7 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
-    **dict.fromkeys(("worst_by", "flips_by", "metrics"), metrics),
+    **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
 }
 """Which parameters get which values; a parameter of another type than text completes itself."""

@@ -72,9 +72,9 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="List the worst by this metric.  [default: by the targets they miss]",
 )
 @click.option(
-    "--success",
+    "--confidence-by",
     metavar="METRIC",
-    help="What the bot's confidence is compared with."
+    help="Hold the bot's confidence against success by this metric."
     "  [default: judged correctness, attribution_hit or recall_any@5]",
 )
 @click.option(

@@ -9,18 +9,19 @@ or gone.
 \b
 Examples:
   python eval/scripts/track_metrics.py
-  python eval/scripts/track_metrics.py --metric 'retrieval.*' --plot
-  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop-percent 5 --fail
+  python eval/scripts/track_metrics.py --metrics 'retrieval.*,pass' --plot
+  python eval/scripts/track_metrics.py --baseline v1.2 --max-drop-percent 5 --fail-on any
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
 Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
 definition changed begins a new line. The control band is drawn from 8 earlier points on.
 
-Exit codes: 0 done, 1 an alert with --fail, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 --fail-on struck, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,9 @@ if TYPE_CHECKING:
 @click.argument("places", nargs=-1, type=click.Path(path_type=Path), metavar="[PLACES]...")
 @options.results_dir_option
 @click.option(
-    "--metric",
-    "globs",
+    "--metrics",
     multiple=True,
-    metavar="GLOB",
+    metavar="GLOB,…",
     help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: those with a target]",
 )
 @click.option(
@@ -86,7 +86,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="Write a row a metric and point to this file; '-' is stdout.",
 )
-@click.option("--fail", is_flag=True, help="Exit 1 when there is an alert.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="KIND,…",
+    help="Exit 1 on alerts that are a drop, out of the band, or gone; or on any.",
+)
 @options.json_option
 @options.verbosity_options
 def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
@@ -95,6 +100,7 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
 
     if given["as_json"] and _is_dash(given["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
+    kinds = _kinds(given["fail_on"])
     history = read_history(
         places or (results_dir,), given["source"], first_parent=given["first_parent"]
     )
@@ -102,15 +108,32 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
         history.points = history.points[history.place_of(given["since"]) :]
     if given["last"] is not None:
         history.points = history.points[-given["last"] :]
-    keys = chosen_keys(history.points, given["globs"], _headline())
+    globs = _parts(given["metrics"])
+    keys = chosen_keys(history.points, globs, _headline())
     if not keys:
-        asked = " ".join(given["globs"]) or "*"
-        raise StorageError(f"--metric {asked}: no metric of the history fits.")
+        raise StorageError(f"--metrics {','.join(globs) or '*'}: no metric of the history fits.")
     rule = _rule(history, given["baseline"], given["max_drop_percent"] / 100, given["band"])
     lines = make_lines(history.points, keys, rule)
     _put_out(history, lines, changes(history.points, lines), rule, given)
-    alarmed = any(line.alerts for line in lines)
-    return options.Exit.GATE_FAILED if given["fail"] and alarmed else options.Exit.DONE
+    struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
+    return options.Exit.GATE_FAILED if struck else options.Exit.DONE
+
+
+def _parts(texts: Iterable[str]) -> list[str]:
+    """What stands between the commas of an option that may be given several times."""
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
+def _kinds(texts: Iterable[str]) -> set[str]:
+    """The kinds of alerts that end with exit code 1."""
+    from tracking.series import ALERTS
+
+    asked = set(_parts(texts))
+    if unknown := sorted(asked - {*ALERTS, "any"}):
+        raise click.UsageError(
+            f"--fail-on {unknown[0]}: no such alert; name some of {', '.join(ALERTS)}, or any."
+        )
+    return set(ALERTS) if "any" in asked else asked
 
 
 def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:

@@ -141,7 +141,7 @@ def test_confidence_is_held_against_what_was_cited(run: Any) -> None:
     assert found["success"] == "attribution_hit = 1"
     assert (found["n"], found["left_out"]) == (3, {"not scored": 1})
     assert found["ece"] == pytest.approx(2.3 / 3, abs=1e-6)
-    chosen = made(run, "--success", "recall@5")["confidence"]
+    chosen = made(run, "--confidence-by", "recall@5")["confidence"]
     assert chosen["success"] == "recall@5 ≥ 0.8"
     assert chosen["ece"] == pytest.approx((0.5 + 2 * 0.4) / 3, abs=1e-6)
 
@@ -248,7 +248,7 @@ def test_forms_and_place_are_chosen(run: Any, tmp_path: Path) -> None:
     [
         (["--format", "pdf"], "name some of md, json, html"),
         (["--worst-by", "nonsense"], "'nonsense': the run has no such metric; choose one of: "),
-        (["--success", "nonsense"], "'nonsense': the run has no such metric"),
+        (["--confidence-by", "nonsense"], "'nonsense': the run has no such metric"),
     ],
 )
 def test_a_wrong_wish_is_one_sentence_and_writes_nothing(

@@ -48,7 +48,7 @@ def run(*words: object, cwd: Path | None = None, **env: str) -> subprocess.Compl
 
 def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]]) -> None:
     results, shas = thirty
-    done = run(results, "--fail")
+    done = run(results, "--fail-on", "any")
     assert done.returncode == 1, done.stderr
     row = next(line for line in done.stdout.splitlines() if "recall@5" in line)
     assert row.startswith("! ")
@@ -61,7 +61,7 @@ def test_the_trend_is_shown_and_the_commit_named(thirty: tuple[Path, list[str]])
     # the best so far, 0.81, first in commit 1; today 0.61: (0.81 - 0.61) / 0.81 = 24.7 %
     assert f"24.7 % worse than 0.810 at {shas[1][:9]}" in shown
     assert "under its control band" in shown
-    assert "ALERT" not in run(results, "--metric", "recall@5", "--last", 8).stdout
+    assert "ALERT" not in run(results, "--metrics", "recall@5", "--last", 8).stdout
 
 
 def test_without_fail_the_exit_code_is_0_and_a_mended_metric_raises_no_alert(
@@ -69,11 +69,13 @@ def test_without_fail_the_exit_code_is_0_and_a_mended_metric_raises_no_alert(
 ) -> None:
     results, shas = thirty
     assert run(results).returncode == 0
-    done = run(results, "--fail", "--baseline", shas[22], "--band", "none")
+    done = run(results, "--fail-on", "any", "--baseline", shas[22], "--band", "none")
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("No alert.")
-    assert run(results, "--fail", "--max-drop-percent", 30, "--band", "none").returncode == 0
-    assert run(results, "--fail", "--since", shas[FELL]).returncode == 0
+    assert (
+        run(results, "--fail-on", "any", "--max-drop-percent", 30, "--band", "none").returncode == 0
+    )
+    assert run(results, "--fail-on", "any", "--since", shas[FELL]).returncode == 0
 
 
 def test_it_works_from_any_folder(thirty: tuple[Path, list[str]], tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_json_and_csv_hold_what_the_screen_shows(
 ) -> None:
     results, shas = thirty
     file = tmp_path / "history.csv"
-    done = run(results, "--json", "--csv", file, "--metric", "retrieval.*")
+    done = run(results, "--json", "--csv", file, "--metrics", "retrieval.*")
     found = json.loads(done.stdout)
     (metric,) = found["metrics"]
     assert [one["commit"] for one in found["points"]] == shas
@@ -101,17 +103,17 @@ def test_json_and_csv_hold_what_the_screen_shows(
     assert len(rows) == 30
     assert [float(row["mean"]) for row in rows] == [one["mean"] for one in metric["values"]]
     assert [row["alert"] for row in rows] == [""] * FELL + ["drop band"] * 9
-    assert run(results, "--csv", "-", "--metric", "retrieval.*").stdout == file.read_text("utf-8")
+    assert run(results, "--csv", "-", "--metrics", "retrieval.*").stdout == file.read_text("utf-8")
     both = run(results, "--csv", "-", "--json")
     assert (both.returncode, both.stdout) == (2, "")
 
 
 def test_a_plot_in_unicode_and_in_ascii(thirty: tuple[Path, list[str]]) -> None:
     results, _ = thirty
-    unicode = run(results, "--metric", "recall@5")
+    unicode = run(results, "--metrics", "recall@5")
     assert "▲" in unicode.stdout
     assert any("\u2800" < char < "\u28ff" for char in unicode.stdout)
-    plain = run(results, "--metric", "recall@5", "--plot", PYTHONIOENCODING="ascii")
+    plain = run(results, "--metrics", "recall@5", "--plot", PYTHONIOENCODING="ascii")
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.isascii()
     assert "^" in plain.stdout
@@ -126,7 +128,7 @@ def test_the_screen_fits_narrow_terminals(thirty: tuple[Path, list[str]]) -> Non
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--metric", "nothing*"), "no metric of the history fits"),
+        (("--metrics", "nothing*"), "no metric of the history fits"),
         (("--baseline", "no-such-commit"), "no point of this history"),
         (("--since", "no-such-run"), "no point of this history"),
         (("--max-drop-percent", "nan"), "no finite number"),
@@ -148,7 +150,7 @@ def test_another_definition_begins_a_new_line(repo: Any, make_metrics: Any) -> N
         means = {"retrieval": {"mrr": value}}
         repo.write("a", make_metrics(f"r{place}", means, definitions=definitions))
         repo.commit("c")
-    done = run(repo.results, "--fail")
+    done = run(repo.results, "--fail-on", "any")
     assert done.returncode == 0, done.stdout
     shown = " ".join(done.stdout.split())
     assert "retrieval.mrr has another definition (retrieval/mrr@1 → retrieval/mrr@2)" in shown
@@ -169,7 +171,19 @@ def test_a_rise_of_what_should_be_low_alerts_and_a_lost_metric_too(
     assert alerts == {"over_refusal": ["drop"], "mrr": ["gone"]}
     (rise,) = next(one for one in found if one["metric"] == "over_refusal")["alerts"]
     assert rise["commit"] == sha
-    assert run(repo.results, "--fail", "--metric", "mrr").returncode == 1
+    for kinds, metrics, code in [
+        ("any", "mrr", 1),
+        ("drop", "mrr", 0),
+        ("drop,band", "mrr", 0),
+        ("gone", "mrr", 1),
+        ("drop", "mrr,over_*", 1),
+        ("gone", "over_*", 0),
+    ]:
+        done = run(repo.results, "--fail-on", kinds, "--metrics", metrics)
+        assert done.returncode == code, (kinds, metrics)
+    refused = run(repo.results, "--fail-on", "gone,worse")
+    assert refused.returncode == 2
+    assert "--fail-on worse: no such alert; name some of drop, band, gone, or any" in refused.stderr
 
 
 def test_a_number_that_was_always_0_and_rises_names_one_commit(
@@ -241,6 +255,6 @@ def test_runs_without_git(make_metrics: Any, tmp_path: Path) -> None:
         )
         config = {"schema": 1, "run_id": name, "started": f"{start}T00:00:00+00:00"}
         (folder / "config.json").write_text(json.dumps(config))
-    done = run("--results-dir", tmp_path, "--source", "runs", "--fail")
+    done = run("--results-dir", tmp_path, "--source", "runs", "--fail-on", "any")
     assert done.returncode == 1
     assert "Worse since a (2026-02-01, not committed)" in done.stdout

@@ -44,7 +44,7 @@ class Wishes:
     targets: Mapping[str, Mapping[str, Target]]
     worst: int = 20
     worst_by: str | None = None
-    success: str | None = None
+    confidence_by: str | None = None
     correlation: correlations.Method = "spearman"
 
 
@@ -119,7 +119,7 @@ def _scan(
             wanted[name] = naming.summary_of(name, names)
         must, rows = naming.must_of(name), naming.rows_of(section)
         checks += checks_of(name, names, wishes.targets.get(name, {}), must, rows)
-    success = _named(sections, wishes.success) if wishes.success else None
+    success = _named(sections, wishes.confidence_by) if wishes.confidence_by else None
     success = success or next((one for one in SUCCESS if _says(sections, one)), None)
     extra = (success, _named(sections, wishes.worst_by) if wishes.worst_by else None)
     for one in extra:

@@ -11,12 +11,13 @@ from ragmetrics.catalogue import METRICS
 from tracking.alerts import Judged, Rule, judge, largest_step, since
 from tracking.points import Key, Point, Value
 
+ALERTS = ("drop", "band", "gone")
 DIRECTIONS = {metric.definition: metric.higher_is_better for metric in METRICS}
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is wrong with a line now. ``kind``: drop, band or gone.
+    """What is wrong with a line now. ``kind``: one of ``ALERTS``.
 
     ``at``: the point where it went wrong and stayed so (for gone: the last one that had the
     number). ``step``: the point with the largest single step down, where that is another one.
