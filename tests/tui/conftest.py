@@ -243,6 +243,16 @@ class Bench:
         """The main screen."""
         return self.app.main
 
+    @property
+    def status(self) -> str:
+        """The message on the status line."""
+        return str(self.main._message[1])
+
+    @property
+    def marks(self) -> list[str]:
+        """The labels of the marked rows."""
+        return [row.label for row in self.session.rows() if row.marked]
+
     def shown(self) -> str:
         """The text of the top screen, as it would stand in the terminal."""
         screen = self.app.screen

@@ -1,0 +1,66 @@
+"""Editing, adding and deleting questions; copying. One test an action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+async def test_edit(action: Any) -> None:
+    async with action("edit") as (b, pilot, key):
+        await pilot.press(key, "X", "ctrl+s")
+        await pilot.pause()
+        assert b.session.case["question"].startswith("XHow long")
+
+
+async def test_edit_text(action: Any) -> None:
+    async with action("edit-text") as (b, pilot, key):
+        b.main._run_editor = lambda text: text.replace("How long", "Until when")
+        await pilot.press(key)
+        assert b.session.case["question"].startswith("Until when")
+        b.main._run_editor = lambda text: "{"
+        await pilot.press(key)
+        assert "The record was not taken" in b.shown()
+        await pilot.press("d")
+        assert b.session.case["question"].startswith("Until when")
+
+
+async def test_new(action: Any) -> None:
+    async with action("new") as (b, pilot, key):
+        await pilot.press(key, *"Why?", "ctrl+s")
+        await pilot.pause()
+        assert b.session.case["question"] == "Why?"
+        assert b.session.current == "q-05"
+
+
+async def test_copy(action: Any) -> None:
+    async with action("copy") as (b, pilot, key):
+        await pilot.press("1", key, *"Why? ", "ctrl+s")
+        await pilot.pause()
+        assert b.session.case["question"].startswith("Why? How long")
+        assert b.session.current == "q-05"
+        assert b.marks == []
+
+
+async def test_delete(action: Any) -> None:
+    async with action("delete") as (b, pilot, _key):
+        b.main.perform("delete")
+        await pilot.press("n")
+        assert b.session.knows("q-01")
+        b.main.perform("delete")
+        await pilot.press("y")
+        assert not b.session.knows("q-01")
+        await pilot.press("u")
+        assert b.session.knows("q-01")
+
+
+async def test_copy_anchor(action: Any) -> None:
+    async with action("copy-anchor") as (b, pilot, key):
+        await pilot.press(key)
+        chunk = b.session.rows()[0].chunk
+        assert b.app.clipboard == f"{chunk.rel_path} > {chunk.heading_path}"
+
+
+async def test_copy_text(action: Any) -> None:
+    async with action("copy-text") as (b, pilot, key):
+        await pilot.press(key)
+        assert b.app.clipboard == b.session.rows()[0].chunk.text

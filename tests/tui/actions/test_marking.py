@@ -1,0 +1,118 @@
+"""Marking passages: rows, grades, groups, anchors, snippets. One test an action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+async def test_mark(action: Any) -> None:
+    async with action("mark") as (b, pilot, key):
+        await pilot.press("j", key)
+        assert b.marks == ["2"]
+        await pilot.press(key)
+        assert b.marks == []
+
+
+async def test_mark_row(action: Any) -> None:
+    async with action("mark-row") as (b, pilot, _key):
+        await pilot.press(*"1234567890")
+        assert b.marks == list("1234567890")
+        await pilot.press("5")
+        assert b.marks == list("123467890")
+
+
+async def test_mark_high_row(action: Any) -> None:
+    async with action("mark-high-row") as (b, pilot, key):
+        await pilot.press(key)
+        assert "(1-0, Esc)" in b.shown()
+        await pilot.press("2")
+        assert b.marks == [".2"]
+
+
+async def test_range(action: Any) -> None:
+    async with action("range") as (b, pilot, key):
+        await pilot.press("j", key, "j", "j", "space")
+        assert b.marks == ["2", "3", "4"]
+
+
+async def test_grade_up(action: Any) -> None:
+    async with action("grade-up") as (b, pilot, key):
+        await pilot.press("space", key)
+        assert b.session.rows()[0].grade == 3
+
+
+async def test_grade_down(action: Any) -> None:
+    async with action("grade-down") as (b, pilot, key):
+        await pilot.press("space", key)
+        assert b.session.rows()[0].grade == 1
+
+
+async def test_grade(action: Any) -> None:
+    async with action("grade") as (b, pilot, key):
+        await pilot.press(key, "1")
+        assert b.session.rows()[0].grade == 1
+        await pilot.press(key, "x")
+        assert "takes 0 to 3" in b.status
+        assert b.session.case.get("answerable") is True, "x was swallowed, not done"
+
+
+async def test_rate_mode(action: Any) -> None:
+    async with action("rate-mode") as (b, pilot, key):
+        await pilot.press(key, "3", "1", "escape", "3")
+        grades = [row.grade for row in b.session.rows()[:2]]
+        assert grades == [3, 1]
+        assert b.marks == ["1", "2", "3"]
+
+
+async def test_group(action: Any) -> None:
+    async with action("group") as (b, pilot, key):
+        await pilot.press("1", "2", key, "b")
+        assert b.session.needs() == "A (2) or B (1)"
+
+
+async def test_share(action: Any) -> None:
+    async with action("share") as (b, pilot, key):
+        await pilot.press("1", key, "b")
+        assert b.session.rows()[0].letters == "AB"
+
+
+async def test_shorten(action: Any) -> None:
+    async with action("shorten") as (b, pilot, key):
+        await pilot.press("1", key)
+        heading = b.session.rows()[0].chunk.heading_path.split(" > ")[0]
+        assert b.session.supports()[0].heading_path == heading
+
+
+async def test_lengthen(action: Any) -> None:
+    async with action("lengthen") as (b, pilot, key):
+        await pilot.press("1", "<", "<", key)
+        heading = b.session.rows()[0].chunk.heading_path.split(" > ")[0]
+        assert b.session.supports()[0].heading_path == heading
+
+
+async def test_reanchor(action: Any) -> None:
+    async with action("reanchor") as (b, pilot, key):
+        await pilot.press("1", "<", key)
+        assert b.session.supports()[0].heading_path == b.session.rows()[0].chunk.heading_path
+
+
+async def test_supports(action: Any) -> None:
+    async with action("supports") as (b, pilot, key):
+        await pilot.press("1", "2", key)
+        assert "needs both 1 and 2" in b.shown()
+        await pilot.press("d", "escape")
+        assert len(b.session.supports()) == 1
+        await pilot.press("u")
+        assert len(b.session.supports()) == 2
+
+
+async def test_next_group(action: Any) -> None:
+    async with action("next-group") as (b, pilot, key):
+        await pilot.press("1", key, "2")
+        assert b.session.needs() == "A (1) or B (2)"
+
+
+async def test_snippets(action: Any) -> None:
+    async with action("snippets") as (b, pilot, key):
+        await pilot.press(key)
+        assert b.app.screen.where == "snippet"

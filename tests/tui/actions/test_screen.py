@@ -1,0 +1,114 @@
+"""The screen itself: panes, order, help, saving, leaving. One test an action."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+async def test_toggle_questions(action: Any) -> None:
+    async with action("toggle-questions") as (b, pilot, key):
+        await pilot.press(key)
+        await pilot.pause()
+        assert "q-04" in b.shown()
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert b.session.current == "q-02"
+        assert "q-04" not in b.shown()
+
+
+async def test_zoom(action: Any) -> None:
+    async with action("zoom") as (b, pilot, key):
+        await pilot.press(key)
+        await pilot.pause()
+        assert b.main.text.size.height > 14
+        await pilot.press("q")
+        await pilot.pause()
+        assert b.main.text.size.height < 10
+
+
+async def test_info(action: Any) -> None:
+    async with action("info") as (b, pilot, key):
+        await pilot.press(key)
+        assert "blind" in b.status
+        await pilot.press("B", key)
+        assert "0.8" in b.shown()
+
+
+async def test_order(action: Any) -> None:
+    async with action("order") as (b, pilot, key):
+        await pilot.press(key)
+        paths = [row.chunk.rel_path for row in b.main.rows]
+        assert paths == sorted(paths)
+
+
+async def test_blind(action: Any) -> None:
+    async with action("blind") as (b, pilot, key):
+        assert all(row.rank is None for row in b.session.rows())
+        await pilot.press(key)
+        assert b.session.rows()[0].rank is not None
+        assert "BLIND" not in b.shown()
+
+
+async def test_theme(action: Any) -> None:
+    async with action("theme") as (b, _pilot, _key):
+        b.main.perform("theme")
+        assert b.app.theme == "textual-light"
+        b.main.perform("theme")
+        assert b.app.theme == "textual-dark"
+
+
+async def test_help(action: Any) -> None:
+    async with action("help") as (b, pilot, key):
+        await pilot.press(key)
+        assert "Mark the chunk as support" in b.shown()
+        await pilot.press("tab")
+        assert "How to label" in b.shown()
+        await pilot.press("escape")
+        assert b.app.screen is b.main
+
+
+async def test_palette(action: Any) -> None:
+    async with action("palette") as (b, pilot, key):
+        await pilot.press(key, "3")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert b.session.current == "q-03"
+
+
+async def test_save(action: Any) -> None:
+    async with action("save") as (b, pilot, key):
+        await pilot.press(key)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert b.store.asked == ["save"]
+        assert b.status == "saved"
+
+
+async def test_redraw(action: Any) -> None:
+    async with action("redraw") as (b, pilot, key):
+        before = b.shown()
+        await pilot.press(key)
+        assert b.shown() == before
+
+
+async def test_leave(action: Any) -> None:
+    async with action("leave") as (b, pilot, key):
+        await pilot.press(key)
+        assert b.app._exit
+
+
+async def test_quit(action: Any) -> None:
+    async with action("quit") as (b, pilot, key):
+        await pilot.press("e", key)
+        assert b.app._exit
+
+
+async def test_interrupt(action: Any) -> None:
+    async with action("interrupt") as (b, pilot, key):
+        await pilot.press(key, "j", key)
+        assert not b.app._exit
+        assert "again" in b.status
+        await pilot.press(key)
+        assert b.app._exit

@@ -1,0 +1,56 @@
+"""The table of actions itself: sound, every key bound, and a test for every action."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from labeller.actions import ACTIONS, actions_of, keymap_id, keymap_problems
+from labeller.keys import keys_for
+
+CHECK = re.compile(r'async with action\("([a-z-]+)"\)')
+
+
+def test_every_action_has_a_test_beside_this_one() -> None:
+    tested = [
+        name
+        for path in Path(__file__).parent.glob("test_*.py")
+        for name in CHECK.findall(path.read_text("utf-8"))
+    ]
+    assert sorted(tested) == sorted(one.id for one in ACTIONS if one.where == "main")
+
+
+def test_the_table_is_sound() -> None:
+    names = [keymap_id(action) for action in ACTIONS]
+    assert len(names) == len(set(names))
+    assert keymap_problems({}) == []
+    assert all(action.label and action.help.endswith(".") for action in ACTIONS)
+
+
+def test_every_key_of_the_table_is_bound() -> None:
+    for where in ("main", "snippet", "adjudicate"):
+        keys = keys_for(where, {})
+        for action in actions_of(where):
+            for number, key in enumerate(action.keys, start=1):
+                wanted = str(number % 10) if action.id == "mark-row" else ""
+                assert keys[textual_name(key)] == (action.id, wanted)
+
+
+def textual_name(key: str) -> str:
+    """The name of a one-character key, written out by hand for the signs that the table uses."""
+    names = {
+        "?": "question_mark",
+        "/": "slash",
+        ".": "full_stop",
+        "+": "plus",
+        "=": "equals_sign",
+        "-": "minus",
+        "'": "apostrophe",
+        "<": "less_than_sign",
+        ">": "greater_than_sign",
+        "@": "at",
+        "&": "ampersand",
+        "}": "right_curly_bracket",
+        "{": "left_curly_bracket",
+    }
+    return names.get(key, key)
