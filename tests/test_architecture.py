@@ -62,7 +62,8 @@ RULES = {
     "typed_lines": rule("storage", "msgspec"),
     "worst": rule("storage ragmetrics", "orjson"),
     "scorebook": rule("storage ragmetrics", "orjson"),
-    "scoring": rule("storage options ragmetrics scorebook", "orjson"),
+    "scorepart": rule("storage ragmetrics scorebook scoring"),
+    "scoring": rule("storage options ragmetrics scorebook scorepart", "orjson numpy"),
     "scorecli": rule("storage options ragmetrics scoring tables targets worst", "click", "rich"),
     "scorers": rule("storage scoring ragmetrics guardrails", "orjson"),
     "suite": rule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ Evidence = Mapping[str, Any] | orjson.Fragment
 """What the scores of one result rest on, as JSON; a Fragment holds JSON that is encoded already."""
 NOTHING: Mapping[str, Any] = {}
 MOST_ROWS = 8192
-"""Distinct rows that are kept in memory before they are handed over to the tally."""
+MOST_WAITING = 1 << 16
+"""Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
 
 
 class Row(NamedTuple):
@@ -54,7 +55,11 @@ class Book:
         self._tally = tally
         self._rows: dict[int, tuple[Row, bytes]] = {}
         """By a row's identity, which no other object can take while the row stands here."""
-        self._counts: Counter[tuple[int, Facets]] = Counter()
+        self._ends: dict[int, tuple[Outcome, bytes]] = {}
+        """The same of the outcomes that recur."""
+        self._members: dict[Facets, list[int]] = defaultdict(list)
+        """The rows of the cases that wait to be counted, by their identity."""
+        self._waiting = 0
         self._failures: dict[str, Row] = {}
 
     def failure(self, result: TestResult) -> Outcome:
@@ -75,22 +80,27 @@ class Book:
         ``status``: scored when any metric has a score, failed when the bot's call failed, else
         not_applicable. A score that is null is explained in ``reasons``.
         """
-        known = self._rows
         for row, _ in outcomes:
-            if id(row) not in known:
-                known[id(row)] = (row, _encode(row, self._names))
+            if id(row) not in self._rows:
+                self._rows[id(row)] = (row, _encode(row, self._names))
         lines = [
-            b'{"case_id":%b,"repeat":%d,%b%b}\n'
-            % (
-                orjson.dumps(case.id),
-                result.repeat,
-                known[id(row)][1],
-                b',"evidence":' + orjson.dumps(evidence) if evidence else b"",
-            )
-            for case, result, (row, evidence) in zip(cases, results, outcomes, strict=True)
+            b'{"case_id":%b,"repeat":%d,%b'
+            % (orjson.dumps(case.id), result.repeat, self._end_of(outcome))
+            for case, result, outcome in zip(cases, results, outcomes, strict=True)
         ]
         self._count(cases, [row for row, _ in outcomes])
         return lines
+
+    def _end_of(self, outcome: Outcome) -> bytes:
+        """The line of an outcome from its status on; kept when the outcome itself recurs."""
+        if (known := self._ends.get(id(outcome))) is not None:
+            return known[1]
+        row, evidence = outcome
+        told = b',"evidence":%b' % orjson.dumps(evidence) if evidence else b""
+        end = b"%b%b}\n" % (self._rows[id(row)][1], told)
+        if isinstance(evidence, orjson.Fragment):
+            self._ends[id(outcome)] = (outcome, end)
+        return end
 
     def _count(self, cases: Sequence[TestCase], rows: Sequence[Row]) -> None:
         """Count each case once; of several repeats, the mean of each metric."""
@@ -98,19 +108,26 @@ class Book:
             cases, rows = _averages(cases, rows)
             for row in rows:
                 self._rows.setdefault(id(row), (row, b""))
-        self._counts.update(zip(map(id, rows), map(facets_of, cases), strict=True))
-        if len(self._rows) >= MOST_ROWS:
+        for facets, row in zip(map(facets_of, cases), rows, strict=True):
+            self._members[facets].append(id(row))
+        self._waiting += len(cases)
+        if len(self._rows) >= MOST_ROWS or self._waiting >= MOST_WAITING:
             self.close()
 
     def close(self) -> None:
         """Hand the counts over to the tally."""
         handles = {key: self._tally.new_row(row.values) for key, (row, _) in self._rows.items()}
-        for (key, facets), times in self._counts.items():
-            row = self._rows[key][0]
-            self._tally.add(handles[key], slices_of(facets) + row.slices, times)
+        for facets, keys in self._members.items():
+            counts: dict[Slices, dict[int, int]] = defaultdict(dict)
+            for key, times in Counter(keys).items():
+                counts[self._rows[key][0].slices][handles[key]] = times
+            for slices, known in counts.items():
+                self._tally.add_counts(known, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
-        self._counts.clear()
+        self._ends.clear()
+        self._members.clear()
+        self._waiting = 0
 
 
 def _averages(cases: Sequence[TestCase], rows: Sequence[Row]) -> tuple[list[TestCase], list[Row]]:

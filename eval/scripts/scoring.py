@@ -8,14 +8,12 @@ records, so that one process, a pool of processes or a cluster takes the same wo
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,8 +21,8 @@ import orjson
 
 import storage
 from ragmetrics.catalogue import Metric
-from ragmetrics.tally import Tally
-from scorebook import NOTHING, Book, Evidence, Outcome, Reasons, Row
+from scorebook import NOTHING, Evidence, Outcome, Reasons, Row
+from scorepart import Scored, score_range
 from storage import OutOfOrderError, Problem, TestCase, TestResult, Work
 
 __all__ = [
@@ -42,6 +40,7 @@ __all__ = [
 POOL_FROM = 16 * 1024 * 1024
 """Bytes of results from which a second process pays for its own start."""
 MOST_JOBS = 4
+COPIED = 1 << 20
 
 
 class Scorer(Protocol):
@@ -73,18 +72,6 @@ class Aggregator(Protocol):
         """The section with them added; ``lines`` are the score lines, in order."""
 
 
-@dataclass(slots=True)
-class Scored:
-    """What one range gave. ``rows`` is a temporary file of score lines."""
-
-    tally: Tally
-    rows: Path
-    cases: int = 0
-    errors: int = 0
-    ids: set[str] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
-
-
 def results_of(folder: Path) -> Path:
     """results.jsonl of a run. Raises StorageError when the run is not finished."""
     results = folder / storage.RESULTS
@@ -113,7 +100,7 @@ def score_run(
     whole = Work(results, eval_set)
     scores = folder / "scores"
     with _folder_in(folder) as temporary:
-        one = partial(_score_range, scorer=scorer, labels=labels, folder=Path(temporary))
+        one = partial(score_range, scorer=scorer, labels=labels, folder=Path(temporary))
         parts = _score_parts(whole, one, _jobs(jobs, results, labels))
         for part in parts:
             problems.extend(part.problems)
@@ -191,7 +178,7 @@ def _join_files(parts: Sequence[Path], target: Path) -> None:
         with open(parts[0], "ab") as file:
             for part in parts[1:]:
                 with open(part, "rb") as more:
-                    shutil.copyfileobj(more, file)
+                    shutil.copyfileobj(more, file, COPIED)
         os.replace(parts[0], target)
     except OSError as error:
         raise storage.StorageError(f"{target}: cannot be written ({error.strerror}).") from None
@@ -227,10 +214,13 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
     if len(works) > 1:
         from concurrent.futures import ProcessPoolExecutor
 
+        import numpy  # noqa: F401 - every process needs it; those that are forked have it then
+
         try:
             with ProcessPoolExecutor(len(works)) as pool:
                 parts = list(pool.map(one, works))
-            if not any(part.problems for part in parts):
+            recur = storage.recurs(chain.from_iterable(part.hashes for part in parts))
+            if not recur and not any(part.problems for part in parts):
                 return parts
         except OutOfOrderError:
             pass
@@ -238,52 +228,3 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
         return [one(whole)]
     except OutOfOrderError:
         return [one(whole, ordered=False)]
-
-
-def _score_range(
-    work: Work, *, scorer: Scorer, labels: storage.Labels, folder: Path, ordered: bool = True
-) -> Scored:
-    """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
-
-    The garbage collector rests meanwhile: records form no cycles, and looking for some among
-    millions of them takes longer than the scoring. What is kept afterwards it need not look at.
-    """
-    gc.disable()
-    try:
-        return _score_joined(work, scorer, labels, folder, ordered)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
-    """A problem for each result whose case and repeat an earlier one of the block has."""
-    if len({result.test_case_id for result in results}) == len(results):
-        return
-    for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
-        if times > 1:
-            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
-            yield Problem(str(path), None, "test_case_id", message)
-
-
-def _score_joined(
-    work: Work, scorer: Scorer, labels: storage.Labels, folder: Path, ordered: bool
-) -> Scored:
-    tally = Tally(len(scorer.metrics))
-    part = Scored(tally, folder / f"{work.start}.jsonl")
-    book = Book([metric.name for metric in scorer.metrics], tally)
-    join = storage.join_stream if ordered else storage.join_indexed
-    with open(part.rows, "wb", buffering=1 << 20) as file:
-        for cases, results in join(work, labels, part.problems.append):
-            part.problems.extend(_twice(work.results, results))
-            outcomes = [
-                scorer.score(case, result) if result.status == "ok" else book.failure(result)
-                for case, result in zip(cases, results, strict=True)
-            ]
-            file.writelines(book.enter(cases, results, outcomes))
-            part.cases += len(set(map(id, cases)))
-            part.errors += sum(result.status == "error" for result in results)
-            if labels:
-                part.ids.update(case.id for case in cases)
-    book.close()
-    return part

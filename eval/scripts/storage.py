@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from records.case_file import Labels, iter_cases, iter_lines
+from records.case_file import Labels, iter_cases, iter_lines, recurs
 from records.cases import CATEGORIES, GoldFact, GoldSupport, TestCase, case_from_dict
 from records.errors import Problem, StorageError
 from records.files import (
@@ -33,7 +33,7 @@ from records.files import (
     replace_json,
     sha256_file,
 )
-from records.joining import OutOfOrderError, Work, join_indexed, join_stream, split
+from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.label_file import labels_sha256, read_cases, read_labels, unknown_labels
 from records.metrics_file import rounded, update_metrics
 from records.result_file import iter_results
@@ -62,6 +62,7 @@ __all__ = [
     "FolderSelection",
     "GoldFact",
     "GoldSupport",
+    "Joined",
     "JsonlWriter",
     "Labels",
     "OutOfOrderError",
@@ -92,6 +93,7 @@ __all__ = [
     "read_config",
     "read_json",
     "read_labels",
+    "recurs",
     "replace_bytes",
     "replace_json",
     "rounded",

@@ -15,7 +15,7 @@ import storage
 from ragmetrics import stats
 from records import case_file
 from scorers.retrieval import RetrievalScorer, _as_listed
-from scoring import Outcome
+from scoring import Outcome, score_run
 from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
 
 names = st.sampled_from(["a", "b", "c", "d", "e", ""])
@@ -65,15 +65,26 @@ def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
     case: TestCase, result: TestResult, match: Any, gain: Any, ks: tuple[int, ...]
 ) -> None:
     scorer = RetrievalScorer(ks, match, gain)
-    assert plain(scorer.score(case, result)) == plain(scorer._score(case, result))
+    (first,), (again,) = (scorer.score_all([case], [result]) for _ in range(2))
+    assert plain(first) == plain(again) == plain(scorer.score(case, result))
 
 
 def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
     listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
-    assert listed == (bytes([0, 2, 1, 2]), None, (1.0, 2.0))
+    assert listed is None  # "b" stands there twice: looked at closer
+    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
+    assert listed == (4, 2, 1.0, 2.0, None)  # the ranks of a and b, their grades, nothing cited
+    cited = [Reference(chunk_id="x"), Reference(chunk_id="a")]
+    listed = _as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
+    assert listed == (0, 0, 1.0, 2.0, True)
+    scorer = RetrievalScorer()
+    results = [TestResult("q", retrieved=["x", "a"])] * 3
+    first, *others = scorer.score_all([case] * 3, results)
+    assert all(other is first for other in others)
     graded = msgspec.structs.replace(case, chunk_relevance_grades={"a": 0.0})
-    assert _as_listed(graded, TestResult("q", retrieved=["a"])) is None
+    scorer.score_all([graded], results[:1])
+    assert len(scorer._known) == 1
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -131,11 +142,48 @@ def test_an_id_that_comes_again_far_away_is_found(tmp_path: Path) -> None:
     list(storage.iter_cases(write(tmp_path / "s.jsonl", rows), found.append))
     assert [(problem.line, problem.field) for problem in found] == [(3001, "id")]
     assert "'q7' is also the id of line 8" in found[0].message
-    answers = write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows[:-1]])
-    whole = Work(answers, tmp_path / "s.jsonl")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_id_that_comes_again_in_the_range_of_another_process_is_found(
+    tmp_path: Path, jobs: int
+) -> None:
+    rows = [{"id": f"q{n}", "question": "?" * 50, "relevant_chunks": ["a"]} for n in range(400)]
+    set_ = write(tmp_path / "s.jsonl", [*rows, rows[7]])
+    write(tmp_path / "results.jsonl", [{"test_case_id": row["id"]} for row in rows])
+    with pytest.raises(
+        storage.StorageError, match=r"s\.jsonl:401: id: 'q7' is also the id of line 8"
+    ):
+        score_run(tmp_path, set_, RetrievalScorer(), jobs=jobs)
+    assert not (tmp_path / "metrics.json").exists()
+    write(set_, rows)
+    assert score_run(tmp_path, set_, RetrievalScorer(), jobs=jobs)["n"]["recall@5"] == 400
+
+
+def test_the_set_is_cut_at_the_line_of_the_case_not_where_its_id_is_told(tmp_path: Path) -> None:
+    others = [f"q{n}" for n in range(10)]
+    rows = [{"id": f"q{n}", "question": "?", "tags": others} for n in range(10)]
+    set_ = write(tmp_path / "s.jsonl", rows)
+    results = write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows])
+    first, second = storage.split(Work(results, set_), 2)
+    answers = results.read_bytes().splitlines(keepends=True)
+    cut = next(n for n in range(10) if sum(map(len, answers[:n])) == first.end)
+    assert 4 <= cut <= 7
+    lines = set_.read_bytes().splitlines(keepends=True)
+    assert first.cases_end == second.cases_start == sum(map(len, lines[:cut]))
+    assert (second.start, second.end, second.cases_end) == (first.end, None, None)
+
+
+def test_a_set_whose_ids_are_spelled_otherwise_is_not_cut(tmp_path: Path) -> None:
+    # json.dumps writes \u00e9 where the search looks for é.
+    rows = [{"id": f"é{n}", "question": "?"} for n in range(10)]
+    whole = Work(
+        write(tmp_path / "r.jsonl", [{"test_case_id": row["id"]} for row in rows]),
+        write(tmp_path / "s.jsonl", rows),
+    )
     assert storage.split(whole, 2) == [whole]
-    write(tmp_path / "s.jsonl", rows[:-1])
-    assert len(storage.split(whole, 2)) == 2
+    whole.eval_set.write_bytes(b"")
+    assert storage.split(whole, 2) == [whole]
 
 
 def test_the_expansion_is_the_bootstraps_own_distribution() -> None:

@@ -6,7 +6,7 @@ of kept. A score is a float, None (not applicable) or FAILED; only floats enter 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -62,8 +62,13 @@ class Tally:
 
     def add(self, row: int, slices: Slices = (), cases: int = 1) -> None:
         """Count cases whose scores are ``row`` and that belong to ``slices``."""
+        self.add_counts({row: cases}, slices)
+
+    def add_counts(self, rows: Mapping[int, int], slices: Slices = ()) -> None:
+        """The same for many: how many cases, all of the same ``slices``, have which row."""
         counts = self._counts.setdefault(slices, {})
-        counts[row] = counts.get(row, 0) + cases
+        for row, cases in rows.items():
+            counts[row] = counts.get(row, 0) + cases
 
     def fold(self) -> None:
         """Turn the counted rows into counts of values by metric and sums by slice."""

@@ -4,25 +4,49 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 
 from records.cases import TestCase, case_from_dict, check_case
+from records.decoding import Decode, whole
 from records.errors import Problem, StorageError
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one line. A case is a question with its labels; more is a mistake or an attack."""
-BLOCK = 1 << 15
+BLOCK = 1 << 14
 BOM = b"\xef\xbb\xbf"
 
 Report = Callable[[Problem], None]
 Labels = dict[str, dict[str, Any]]
 """Fields from label files, by case id."""
+
+_ID, _QUESTION = attrgetter("id"), attrgetter("question")
+_NOT_EMPTY = tuple(map(attrgetter, ("gold_supports", "gold_facts")))
+_NOT_NULL = tuple(
+    map(attrgetter, ("required_support_groups", "min_citations", "latency_budget_ms"))
+)
+"""With the two above, all that check_case looks at besides grades, which JSON keeps finite."""
+
+
+class Block(NamedTuple):
+    """Whole lines of a file: the offset of the first, how many stand before, and their bytes."""
+
+    start: int
+    before: int
+    data: bytes
+    lines: list[bytes]
+    """The same without line ends. A last empty one, behind the last line end, is left out."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last line."""
+        return self.start + len(self.data)
 
 
 def iter_lines(
@@ -69,7 +93,7 @@ def iter_lines(
 
 def _has_crlf(path: Path, end: int) -> bool:
     """True when a line before ``end`` ends with CRLF: it is reported once a file."""
-    return any(b"\r\n" in block for _, _, block in iter_blocks(path, 0, end))
+    return any(b"\r\n" in block.data for block in iter_blocks(path, 0, end))
 
 
 def parse_object(path: Path, number: int, line: bytes, report: Report) -> dict[str, Any] | None:
@@ -87,10 +111,8 @@ def parse_object(path: Path, number: int, line: bytes, report: Report) -> dict[s
     return raw
 
 
-def iter_blocks(
-    path: Path, start: int = 0, end: int | None = None
-) -> Iterator[tuple[int, int, bytes]]:
-    """Whole lines between two offsets in blocks of about 32 kB: (offset, lines before, bytes).
+def iter_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[Block]:
+    """Whole lines between two offsets in blocks of about 16 kB.
 
     Small blocks keep what is decoded from them in the processor's cache: 1 MB takes twice as long.
     """
@@ -98,17 +120,20 @@ def iter_blocks(
         file = open(path, "rb")  # noqa: SIM115 - closed by the with below
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
-    lines = 0
+    before = 0
     with file:
         file.seek(start)
         while start != end:
-            block = file.read(BLOCK if end is None else min(BLOCK, end - start))
-            block += file.readline() if block[-1:] != b"\n" else b""
-            if not block:
+            data = file.read(BLOCK if end is None else min(BLOCK, end - start))
+            data += file.readline() if data[-1:] != b"\n" else b""
+            if not data:
                 return
-            yield start, lines, block
-            start += len(block)
-            lines += block.count(b"\n")
+            lines = data.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            yield Block(start, before, data, lines)
+            start += len(data)
+            before += len(lines)
 
 
 def iter_cases(
@@ -122,32 +147,34 @@ def iter_cases(
 
     Of a repeated id, which is reported at the end, every case is given.
     """
-    return chain.from_iterable(iter_case_blocks(path, report, labels, start, end))
+    decode = whole(TestCase)
+    hashes = array("q")
+    return chain.from_iterable(iter_case_blocks(path, report, labels, start, end, decode, hashes))
 
 
 def iter_case_blocks(
     path: Path,
     report: Report,
-    labels: Labels | None = None,
-    start: int = 0,
-    end: int | None = None,
+    labels: Labels | None,
+    start: int,
+    end: int | None,
+    decode: Decode[TestCase],
+    hashes: array[int],
 ) -> Iterator[list[TestCase]]:
     """The same in lists of neighbours, a block of the file each.
 
     Sound lines are decoded a block at a time; a block in which anything is odd is read again line
-    by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer.
+    by line. Of the ids only a hash is kept (8 bytes a case), which tells whether to look closer:
+    ``hashes``, empty at first, takes them.
     """
-    decode_lines = msgspec.json.Decoder(TestCase).decode_lines
-    hashes = array("q")
     blank = True
-    for offset, lines, block in iter_blocks(path, start, end):
-        blank = blank and block.isspace()
-        cases = None if labels else _sound_cases(block, decode_lines)
+    for block in iter_blocks(path, start, end):
+        blank = blank and block.data.isspace()
+        cases = None if labels else _sound_cases(block, decode)
         if cases is None:
-            stop = offset + len(block)
-            cases = list(_checked_cases(path, report, labels, hashes, offset, stop, lines))
+            cases = list(_checked_cases(path, report, labels, hashes, block))
         else:
-            hashes.extend([hash(case.id) for case in cases])
+            hashes.extend(map(hash_of, map(_ID, cases)))
         yield cases
     if recurs(hashes):
         _report_repeats(path, report, hashes, start, end)
@@ -155,43 +182,43 @@ def iter_case_blocks(
         report(Problem(str(path), None, "", "holds no cases; write one JSON object a line"))
 
 
-def _sound_cases(
-    block: bytes, decode_lines: Callable[[bytes], list[TestCase]]
-) -> list[TestCase] | None:
+def _sound_cases(block: Block, decode: Decode[TestCase]) -> list[TestCase] | None:
     """The cases of a block; None when a line needs a closer look."""
-    if block.startswith(BOM) or b"\r\n" in block or b"\\u0000" in block or len(block) > MAX_LINE:
+    data = block.data
+    if b"\r" in data or len(data) > MAX_LINE or data.startswith(BOM):
+        return None
+    if b"\\" in data and b"\\u0000" in data:
         return None
     try:
-        cases = decode_lines(block)
+        cases = decode(block.lines)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    special = [
-        case
-        for case in cases
-        if case.gold_supports
-        or case.required_support_groups is not None
-        or case.gold_facts
-        or case.min_citations is not None
-        or case.latency_budget_ms is not None
-        or not case.id.strip()
-        or not case.question.strip()
-    ]  # in the others check_case could find nothing: NUL was looked for, JSON numbers are finite
-    if not one_a_line(block, len(cases)) or any(any(check_case(case)) for case in special):
-        return None
-    return cases
+    if _say_little(cases) or not any(any(check_case(case)) for case in cases):
+        return cases
+    return None
 
 
-def one_a_line(block: bytes, objects: int) -> bool:
-    """True when each line begins an object and there are as many: the decoder takes any spacing."""
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
-    return objects == lines and block[:1] == b"{" and block.count(b"\n{") == lines - 1
+def _say_little(cases: list[TestCase]) -> bool:
+    """True when the cases have nothing in which check_case could find a problem."""
+    return (
+        all(map(str.strip, map(_ID, cases)))
+        and all(map(str.strip, map(_QUESTION, cases)))
+        and not any(any(map(field, cases)) for field in _NOT_EMPTY)
+        and all(list(map(field, cases)).count(None) == len(cases) for field in _NOT_NULL)
+    )
 
 
-def recurs(hashes: array[int]) -> bool:
+def hash_of(case_id: str) -> int:
+    """A number that two ids hardly share, the same in every process (that of hash is not)."""
+    return hash(int.from_bytes(case_id.encode()))
+
+
+def recurs(hashes: Iterable[int]) -> bool:
     """True when a number stands there twice. Looks at a portion at a time, to save memory."""
-    portions = 1 + len(hashes) // 200_000
+    known = array("q", hashes)
+    portions = 1 + len(known) // 200_000
     for rest in range(portions):
-        portion = [number for number in hashes if number % portions == rest]
+        portion = known if portions == 1 else [n for n in known if n % portions == rest]
         if len(set(portion)) < len(portion):
             return True
     return False
@@ -205,7 +232,7 @@ def _report_repeats(
     first: dict[str, int] = {}
     for number, line in iter_lines(path, ignore, start, end):
         identity = (parse_object(path, number, line, ignore) or {}).get("id")
-        if not isinstance(identity, str) or hash(identity) not in recurring:
+        if not isinstance(identity, str) or hash_of(identity) not in recurring:
             continue
         known = first.setdefault(identity, number)
         if known != number:
@@ -222,12 +249,10 @@ def _checked_cases(
     report: Report,
     labels: Labels | None,
     hashes: array[int],
-    start: int,
-    end: int,
-    lines: int,
+    block: Block,
 ) -> Iterator[TestCase]:
-    """The sound cases between two offsets, with every problem of the others reported."""
-    for number, line in iter_lines(path, report, start, end, lines=lines):
+    """The sound cases of a block, with every problem of the others reported."""
+    for number, line in iter_lines(path, report, block.start, block.end, lines=block.before):
         raw = parse_object(path, number, line, report)
         if raw is None:
             continue
@@ -239,6 +264,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash(identity))
+            hashes.append(hash_of(identity))
         if case is not None:
             yield case

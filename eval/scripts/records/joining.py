@@ -9,18 +9,22 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from io import BytesIO
 from itertools import chain, islice
+from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
+import orjson
 
-from records.case_file import Labels, Report, iter_blocks, iter_cases, recurs
+from records.case_file import Labels, Report, iter_case_blocks, iter_cases
 from records.cases import TestCase
+from records.decoding import Lean
 from records.errors import Problem
 from records.result_file import iter_result_blocks, iter_results
 from records.results import TestResult
+
+_ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 
 Joined = tuple[list[TestCase], list[TestResult]]
 """Two lists of one length: each result with its case. Repeats of a case stand together."""
@@ -42,19 +46,25 @@ class OutOfOrderError(Exception):
     """The results do not follow the order of the cases: a stream cannot join them."""
 
 
-def join_stream(work: Work, labels: Labels, report: Report) -> Iterator[Joined]:
+def join_stream(
+    work: Work, labels: Labels, report: Report, hashes: array[int] | None = None
+) -> Iterator[Joined]:
     """Blocks of results with their cases, in order; no case is split between two blocks.
 
     Cases without results are passed over (a run may ask a part of the set), but every line of both
-    files is checked. Raises OutOfOrderError when a result's case does not come later in the set.
+    files is checked. ``hashes`` takes a hash of each case id. Raises OutOfOrderError when a
+    result's case does not come later in the set.
     """
-    cases = iter_cases(work.eval_set, report, labels, work.cases_start, work.cases_end)
+    hashes = array("q") if hashes is None else hashes
+    part = (work.cases_start, work.cases_end, Lean(TestCase), hashes)
+    cases = chain.from_iterable(iter_case_blocks(work.eval_set, report, labels, *part))
+    blocks = iter_result_blocks(work.results, report, work.start, work.end, Lean(TestResult))
     read: list[TestCase] = []
-    for results in _whole_cases(iter_result_blocks(work.results, report, work.start, work.end)):
-        wanted = [result.test_case_id for result in results]
+    for results in _whole_cases(blocks):
+        wanted = list(map(_CASE_OF, results))
         read += islice(cases, max(0, len(wanted) - len(read)))
         found, rest = read[: len(wanted)], read[len(wanted) :]
-        if [case.id for case in found] != wanted:
+        if list(map(_ID, found)) != wanted:
             found, rest = _pass_over(read, cases, wanted)
         yield found, results
         read = rest
@@ -120,21 +130,21 @@ class _ResultId(msgspec.Struct):
 
 
 def split(whole: Work, parts: int) -> list[Work]:
-    """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut safely."""
+    """Up to ``parts`` ranges that together are the whole; [whole] when it cannot be cut.
+
+    Whether two ranges of the set share a case id, the hashes of ``join_stream`` tell.
+    """
     try:
         cuts = _result_cuts(whole.results, parts)
-        places = _case_places(whole.eval_set, set(cuts.values()))
-    except (msgspec.MsgspecError, UnicodeDecodeError, OSError):
-        return [whole]
-    if places is None or len(places) != len(cuts):
+        places = _case_places(whole.eval_set, cuts.values())
+    except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
-    for cut, case_id in cuts.items():
-        if places[case_id] <= cases_start:
+    for cut, place in zip(cuts, places, strict=True):
+        if place is None or place <= cases_start:
             return [whole]
-        works.append(replace(whole, start=start, end=cut, cases_start=cases_start))
-        works[-1] = replace(works[-1], cases_end=places[case_id])
-        start, cases_start = cut, places[case_id]
+        works.append(replace(whole, start=start, end=cut, cases_start=cases_start, cases_end=place))
+        start, cases_start = cut, place
     return [*works, replace(whole, start=start, cases_start=cases_start)]
 
 
@@ -159,18 +169,19 @@ def _result_cuts(results: Path, parts: int) -> dict[int, str]:
     return cuts
 
 
-def _case_places(eval_set: Path, wanted: set[str]) -> dict[str, int] | None:
-    """Offsets of the wanted cases' lines; None when two cases share an id."""
-    decoder = msgspec.json.Decoder(_CaseId)
-    hashes = array("q")
-    places: dict[str, int] = {}
-    for offset, _, block in iter_blocks(eval_set):
-        ids = [case.id for case in decoder.decode_lines(block)]
-        hashes.extend(map(hash, ids))
-        if wanted.isdisjoint(ids):
-            continue
-        for line in BytesIO(block):
-            if not line.isspace() and (case_id := decoder.decode(line).id) in wanted:
-                places[case_id] = offset
-            offset += len(line)
-    return None if recurs(hashes) else places
+def _case_places(eval_set: Path, wanted: Iterable[str]) -> list[int | None]:
+    """The offset of the line of each wanted case; None when its id is not spelled plainly."""
+    with open(eval_set, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+        return [_case_place(text, case_id) for case_id in wanted]
+
+
+def _case_place(text: mmap, case_id: str) -> int | None:
+    decode = msgspec.json.Decoder(_CaseId).decode
+    spelled = orjson.dumps(case_id)
+    at = -1
+    while (at := text.find(spelled, at + 1)) >= 0:
+        start = text.rfind(b"\n", 0, at) + 1
+        text.seek(start)
+        if decode(text.readline()).id == case_id:
+            return start
+    return None

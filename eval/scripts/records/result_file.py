@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
-from records.case_file import Report, iter_blocks, iter_lines, one_a_line
+from records.case_file import Block, Report, iter_blocks, iter_lines
+from records.decoding import Decode, whole
 from records.errors import Problem, StorageError
 from records.results import SCHEMA, TestResult
+
+_SCHEMA = attrgetter("schema")
 
 
 def iter_results(
@@ -20,42 +24,35 @@ def iter_results(
 
     Lines that are no result are passed to ``report``; without it, the first one raises.
     """
-    return chain.from_iterable(iter_result_blocks(path, report, start, end))
+    return chain.from_iterable(iter_result_blocks(path, report, start, end, whole(TestResult)))
 
 
 def iter_result_blocks(
-    path: Path, report: Report | None = None, start: int = 0, end: int | None = None
+    path: Path, report: Report | None, start: int, end: int | None, decode: Decode[TestResult]
 ) -> Iterator[list[TestResult]]:
     """The same in lists of neighbours, a block of the file each."""
-    decoder = msgspec.json.Decoder(TestResult)
 
     def refuse(problem: Problem) -> None:
         if report is None:
             raise StorageError.from_problems([problem])
         report(problem)
 
-    for offset, lines, block in iter_blocks(path, start, end):
+    for block in iter_blocks(path, start, end):
         try:
-            results = decoder.decode_lines(block)
-            sound = one_a_line(block, len(results))
+            results = decode(block.lines)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            sound = False
-        if not sound or any(result.schema != SCHEMA for result in results):
-            stop = offset + len(block)
-            results = list(_sound_results(path, decoder, refuse, offset, stop, lines))
+            results = list(_sound_results(path, refuse, block))
+        else:
+            if list(map(_SCHEMA, results)).count(SCHEMA) < len(results):
+                results = list(_sound_results(path, refuse, block))
         yield results
 
 
-def _sound_results(
-    path: Path,
-    decoder: msgspec.json.Decoder[TestResult],
-    refuse: Report,
-    start: int,
-    end: int,
-    lines: int,
-) -> Iterator[TestResult]:
+def _sound_results(path: Path, refuse: Report, block: Block) -> Iterator[TestResult]:
     """The sound lines of one block, the others refused with their numbers."""
-    for number, line in iter_lines(path, refuse, start, end, limit=None, lines=lines):
+    decoder = msgspec.json.Decoder(TestResult)
+    lines = iter_lines(path, refuse, block.start, block.end, limit=None, lines=block.before)
+    for number, line in lines:
         try:
             result = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

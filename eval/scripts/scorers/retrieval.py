@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,7 +22,10 @@ Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
-_ELSE_0 = repeat(0)
+MOST_KNOWN = 1 << 15
+"""Distinct outcomes by ids that are kept to be looked up."""
+MOST_GOLD = 16
+"""Gold chunks up to which a search for each is quicker than a look-up of each id."""
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
 
@@ -52,17 +54,7 @@ class RetrievalScorer:
         }
 
     def score(self, case: TestCase, result: TestResult) -> Outcome:
-        """Scores of one result. Unanswerable cases and cases without gold are not applicable.
-
-        Where gold and lists are ids (large runs), outcomes recur: an equal one is looked up.
-        """
-        if self.match in ("auto", "chunk"):
-            listed = _as_listed(case, result)
-            if listed is not None:
-                return _score_listed(*listed, self.ks, self.gain)
-        return self._score(case, result)
-
-    def _score(self, case: TestCase, result: TestResult) -> tuple[Row, dict[str, Any]]:
+        """Scores of one result. Unanswerable cases and cases without gold are not applicable."""
         if case.answerable is False:
             return self._nothing("unanswerable"), {}
         gold = gold_of(case, self.match)
@@ -79,6 +71,31 @@ class RetrievalScorer:
         extra, missing = self._extra(case, result, gold, chunks)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         return row, {"match": gold.mode, "found": matches.first, "hits": matches.hits}
+
+    def score_all(self, cases: Sequence[TestCase], results: Sequence[TestResult]) -> list[Outcome]:
+        """What ``score`` says of each. Where gold and lists are ids, outcomes recur: an equal one
+        is looked up."""
+        if self.match not in ("auto", "chunk"):
+            return list(map(self.score, cases, results))
+        known = self._known
+        return [
+            (listed and known.get(listed)) or self._work_out(listed, case, result)
+            for listed, case, result in zip(
+                map(_as_listed, cases, results), cases, results, strict=True
+            )
+        ]
+
+    @cached_property
+    def _known(self) -> dict[Listed, Outcome]:
+        return {}
+
+    def _work_out(self, listed: Listed | None, case: TestCase, result: TestResult) -> Outcome:
+        if listed is None or min(case.chunk_relevance_grades.values()) <= 0:
+            return self.score(case, result)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        outcome = self._known[listed] = _score_listed(listed, self.ks, self.gain)
+        return outcome
 
     def _nothing(self, reason: str) -> Row:
         return _empty_row(len(self.metrics), reason)
@@ -131,65 +148,70 @@ class RetrievalScorer:
         return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
 
 
-Listed = tuple[bytes, bytes | None, tuple[float, ...]]
-"""A result by ids: at each rank the number of the gold chunk that stands there (from 1; 0: none),
-the same for the references (None: there are none), and the grade of each gold chunk."""
+Listed = tuple[Any, ...]
+"""A result by ids: the rank of each gold chunk (0: not there), the grade of each, and whether the
+references name any (None: there are none); flat, since it is hashed for every result."""
 
 
 def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
     """All that the scores depend on when gold and lists are ids; None when it is more than that."""
     grades = case.chunk_relevance_grades
     if (
-        not 0 < len(grades) < 256
-        or case.answerable is False
+        case.answerable is False
         or case.relevant_chunks
         or case.gold_supports
         or case.recency_conflict_rule
         or result.folder_selection
-        or min(grades.values()) <= 0
+        or not 0 < len(grades) <= MOST_GOLD
     ):
         return None
-    ids = _ids_in_order(result.retrieved)
-    if ids is None or (ids and not any(ids)):
+    ids: Sequence[Any] = result.retrieved
+    if ids and type(ids[0]) is not str:
+        if not _are_in_order(ids):
+            return None
+        ids = [chunk.chunk_id for chunk in ids]
+    ranks = _ranks(grades, ids)
+    if ranks is None or (ids and not ids[0] and not any(ids)):
         return None
-    number = dict(zip(grades, range(1, 256), strict=False)).get
-    cited = [reference.chunk_id or "" for reference in result.references]
-    return (
-        bytes(map(number, ids, _ELSE_0)),
-        bytes(map(number, cited, _ELSE_0)) if cited else None,
-        tuple(grades.values()),
-    )
+    cited = None
+    if result.references:
+        cited = any((reference.chunk_id or "") in grades for reference in result.references)
+    return *ranks, *grades.values(), cited
 
 
-@lru_cache(maxsize=1 << 15)
-def _score_listed(
-    standing: bytes,
-    cited: bytes | None,
-    grades: tuple[float, ...],
-    ks: tuple[int, ...],
-    gain: Gain,
-) -> Outcome:
+def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
+    """The rank of each name among the ids, 0 where it is none of them.
+
+    None when a name stands there twice or an item is no string. Most names are in none of the ids:
+    one search through all their text is quicker than a comparison with each or a hash of each.
+    """
+    try:
+        text = "\n".join(ids)
+    except TypeError:
+        return None
+    ranks = []
+    for name in names:
+        rank = 0
+        if name in text and name in ids:
+            rank = ids.index(name) + 1
+            if name in ids[rank:]:
+                return None
+        ranks.append(rank)
+    return ranks
+
+
+def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
     """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
-    numbers = {number: index for index, number in enumerate(range(1, len(grades) + 1))}
-    matches = matching.match_ids(numbers, standing, len(grades))
+    wanted = len(listed) // 2
+    ranks, grades, cited = listed[:wanted], listed[wanted:-1], listed[-1]
+    matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
     ranking = retrieval.ranking(matches, grades, None, ks[-1])
-    attribution = None if cited is None else float(any(cited))
-    extra = (None, attribution, *[None] * len(ks), None)
-    no_attribution = NO_REFERENCES if cited is None else ""
-    missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, NO_RULE)
-    evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
+    extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
+    missing = (NO_SELECTION, NO_REFERENCES if cited is None else "", NO_SNIPPETS, NO_RULE)
     row = _row(ranking, extra, missing, "chunk", ks, gain)
+    evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
     return row, orjson.Fragment(bytes(memoryview(orjson.dumps(evidence))))
-
-
-def _ids_in_order(retrieved: Sequence[Any]) -> Sequence[str] | None:
-    """The ids of a list that stands in rank order; None when it has to be looked at closer."""
-    if not retrieved:
-        return ()
-    if type(retrieved[0]) is str:
-        return retrieved if set(map(type, retrieved)) == {str} else None
-    return [chunk.chunk_id for chunk in retrieved] if _are_in_order(retrieved) else None
 
 
 def _are_in_order(chunks: Sequence[Any]) -> bool:
