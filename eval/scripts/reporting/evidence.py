@@ -77,7 +77,7 @@ class _Prompt(msgspec.Struct):
     text: str | None = None
 
 
-class Line(msgspec.Struct):
+class Line(msgspec.Struct, omit_defaults=True):
     """A score line; ``evidence`` is of its section's type."""
 
     case_id: str

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import UNSET
 
 import typed_lines
@@ -186,9 +185,10 @@ def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[st
     """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
     found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
     for section, places in scan.places.items():
+        decode = msgspec.json.Decoder(line_type(section)).decode
         with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
             for row, lines in found.items():
                 if row < len(places) and places[row] >= 0:
                     file.seek(places[row])
-                    lines[section] = orjson.loads(file.readline())
+                    lines[section] = msgspec.to_builtins(decode(file.readline()))
     return found

@@ -191,6 +191,13 @@ def test_bytes_that_are_no_text_are_named_with_their_line(desk: Any, reader: str
     assert "pipeline.jsonl:2: is no score line (" in done.stderr
 
 
+def test_a_part_that_nobody_reads_may_hold_any_bytes(desk: Any) -> None:
+    """In the evidence of the second case, whose line the report looks up again."""
+    path = desk.path("scores/abstention.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"decided_by"', b'"\xffdecided_by"'))
+    assert desk.report().exit_code == 0
+
+
 @pytest.mark.parametrize("form", ["csv", "trec", "ragas", "beir", "json"])
 def test_a_damaged_answer_is_named_by_every_export(desk: Any, form: str) -> None:
     path = desk.path("results.jsonl")
