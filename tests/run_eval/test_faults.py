@@ -144,6 +144,7 @@ def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run:
         (("--filter", "colour=red"), "the names are"),
         (("--filter", "category=nothing"), "category: factual, reasoning"),
         (("--run-id", "../up"), "run id"),
+        (("--run-id", "latest"), "the newest run"),
         (("--resume",), "--run-id"),
         (("--resume", "--run-id", "never-made"), "no such run"),
         (("--retry-errors",), "--resume"),

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import orjson
 
+from clients.depth import MAX_DEPTH, too_deep
 from clients.errors import CallError, NotConnected
 from clients.headers import Headers
 from clients.mapping import build_result, payload_fields
@@ -27,8 +28,6 @@ from clients.transport import HttpTransport, Reply
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
-MAX_DEPTH = 100
-"""Levels of lists and objects in an answer. No bot needs them; JSON libraries end at 254 or so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +173,9 @@ def _parse(reply: Reply) -> Any:
         kind = reply.headers.get("Content-Type", "").partition(";")[0].strip()
         shown = f" (Content-Type: {kind})" if kind and "json" not in kind else ""
         raise CallError("malformed", f"the body is no valid JSON{shown}: {error}") from None
-    # counting brackets costs nothing, walking over every answer would
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper(payload, MAX_DEPTH):
+    if too_deep(body, payload):
         raise CallError("malformed", f"the body is nested deeper than {MAX_DEPTH} levels")
     return payload
-
-
-def _deeper(value: Any, limit: int) -> bool:
-    """True when lists and objects lie more than ``limit`` deep in each other."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [
-            item
-            for box in level
-            if isinstance(box, (dict, list))
-            for item in (box.values() if isinstance(box, dict) else box)
-        ]
-    return bool(level)
 
 
 def _query_text(value: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from clients.depth import MAX_DEPTH, too_deep
 from clients.errors import KINDS, CallError
 from clients.mapping import RESULT_FIELDS, build_result
 from runner.selection import Job
@@ -67,6 +68,8 @@ class _Importer:
                 raw = orjson.loads(line)
                 if not isinstance(raw, dict):
                     raise ValueError("is no JSON object")
+                if too_deep(line, raw):
+                    raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
                 result = self._result(raw, number)
             except orjson.JSONDecodeError as error:
                 report(self._problem(number, "", f"not JSON ({error.msg})"))

@@ -72,6 +72,8 @@ class Plan:
         """Raises StorageError for combinations that make no sense."""
         if self.run_id:
             check_run_id(self.run_id)
+        if self.run_id == "latest":
+            raise StorageError("--run-id latest: that name means the newest run; choose another.")
         if self.resume and not self.run_id:
             raise StorageError("--resume needs --run-id: which run is to be continued?")
         if self.retry_errors and not self.resume:
