@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from clients.errors import CallError
@@ -29,11 +29,11 @@ from clients.judge_bodies import (
     sent_parameters,
 )
 from clients.judge_channel import Channel
-from clients.judge_cost import Budget, add_usage
+from clients.judge_cost import Budget, Spent, add_usage
 from clients.judge_probe import probe
 from clients.judge_replies import BadReply, Checked, SchemaChecker, ask_again, check_answer
 from clients.judge_servers import Pin, Server, file_name, identify
-from clients.judge_types import JudgeIdentity, JudgeTask, Usage, Verdict
+from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
 from clients.retry import CallFailed, RetryPolicy
 from clients.transport import Reply
 from clients.verdict_cache import key_parameters, verdict_key
@@ -42,28 +42,6 @@ MOST_ASKS = 3
 """The first time, and at most two re-asks."""
 FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
 """What another try would not mend, or only seem to."""
-
-
-@dataclass(slots=True)
-class _Spent:
-    """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
-
-    ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
-    """
-
-    attempts: int = 0
-    asks: int = 0
-    usage: Usage = field(default_factory=Usage)
-    costs: list[float | None] = field(default_factory=list)
-    seconds: float = 0.0
-    found: Found | None = None
-    cut: str | None = None
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars of all replies; None before the first, and when that of one is unknown."""
-        known = [cost for cost in self.costs if cost is not None]
-        return sum(known) if known and len(known) == len(self.costs) else None
 
 
 class HttpJudge:
@@ -183,7 +161,7 @@ class HttpJudge:
 
     def ask(self, task: JudgeTask) -> Verdict:
         """One verdict. Raises Interrupted when ``stop`` is set, and nothing for what others do."""
-        spent = _Spent()
+        spent = Spent()
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         messages: Sequence[Mapping[str, str]] = task.messages
@@ -220,13 +198,13 @@ class HttpJudge:
             messages = ask_again(task.messages, raw, problem.message.splitlines())
         return failed(problem.kind, problem.message)
 
-    def _read(self, said: Said, task: JudgeTask, spent: _Spent) -> Checked:
+    def _read(self, said: Said, task: JudgeTask, spent: Spent) -> Checked:
         if spent.cut is not None:
             raise BadReply("prompt_truncated", spent.cut)
         return check_answer(said, task, self.found.mode, self._schemas)
 
     def _exchange(
-        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: _Spent
+        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: Spent
     ) -> Said:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
         while True:
@@ -244,7 +222,7 @@ class HttpJudge:
             spent.attempts += attempts
             return self._count(reply, body, spent)
 
-    def _count(self, reply: Reply, body: Mapping[str, Any], spent: _Spent) -> Said:
+    def _count(self, reply: Reply, body: Mapping[str, Any], spent: Spent) -> Said:
         spent.seconds += reply.seconds
         said = read_answer(self._channel.parse(reply))
         spent.asks += 1
@@ -262,7 +240,7 @@ class HttpJudge:
     def _try_mode(self, task: JudgeTask, found: Found) -> tuple[Said, Found]:
         """One small request in a given way: what came, and what had to be left out."""
         self._found = found
-        spent = _Spent()
+        spent = Spent()
         said = self._exchange(task.messages, task, spent)
         self._read(said, task, spent)
         return said, self.found
@@ -279,14 +257,14 @@ class HttpJudge:
     def _look(self) -> Server:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
-    def _verdict(self, task: JudgeTask, spent: _Spent, reply: Checked) -> Verdict:
+    def _verdict(self, task: JudgeTask, spent: Spent, reply: Checked) -> Verdict:
         verdict = self._base_verdict(task, spent, reply.raw)
         return replace(verdict, data=reply.data, repaired=reply.repaired)
 
-    def _failed(self, task: JudgeTask, spent: _Spent, kind: str, message: str, raw: str) -> Verdict:
+    def _failed(self, task: JudgeTask, spent: Spent, kind: str, message: str, raw: str) -> Verdict:
         return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
 
-    def _base_verdict(self, task: JudgeTask, spent: _Spent, raw: str) -> Verdict:
+    def _base_verdict(self, task: JudgeTask, spent: Spent, raw: str) -> Verdict:
         found = spent.found or self.found
         sent = key_parameters(self._sampling, found, task)
         return Verdict(

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clients.judge_bodies import Found
 from clients.judge_types import JudgeTask, Usage, Verdict
 from records.errors import StorageError
 
@@ -47,6 +48,28 @@ class Prices:
         fresh = usage.prompt_tokens - cached
         paid = fresh * self.prompt + cached * cheap + usage.completion_tokens * self.completion
         return paid / MILLION
+
+
+@dataclass(slots=True)
+class Spent:
+    """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
+
+    ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
+    """
+
+    attempts: int = 0
+    asks: int = 0
+    usage: Usage = field(default_factory=Usage)
+    costs: list[float | None] = field(default_factory=list)
+    seconds: float = 0.0
+    found: Found | None = None
+    cut: str | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars of all replies; None before the first, and when that of one is unknown."""
+        known = [cost for cost in self.costs if cost is not None]
+        return sum(known) if known and len(known) == len(self.costs) else None
 
 
 def read_prices(path: Path, model: str) -> Prices:

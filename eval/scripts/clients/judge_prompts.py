@@ -38,7 +38,7 @@ class Prompt:
     @property
     def slots(self) -> frozenset[str]:
         """The names that ``messages`` must be given."""
-        return frozenset(_SLOT.findall(self.user))
+        return _parsed(self.user)[1]
 
     def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
         """System and user message; a value that looks like a slot is never filled itself.
@@ -47,14 +47,25 @@ class Prompt:
 
         Raises PromptError when a slot has no value.
         """
-        if missing := sorted(self.slots - values.keys()):
+        paragraphs, slots = _parsed(self.user)
+        if missing := sorted(slots - values.keys()):
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
-        filled = (_SLOT.sub(lambda slot: values[slot[1]], part) for part in self.user.split("\n\n"))
-        text = "\n\n".join(part for part in filled if part.strip())
+        filled = (
+            "".join([values[part] if place % 2 else part for place, part in enumerate(parts)])
+            for parts in paragraphs
+        )
+        text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
         return (
             {"role": "system", "content": self.system},
             {"role": "user", "content": text},
         )
+
+
+@cache
+def _parsed(user: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+    """A template's paragraphs (each: text, slot, text, slot …, text), and its slots' names."""
+    paragraphs = tuple(tuple(_SLOT.split(part)) for part in user.split("\n\n"))
+    return paragraphs, frozenset(_SLOT.findall(user))
 
 
 def names() -> list[str]:

@@ -155,6 +155,7 @@ KNOWN = {
     "boolean": frozenset({"type"}),
 }
 """Schema words that ``surely_fits`` understands, by type."""
+NO_WORDS: frozenset[str] = frozenset()
 
 
 def surely_fits(value: Any, schema: Any) -> bool:
@@ -162,25 +163,34 @@ def surely_fits(value: Any, schema: Any) -> bool:
 
     False says nothing: the value may be wrong, or the schema have words beyond the usual ones.
     """
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    if not isinstance(kind, str) or not schema.keys() <= KNOWN.get(kind, frozenset()):
+    if type(schema) is not dict:
+        return False
+    kind = schema.get("type")
+    if not isinstance(kind, str) or not schema.keys() <= KNOWN.get(kind, NO_WORDS):
         return False
     if kind == "string":
-        fits = isinstance(value, str) and len(value) <= schema.get("maxLength", math.inf)
-        return fits and ("enum" not in schema or value in schema["enum"])
+        most, among = schema.get("maxLength"), schema.get("enum")
+        return (
+            isinstance(value, str)
+            and (most is None or len(value) <= most)
+            and (among is None or value in among)
+        )
     if kind == "boolean":
         return isinstance(value, bool)
     if kind == "array":
         item, least = schema.get("items", {}), schema.get("minItems", 0)
-        fits = isinstance(value, list) and least <= len(value) <= schema.get("maxItems", math.inf)
-        return fits and all(surely_fits(one, item) for one in value)
+        if not isinstance(value, list) or not least <= len(value) <= schema.get(
+            "maxItems", math.inf
+        ):
+            return False
+        return all(surely_fits(one, item) for one in value)
     fields = schema.get("properties", {})
-    return (
-        isinstance(value, dict)
-        and value.keys() <= fields.keys()
-        and all(name in value for name in schema.get("required", ()))
-        and all(surely_fits(one, fields[name]) for name, one in value.items())
-    )
+    if not isinstance(value, dict) or not value.keys() <= fields.keys():
+        return False
+    for name, one in value.items():
+        if not surely_fits(one, fields[name]):
+            return False
+    return value.keys() >= set(schema.get("required", ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ cache key must not depend on the salt: ``fenced(None, …)`` writes a placeholde
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 from functools import lru_cache
@@ -46,13 +45,22 @@ def boundary(salt: bytes | None, text: str) -> str:
     """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
     if salt is None:
         return PLACEHOLDER
-    return hmac.new(salt, text.encode(), hashlib.sha256).hexdigest()[:CODE_LENGTH]
+    return hmac.digest(salt, text.encode(), "sha256").hex()[:CODE_LENGTH]
 
 
 def fenced(salt: bytes | None, name: str, text: str) -> str:
     """One block: ``name`` is ours and says what the text is."""
     text = neutral(text)
-    code = boundary(salt, text)
+    return _between(name, text, boundary(salt, text))
+
+
+def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
+    """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
+    text = neutral(text)
+    return _between(name, text, boundary(salt, text)), _between(name, text, PLACEHOLDER)
+
+
+def _between(name: str, text: str, code: str) -> str:
     return f"<<<BEGIN {name} {code}>>>\n{text}\n<<<END {code}>>>"
 
 

@@ -83,18 +83,21 @@ class CachedJudge:
     def ask(self, task: JudgeTask) -> Verdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
         key = self._key(task)
-        mine = threading.Event()
-        while True:
-            stored = self._stored(key, task)
-            if stored is not None:
-                return stored
+        stored = self._stored(key, task)
+        while stored is None:
+            mine = threading.Event()
             with self._lock:
                 other = self._asking.setdefault(key, mine)
             if other is mine:
-                break
+                return self._ask_alone(key, task, mine)
             other.wait()
+            stored = self._stored(key, task)
+        return stored
+
+    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> Verdict:
+        """Ask, unless another thread has just come back with it; then let those go on who wait."""
         try:
-            return self._ask_and_keep(task)
+            return self._stored(key, task) or self._ask_and_keep(task)
         finally:
             with self._lock:
                 del self._asking[key]

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from clients.judge_types import Judge, Verdict
 from judging import tasks
 from judging.asking import Opinion, ask
@@ -85,7 +87,7 @@ def _blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 def _mark(*texts: object) -> str:
     """Tells the parts of one opinion from those of an older one."""
-    return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+    return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:16]
 
 
 def _opinions(

@@ -26,8 +26,9 @@ from clients.verdict_cache import (
     OfflineJudge,
     VerdictCache,
 )
-from judging.limits import Fitted, NotAsked
+from judging.limits import Fitted
 from judging.local import LocalJudge
+from judging.wrappers import NotAsked, ProbedFirst
 
 LOCAL = "local"
 SALT_BYTES = 32
@@ -213,36 +214,6 @@ def _ready(
     else:
         judge.probe()
     return judge
-
-
-class ProbedFirst:
-    """A judge whose way to ask for JSON is tried again before it is asked for the first time.
-
-    Thread-safe. ``ask`` raises JudgeUnreachable or JudgeError when no way works any more.
-    """
-
-    def __init__(self, judge: HttpJudge) -> None:
-        self._judge = judge
-        self._lock = threading.Lock()
-        self._probed = False
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._judge.identity
-
-    @property
-    def found(self) -> Found:
-        return self._judge.found
-
-    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
-        return self._judge.parameters(task)
-
-    def ask(self, task: JudgeTask) -> Verdict:
-        with self._lock:
-            if not self._probed:
-                self._judge.probe(self._judge.found)
-                self._probed = True
-        return self._judge.ask(task)
 
 
 def _budget(wanted: Wanted) -> Budget:

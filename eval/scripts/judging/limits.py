@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from clients.judge_bodies import HELD, Found
 from clients.judge_cost import add_usage
 from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
-from clients.verdict_cache import KeyedJudge
 from judging.asking import sum_of
 
 TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
@@ -34,28 +33,6 @@ class Ways(Protocol):
 
     @property
     def found(self) -> Found: ...
-
-
-class NotAsked:
-    """Stands behind a cache that is only looked into."""
-
-    def __init__(self, judge: KeyedJudge) -> None:
-        self._judge = judge
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._judge.identity
-
-    @property
-    def found(self) -> Found:
-        return self._judge.found
-
-    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
-        return self._judge.parameters(task)
-
-    def ask(self, task: JudgeTask) -> Verdict:
-        """Always the failure ``not_cached``."""
-        return Verdict("", None, "not_cached", "the cache has no such verdict")
 
 
 class Fitted:
@@ -112,6 +89,8 @@ class Fitted:
         return verdict
 
     def _roomy(self, task: JudgeTask) -> JudgeTask:
+        if not self._thinking:
+            return task
         return replace(task, max_tokens=task.max_tokens + self._thinking)
 
     def _held(self, task: JudgeTask) -> Verdict | None:

@@ -101,7 +101,11 @@ class Subject:
     def why_no_answer(self) -> str | None:
         if self.result.answer is None:
             return NO_ANSWER
-        return None if words(self.answer) else EMPTY
+        return None if self._has_words else EMPTY
+
+    @cached_property
+    def _has_words(self) -> bool:
+        return bool(words(self.answer))
 
     def why_no_claims(self) -> str | None:
         """Why nothing can be said of the claims, before they are cut out."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from clients import judge_prompts
 from clients.judge_types import Check, JudgeTask
-from clients.prompt_blocks import fenced, one_line
+from clients.prompt_blocks import fenced_both, one_line
 from ragmetrics.text import fold
 
 QUESTIONS = 3
@@ -205,11 +205,12 @@ def make_task(
     prompt = judge_prompts.load(kind.prompt)
     asked = ids_of(kind, material)
     count = len(asked) or LENGTHS[kind.prompt][1]
+    values = _values(material, salt, asked, hint)
     return JudgeTask(
         metric=kind.prompt,
         prompt=prompt.id,
-        messages=prompt.messages(_values(kind, material, salt, asked, hint)),
-        key_messages=prompt.messages(_values(kind, material, None, asked, hint)),
+        messages=prompt.messages({name: sent for name, (sent, _) in values.items()}),
+        key_messages=prompt.messages({name: keyed for name, (_, keyed) in values.items()}),
         schema=schema(kind, tuple(asked), tuple(_blocks(kind, material))),
         check=CHECKS.get(kind.prompt) or partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
@@ -239,28 +240,31 @@ def _blocks(kind: Kind, material: Material) -> Iterator[str]:
 
 
 def _values(
-    kind: Kind, material: Material, salt: bytes | None, asked: Sequence[str], hint: bool
-) -> dict[str, str]:
-    """The slots of a prompt; a part that the material lacks is an empty text."""
+    material: Material, salt: bytes, asked: Sequence[str], hint: bool
+) -> dict[str, tuple[str, str]]:
+    """The slots of a prompt, each as it is sent and as the cache key has it; a part that the
+    material lacks is an empty text."""
 
-    def block(name: str, text: str) -> str:
-        return fenced(salt, name, text) if text.strip() else ""
+    def block(name: str, text: str) -> tuple[str, str]:
+        return fenced_both(salt, name, text) if text.strip() else ("", "")
 
     def listed(items: Sequence[Item]) -> str:
-        texts = (f"{one.get('lead', '')} {one['text']}" for one in items)
         return "\n".join(
-            f"{one['id']}. {one_line(text)}" for one, text in zip(items, texts, strict=True)
+            f"{one['id']}. {one_line(one.get('lead', '') + ' ' + one['text'])}" for one in items
         )
 
+    passages = [fenced_both(salt, f"passage {c['id']}", c["text"]) for c in material.contexts]
+    advice, ids = f"{HINT}\n\n" if hint else "", ", ".join(asked)
     return {
-        "hint": f"{HINT}\n\n" if hint else "",
+        "hint": (advice, advice),
         "question": block("question", material.question),
         "answer": block("answer", material.answer),
         "reference": block("reference", material.reference),
-        "contexts": "\n\n".join(
-            fenced(salt, f"passage {one['id']}", one["text"]) for one in material.contexts
+        "contexts": (
+            "\n\n".join([sent for sent, _ in passages]),
+            "\n\n".join([keyed for _, keyed in passages]),
         ),
         "claims": block("claims", listed(material.claims)),
         "facts": block("facts", listed(material.facts)),
-        "ids": ", ".join(asked),
+        "ids": (ids, ids),
     }

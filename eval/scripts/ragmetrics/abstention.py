@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from ragmetrics.sentences import units
@@ -116,11 +117,13 @@ class Detection:
         return self.state == "abstained"
 
 
+@lru_cache(maxsize=256)
 def is_refusal(sentence: str) -> bool:
     """True when a sentence declines to answer, in the first person or on principle."""
     return _REFUSAL.search(fold(sentence)) is not None
 
 
+@lru_cache(maxsize=256)
 def is_lack(sentence: str) -> bool:
     """True when a sentence says that the sources do not hold the answer."""
     return _MISSING.search(fold(sentence)) is not None

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ragmetrics.abstention import is_lack, is_refusal
 from ragmetrics.sentences import MARK, Unit, units
+from ragmetrics.stopwords import STOP_WORDS
 from ragmetrics.text import clean, content_words, fold, words
 
 CLAIM_RULES = 1
@@ -142,8 +143,8 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
     if unit.kind in ("heading", "stem", "code"):
         return unit.kind
     plain = bare(text).strip()
-    folded = fold(plain)
-    if not content_words(folded):
+    found = words(fold(plain))
+    if all(word in STOP_WORDS for word in found):
         return "no content word"
     if plain.rstrip("\"'”’*_) ").endswith(("?", "？", "؟")):
         return "question"
@@ -151,7 +152,7 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
         return "greeting or offer"
     if is_refusal(plain) or is_lack(plain):
         return "abstention"
-    if len(words(folded)) < MIN_WORDS and not lead:
+    if len(found) < MIN_WORDS and not lead:
         return "too short"
     return None
 

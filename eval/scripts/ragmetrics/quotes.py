@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from ragmetrics.text import content_words, fold, words
 
@@ -23,13 +24,19 @@ def quoted(quote: str, text: str) -> bool:
     pieces = [piece for piece in _GAP.split(quote) if words(fold(piece))]
     if not any(content_words(fold(piece)) for piece in pieces):
         return False
-    flat = " ".join(fold(text).split())
+    flat = _flat(text)
     plain = [" ".join(fold(piece).split()) for piece in pieces]
     rest = [piece for piece in plain if not _whole_words(piece.strip("\"'.,;: "), flat)]
     if not rest:
         return True
     found = words(flat)
     return all(_near(words(piece), found) for piece in rest)
+
+
+@lru_cache(maxsize=64)
+def _flat(text: str) -> str:
+    """Folded, on one line. A judge quotes the same few passages again and again."""
+    return " ".join(fold(text).split())
 
 
 def _whole_words(bare: str, flat: str) -> bool:

@@ -174,6 +174,12 @@ def units(text: str) -> list[Unit]:
     (one line) and ``stem`` (a line that ends with a colon) are no claims but do hold words. List
     markers, rule lines and fences belong to no unit.
     """
+    return list(_units(text))
+
+
+@lru_cache(maxsize=16)
+def _units(text: str) -> tuple[Unit, ...]:
+    """Kept for a few texts: whoever looks for claims has looked for an abstention just before."""
     masked = mask_markup(clean(text))
     found: list[Unit] = []
     in_code = False
@@ -191,7 +197,7 @@ def units(text: str) -> list[Unit]:
         elif _is_row(line) and found and found[-1].kind == "table":
             header = found.pop()  # the row above the rule line names the columns
             found.append(Unit(header.start, header.end, "heading"))
-    return found
+    return tuple(found)
 
 
 def _line_units(masked: str, start: int, end: int) -> list[Unit]:
