@@ -4,8 +4,9 @@
 
 Every contestant is a process of its own, in turn with the others; the peers read the same
 judgements and rankings from JSONL with orjson (their fastest way in) and compute what they have of
-our metrics; their means must agree with ours. Files of three kinds: texts (chunks with 200
-characters and all fields), ranks (chunk_id and rank), ids (plain ids).
+our metrics; their means must agree with ours. "pytrec_eval, our job" reads our files with ids and
+writes the scores of each case, as we do. Files of three kinds: texts (chunks with 200 characters
+and all fields), ranks (chunk_id and rank), ids (plain ids).
 """
 
 from __future__ import annotations
@@ -71,15 +72,17 @@ def bench(data: Path, kinds: list[str], peers: list[str], rounds: int) -> bool:
         runs[f"orjson, parse only|{kind}"] = partial(peer, "parse", data / kind / "results.jsonl")
     for name in peers:
         runs[f"{name}|qrels + run"] = partial(peer, name, data)
+    if "pytrec_eval" in peers and "ids" in kinds:
+        runs["pytrec_eval, our job|ids"] = partial(peer, "pytrec_eval_job", data)
     found = in_turn(runs, rounds)
     sound, rows = True, []
     means = {kind: full_means(data, kind) for kind in kinds}
     for label, measured in found.items():
         name, source = label.split("|")
         verdict = ""
-        if name in peers:
+        if name.partition(",")[0] in peers:
             theirs = json.loads(measured[0].output)
-            verdicts = {agreement(name, theirs, means[kind]) for kind in kinds}
+            verdicts = {agreement(name.partition(",")[0], theirs, means[kind]) for kind in kinds}
             verdict = "; ".join(sorted(verdicts))
             sound &= "NO" not in verdict
         figures = [median(measured, what) for what in ("cpu", "wall", "peak_mb")]

@@ -15,6 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "eval" / "scripts"
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+"""A user's second start: our modules are compiled by then, as pip compiles those of the peers."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ def measure(command: Sequence[str | Path], env: Mapping[str, str] | None = None)
             stdout=out,
             stderr=err,
             stdin=subprocess.DEVNULL,
-            env=os.environ | (env or {}),
+            env={**ENVIRONMENT, **(env or {})},
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin

@@ -2,8 +2,9 @@
 
     python bench/peers.py pytrec_eval FOLDER
 
-FOLDER holds qrels.jsonl and run.jsonl (make_retrieval_data.py). ``parse`` only parses a file line
-by line with orjson: the floor of whatever reads JSON.
+FOLDER holds qrels.jsonl and run.jsonl (make_retrieval_data.py). ``pytrec_eval_job`` does what a
+run of ours does: it reads our files and writes the scores of each case. ``parse`` only parses a
+file line by line with orjson: the floor of whatever reads JSON.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 KS = (1, 3, 5, 10)
 Qrels = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
+Scores = dict[str, dict[str, float]]
 NAMES = {"recall": "recall", "precision": "P", "ndcg": "ndcg_cut", "map": "map_cut"}
 NAMES |= {"recall_any": "success"}
 """Our metrics that trec_eval has, under its names."""
@@ -37,13 +39,50 @@ def read(folder: Path) -> tuple[Qrels, Run]:
     return qrels, run
 
 
+def read_ours(folder: Path) -> tuple[Qrels, Run]:
+    """The same from the eval set and the run folder that score_retrieval reads."""
+    import orjson
+
+    qrels, run = {}, {}
+    with open(folder / "eval_set.jsonl", "rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            qrels[row["id"]] = row["chunk_relevance_grades"]
+    with open(folder / "ids" / "results.jsonl", "rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            ids = row["retrieved"]
+            places = {name: float(len(ids) - place) for place, name in enumerate(ids)}
+            run[row["test_case_id"]] = places
+    return qrels, run
+
+
 def pytrec_eval(folder: Path) -> dict[str, float]:
+    return _means(_evaluated(*read(folder)))
+
+
+def pytrec_eval_job(folder: Path) -> dict[str, float]:
+    import orjson
+
+    scores = _evaluated(*read_ours(folder))
+    with open(folder / "pytrec_eval.jsonl", "wb") as file:
+        for case_id, values in scores.items():
+            file.write(orjson.dumps({"case_id": case_id, "scores": values}) + b"\n")
+    return _means(scores)
+
+
+def _evaluated(qrels: Qrels, run: Run) -> Scores:
     import pytrec_eval
 
-    qrels, run = read(folder)
     cuts = ",".join(map(str, KS))
     wanted = {f"{name}.{cuts}" for name in NAMES.values()} | {"recip_rank"}
-    scores = pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(run)
+    scores: Scores = pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(run)
+    return scores
+
+
+def _means(scores: Scores) -> dict[str, float]:
+    import pytrec_eval
+
     names = next(iter(scores.values()))
     means = {
         name: pytrec_eval.compute_aggregated_measure(name, [row[name] for row in scores.values()])
@@ -86,6 +125,7 @@ def parse(path: Path) -> dict[str, float]:
 
 PEERS: dict[str, Callable[[Path], dict[str, float]]] = {
     "pytrec_eval": pytrec_eval,
+    "pytrec_eval_job": pytrec_eval_job,
     "ir_measures": ir_measures,
     "ranx": ranx,
     "parse": parse,

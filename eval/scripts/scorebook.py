@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import orjson
@@ -27,7 +27,7 @@ Evidence = Mapping[str, Any] | orjson.Fragment
 """What the scores of one result rest on, as JSON; a Fragment holds JSON that is encoded already."""
 NOTHING: Mapping[str, Any] = {}
 MOST_ROWS = 8192
-MOST_WAITING = 1 << 16
+MOST_WAITING = 1 << 18
 """Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
 
 
@@ -47,6 +47,15 @@ class Row(NamedTuple):
 Outcome = tuple[Row, Evidence]
 
 
+class Entry(NamedTuple):
+    """An outcome in the book: its line from the status on, and the key of its row."""
+
+    end: bytes
+    key: int
+    outcome: Outcome
+    """Kept, so that no other object takes its identity."""
+
+
 class Book:
     """Takes the outcomes of blocks of results, in order."""
 
@@ -55,8 +64,8 @@ class Book:
         self._tally = tally
         self._rows: dict[int, tuple[Row, bytes]] = {}
         """By a row's identity, which no other object can take while the row stands here."""
-        self._ends: dict[int, tuple[Outcome, bytes]] = {}
-        """The same of the outcomes that recur."""
+        self._known: dict[int, Entry] = {}
+        """The same of outcomes that recur."""
         self._members: dict[Facets, list[int]] = defaultdict(list)
         """The rows of the cases that wait to be counted, by their identity."""
         self._waiting = 0
@@ -73,46 +82,56 @@ class Book:
 
     def enter(
         self, cases: Sequence[TestCase], results: Sequence[TestResult], outcomes: Sequence[Outcome]
-    ) -> list[bytes]:
+    ) -> bytes:
         """Count a block and return its score lines.
 
         ``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline each.
         ``status``: scored when any metric has a score, failed when the bot's call failed, else
-        not_applicable. A score that is null is explained in ``reasons``.
+        not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
+        together and have the same case object; it is counted once, with the mean of each metric.
         """
-        for row, _ in outcomes:
-            if id(row) not in self._rows:
-                self._rows[id(row)] = (row, _encode(row, self._names))
-        lines = [
-            b'{"case_id":%b,"repeat":%d,%b'
-            % (orjson.dumps(case.id), result.repeat, self._end_of(outcome))
-            for case, result, outcome in zip(cases, results, outcomes, strict=True)
+        known = self._known.get
+        entries = [known(id(outcome)) or self._entry(outcome) for outcome in outcomes]
+        heads = [
+            b'{"case_id":%b,"repeat":%d,' % (orjson.dumps(case.id), result.repeat)
+            for case, result in zip(cases, results, strict=True)
         ]
-        self._count(cases, [row for row, _ in outcomes])
-        return lines
-
-    def _end_of(self, outcome: Outcome) -> bytes:
-        """The line of an outcome from its status on; kept when the outcome itself recurs."""
-        if (known := self._ends.get(id(outcome))) is not None:
-            return known[1]
-        row, evidence = outcome
-        told = b',"evidence":%b' % orjson.dumps(evidence) if evidence else b""
-        end = b"%b%b}\n" % (self._rows[id(row)][1], told)
-        if isinstance(evidence, orjson.Fragment):
-            self._ends[id(outcome)] = (outcome, end)
-        return end
-
-    def _count(self, cases: Sequence[TestCase], rows: Sequence[Row]) -> None:
-        """Count each case once; of several repeats, the mean of each metric."""
+        ends = [entry.end for entry in entries]
+        keys = [entry.key for entry in entries]
         if len(set(map(id, cases))) < len(cases):
-            cases, rows = _averages(cases, rows)
-            for row in rows:
-                self._rows.setdefault(id(row), (row, b""))
-        for facets, row in zip(map(facets_of, cases), rows, strict=True):
-            self._members[facets].append(id(row))
+            cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
+        for facets, key in zip(map(facets_of, cases), keys, strict=True):
+            self._members[facets].append(key)
         self._waiting += len(cases)
         if len(self._rows) >= MOST_ROWS or self._waiting >= MOST_WAITING:
             self.close()
+        return b"".join(chain.from_iterable(zip(heads, ends, strict=True)))
+
+    def _entry(self, outcome: Outcome) -> Entry:
+        """The entry of an outcome that is new; kept when the outcome itself recurs."""
+        row, evidence = outcome
+        if id(row) not in self._rows:
+            self._rows[id(row)] = (row, _encode(row, self._names))
+        told = b',"evidence":%b' % orjson.dumps(evidence) if evidence else b""
+        entry = Entry(b"%b%b}\n" % (self._rows[id(row)][1], told), id(row), outcome)
+        if isinstance(evidence, orjson.Fragment):
+            self._known[id(outcome)] = entry
+        return entry
+
+    def _averages(
+        self, cases: Sequence[TestCase], rows: Sequence[Row]
+    ) -> tuple[list[TestCase], list[int]]:
+        """Each case once, with the key of the mean of its repeats."""
+        once, keys = [], []
+        for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
+            pairs = list(group)
+            case, row = pairs[0]
+            if len(pairs) > 1:
+                row = row._replace(values=average([repeat.values for _, repeat in pairs]))
+                self._rows[id(row)] = (row, b"")
+            once.append(case)
+            keys.append(id(row))
+        return once, keys
 
     def close(self) -> None:
         """Hand the counts over to the tally."""
@@ -125,22 +144,9 @@ class Book:
                 self._tally.add_counts(known, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
-        self._ends.clear()
+        self._known.clear()
         self._members.clear()
         self._waiting = 0
-
-
-def _averages(cases: Sequence[TestCase], rows: Sequence[Row]) -> tuple[list[TestCase], list[Row]]:
-    """Each case once, with the mean of its repeats."""
-    once, means = [], []
-    for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
-        pairs = list(group)
-        case, row = pairs[0]
-        if len(pairs) > 1:
-            row = row._replace(values=average([repeat.values for _, repeat in pairs]))
-        once.append(case)
-        means.append(row)
-    return once, means
 
 
 def _encode(row: Row, names: Sequence[str]) -> bytes:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scoring import Scorer
 
 ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[Outcome]]
-WRITE = 1 << 17
-"""Bytes of score lines that are written at once: they fit into a processor's cache."""
 
 
 @runtime_checkable
@@ -47,7 +45,8 @@ class Scored:
     ids: set[str] = field(default_factory=set)
     """Ids of the cases, when there are labels."""
     hashes: array[int] = field(default_factory=partial(array, "q"))
-    """A hash of each case id."""
+    """A hash of each case id; ``seed`` is another one where a process hashes otherwise."""
+    seed: int = field(default_factory=partial(hash, "seed"))
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -69,8 +68,6 @@ def score_range(
 
 def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
     """A problem for each result whose case and repeat an earlier one of the block has."""
-    if len({result.test_case_id for result in results}) == len(results):
-        return
     for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
         if times > 1:
             message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
@@ -109,11 +106,13 @@ def _score_joined(
         joined = storage.join_stream(work, labels, part.problems.append, part.hashes)
     else:
         joined = storage.join_indexed(work, labels, part.problems.append)
-    with open(part.rows, "wb", buffering=WRITE) as file:
+    with open(part.rows, "wb") as file:
         for cases, results in joined:
-            part.problems.extend(_twice(work.results, results))
-            file.writelines(book.enter(cases, results, _outcomes(quick, book, cases, results)))
-            part.cases += len(set(map(id, cases)))
+            distinct = len(set(map(id, cases)))
+            if distinct < len(results):
+                part.problems.extend(_twice(work.results, results))
+            file.write(book.enter(cases, results, _outcomes(quick, book, cases, results)))
+            part.cases += distinct
             part.errors += sum(result.status == "error" for result in results)
             if labels:
                 part.ids.update(case.id for case in cases)

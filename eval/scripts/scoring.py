@@ -204,6 +204,16 @@ def _jobs(asked: int | None, results: Path, labels: storage.Labels) -> int:
     return min(MOST_JOBS, os.cpu_count() or 1)
 
 
+def _share_ids(parts: Sequence[Scored], whole: Work) -> bool:
+    """True when two ranges have a case id in common, which none of them could see."""
+    if len({part.seed for part in parts}) == 1:
+        return storage.recurs(chain.from_iterable(part.hashes for part in parts))
+    problems: list[Problem] = []
+    for _ in storage.iter_cases(whole.eval_set, problems.append):
+        pass
+    return bool(problems)
+
+
 def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
     """Score the whole in one or several processes, in order.
 
@@ -219,8 +229,7 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
         try:
             with ProcessPoolExecutor(len(works)) as pool:
                 parts = list(pool.map(one, works))
-            recur = storage.recurs(chain.from_iterable(part.hashes for part in parts))
-            if not recur and not any(part.problems for part in parts):
+            if not any(part.problems for part in parts) and not _share_ids(parts, whole):
                 return parts
         except OutOfOrderError:
             pass

@@ -107,12 +107,13 @@ def ndcg(ranking: Ranking, k: int, gain: Gain = "linear") -> float:
     for rank, grade in zip(ranking.first, ranking.grades, strict=True):
         if rank > k:
             break
-        worth = grade if gain == "linear" else 2.0**grade - 1.0
         if rank != last:
             total += best
             last, best = rank, 0.0
-        best = max(best, worth * _discount(rank))
-    return min(1.0, (total + best) / _ideal(ranking.grades, k, gain))
+        worth = (grade if gain == "linear" else 2.0**grade - 1.0) * _discount(rank)
+        if worth > best:
+            best = worth
+    return min(1.0, (total + best) / _ideal(ranking.grades, k, gain)) if last else 0.0
 
 
 @lru_cache(maxsize=4096)

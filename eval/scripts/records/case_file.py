@@ -174,7 +174,7 @@ def iter_case_blocks(
         if cases is None:
             cases = list(_checked_cases(path, report, labels, hashes, block))
         else:
-            hashes.extend(map(hash_of, map(_ID, cases)))
+            hashes.extend(map(hash, map(_ID, cases)))
         yield cases
     if recurs(hashes):
         _report_repeats(path, report, hashes, start, end)
@@ -208,11 +208,6 @@ def _say_little(cases: list[TestCase]) -> bool:
     )
 
 
-def hash_of(case_id: str) -> int:
-    """A number that two ids hardly share, the same in every process (that of hash is not)."""
-    return hash(int.from_bytes(case_id.encode()))
-
-
 def recurs(hashes: Iterable[int]) -> bool:
     """True when a number stands there twice. Looks at a portion at a time, to save memory."""
     known = array("q", hashes)
@@ -232,7 +227,7 @@ def _report_repeats(
     first: dict[str, int] = {}
     for number, line in iter_lines(path, ignore, start, end):
         identity = (parse_object(path, number, line, ignore) or {}).get("id")
-        if not isinstance(identity, str) or hash_of(identity) not in recurring:
+        if not isinstance(identity, str) or hash(identity) not in recurring:
             continue
         known = first.setdefault(identity, number)
         if known != number:
@@ -264,6 +259,6 @@ def _checked_cases(
             report(Problem(str(path), number, field, message))
         identity = raw.get("id")
         if isinstance(identity, str):
-            hashes.append(hash_of(identity))
+            hashes.append(hash(identity))
         if case is not None:
             yield case
