@@ -196,6 +196,24 @@ def test_the_chunks_of_a_run(run: Callable[..., Path]) -> None:
         ask("a", "other words", None)
 
 
+@pytest.mark.parametrize("bad", [b'"te\xffxt"', b"3", b"[", b"\0"])
+def test_a_damaged_answer_is_told_for_its_case_alone(run: Callable[..., Path], bad: bytes) -> None:
+    path = run(result("a", retrieved=[chunk("x", text="text")]), result("b", retrieved=["y"]))
+    path.write_bytes(path.read_bytes().replace(b':"text"', b":" + bad))
+    ask = RunChunks(path)
+    with pytest.raises(FetchError, match=r"results\.jsonl: |no result for this case"):
+        ask("a", "Question a?", None)
+    assert len(ask("b", "Question b?", None)) == 1
+
+
+def test_damaged_kept_chunks_are_asked_for_again(tmp_path: Path) -> None:
+    ask = ApiChunks(lambda *args: result("a", retrieved=[chunk("x", text="fresh")]), tmp_path, "b")
+    ask("a", "?", None)
+    (kept,) = tmp_path.glob("*.json")
+    kept.write_bytes(kept.read_bytes().replace(b"fresh", b"fr\xffsh"))
+    assert ask.kept("a", "?", None)[0].text == "fresh"
+
+
 def test_chunks_are_kept_for_when_the_bot_is_away(tmp_path: Path) -> None:
     answers: list[storage.TestResult] = [
         result("a", retrieved=[chunk("x", text="kept")]),

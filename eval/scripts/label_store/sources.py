@@ -66,7 +66,7 @@ class RunChunks:
             with open(self._path, "rb") as file:
                 file.seek(offset)
                 result = msgspec.json.decode(file.readline(), type=TestResult)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise FetchError(f"{self._path.name}: {error}") from None
         if query != result.question and result.question:
             raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
@@ -124,7 +124,7 @@ class ApiChunks:
         try:
             kept = self._path(query, k).read_bytes()
             return msgspec.json.decode(kept, type=TestResult)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
     def _path(self, query: str, k: int | None) -> Path:
