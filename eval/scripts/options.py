@@ -12,7 +12,7 @@ import io
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,10 +41,15 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
-def settings(script: str, path: Path | None = None) -> dict[str, Any]:
-    """Option defaults for one script from eval/config.toml, flat; {} when there is no such file."""
-    path = path or Path(os.environ.get("RAG_EVAL_CONFIG", CONFIG))
-    if not path.exists():
+def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, Any]:
+    """Option defaults for one script from eval/config.toml, flat; {} when there is no such file.
+
+    Raises StorageError when it cannot be read, when the file that RAG_EVAL_CONFIG names is not
+    there, and for a list where an option of ``params`` takes one value, or the other way round.
+    """
+    named = os.environ.get("RAG_EVAL_CONFIG")
+    path = Path(named or CONFIG)
+    if not path.exists() and not named:
         return {}
     import tomllib
 
@@ -54,7 +59,20 @@ def settings(script: str, path: Path | None = None) -> dict[str, Any]:
         raise storage.StorageError(f"{path}: cannot be used ({error}).") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
-    return common | (own if isinstance(own, dict) else {})
+    found = common | (own if isinstance(own, dict) else {})
+    for param in params:
+        value = found.get(param.name or "")
+        if isinstance(param, click.Option) and value is not None:
+            _check_shape(f"{path}: {param.name}", param, value)
+    return found
+
+
+def _check_shape(where: str, param: click.Option, value: Any) -> None:
+    """A list for an option that may be given several times, one value for the others."""
+    if param.multiple and not isinstance(value, list):
+        raise storage.StorageError(f"{where}: takes several values; write a list: [{value!r}].")
+    if isinstance(value, list) and not param.multiple and not isinstance(param.type, CutOffs):
+        raise storage.StorageError(f"{where}: takes one value, not a list.")
 
 
 class Command(click.Command):
@@ -76,7 +94,8 @@ class Command(click.Command):
         **extra: Any,
     ) -> click.Context:
         extra.setdefault("auto_envvar_prefix", "RAG_EVAL")
-        extra.setdefault("default_map", settings(Path(info_name or "").stem))
+        script = Path(info_name or "").stem
+        extra.setdefault("default_map", settings(script, self.params))
         return super().make_context(info_name, args, parent, **extra)
 
     def get_help(self, ctx: click.Context) -> str:

@@ -64,7 +64,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         bufsize=1,
-        env=os.environ | {"RAG_EVAL_CONFIG": str(folder / "none.toml")},
+        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
     )
 
 

@@ -62,6 +62,46 @@ def test_damaged_settings_are_one_sentence(tmp_path: Path, content: str) -> None
     assert "cannot be used" in done.stderr
 
 
+@options.command()
+@click.option("--header", multiple=True)
+@click.option("--limit", type=int)
+@click.option("--k", type=options.CutOffs(), default="5")
+def shaped(header: tuple[str, ...], limit: int | None, k: tuple[int, ...]) -> None:
+    click.echo(f"{header} {limit} {k}")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('header = "A=B"', "header: takes several values; write a list: ['A=B']"),
+        ("limit = [1]", "limit: takes one value, not a list"),
+        ("limit = []", "limit: takes one value, not a list"),
+    ],
+)
+def test_settings_of_another_shape_are_one_sentence(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(content)
+    done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(config)})
+    assert done.exit_code == 2
+    assert f"{config}: {words}" in done.stderr
+
+
+def test_settings_may_hold_lists_where_an_option_takes_several(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('header = ["A=B", "C=D"]\nlimit = 2\nk = [3, 1]\n')
+    done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(config)})
+    assert done.output.strip() == "('A=B', 'C=D') 2 (1, 3)"
+
+
+def test_settings_that_are_named_must_be_there(tmp_path: Path) -> None:
+    """A job whose file is gone would otherwise go on with other settings."""
+    done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(tmp_path / "gone.toml")})
+    assert done.exit_code == 2
+    assert "gone.toml: cannot be used" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("written", "meant"), [("5", (5,)), ("10,1,5,5", (1, 5, 10)), ("1, 3", (1, 3))]
 )

@@ -52,7 +52,7 @@ class Tool:
     @property
     def env(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RAG_EVAL_")}
-        return kept | {"RAG_EVAL_CONFIG": str(self.folder / "none.toml")}
+        return kept | {"RAG_EVAL_CONFIG": os.devnull}
 
     def run(self, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
