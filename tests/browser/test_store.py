@@ -202,6 +202,19 @@ def test_a_changed_set_is_told_and_read_again(runs: Any, wait_until: Wait) -> No
     run.close()
 
 
+def test_damage_is_told_before_the_changed_set(runs: Any, wait_until: Wait) -> None:
+    runs.cases({"id": "a", "question": "?"})
+    folder = runs.run("r", [{"id": "a"}], config={"dataset": {"sha256": "5" * 64}})
+    with open(folder / "results.jsonl", "ab") as file:
+        file.write(b"{\n")
+    run = opened(runs, "r")
+    wait_until(lambda: not run.reading, "everything is read")
+    damage, other_set = run.notices
+    assert damage.startswith("results.jsonl: 1 line cannot be read")
+    assert "not the set this run was asked with" in other_set
+    run.close()
+
+
 def test_labels_of_the_set_are_joined(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     labels = runs.root / "labels"

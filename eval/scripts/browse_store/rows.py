@@ -6,16 +6,17 @@ decides when to go on. A line that cannot be read is counted, never fatal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from browse_store.feed import Feed
+from browse_store.feed import Feed, Line
 from browser.table import NAN, Meta, Table
 from storage import Labels
 
+T = TypeVar("T")
 QUESTION_LIMIT = 4096
 """Characters of a question that are kept for the list and its filter."""
 ANSWERABLE = {True: "yes", False: "no", None: ""}
@@ -52,6 +53,19 @@ class Faults:
         count, first, said = self._found.get(path.name, (0, offset, why))
         self._found[path.name] = (count + 1, first, said)
 
+    def sound(
+        self, path: Path, lines: Iterable[Line], decode: Callable[[bytes], T]
+    ) -> Iterator[tuple[int, T]]:
+        """Offset and record of the lines that can be read; the others are added."""
+        for offset, line in lines:
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                if not line.isspace():
+                    self.add(path, offset, str(error))
+            else:
+                yield offset, record
+
     def say(self) -> list[str]:
         """A sentence a file."""
         return [
@@ -73,13 +87,7 @@ class ResultReader:
 
     def step(self) -> bool:
         lines = self.feed.read()
-        for offset, line in lines:
-            try:
-                result = self._decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if not line.isspace():
-                    self._faults.add(self.feed.path, offset, str(error))
-                continue
+        for offset, result in self._faults.sound(self.feed.path, lines, self._decode):
             self._put(offset, result)
         return bool(lines)
 
@@ -131,13 +139,7 @@ class CaseReader:
 
     def step(self) -> bool:
         lines = self.feed.read()
-        for offset, line in lines:
-            try:
-                case = self._decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if not line.isspace():
-                    self._faults.add(self.feed.path, offset, str(error))
-                continue
+        for offset, case in self._faults.sound(self.feed.path, lines, self._decode):
             self._table.describe(case.id, self._meta(offset, case))
         return bool(lines)
 
@@ -200,13 +202,7 @@ class ScoreReader:
             (table.numbers[name], field)
             for name, field in zip(self.metrics, self._fields, strict=True)
         ]
-        for offset, line in lines:
-            try:
-                found = self._decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if not line.isspace():
-                    self._faults.add(self.feed.path, offset, str(error))
-                continue
+        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
             row = self._row(found.case_id, found.repeat)
             if row is None:
                 if complete:
@@ -244,13 +240,7 @@ class VerdictIndex:
 
     def step(self) -> bool:
         lines = self.feed.read()
-        for offset, line in lines:
-            try:
-                found = self._decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if not line.isspace():
-                    self._faults.add(self.feed.path, offset, str(error))
-                continue
+        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
             key = (found.case_id, found.repeat)
             self._places[key] = (*self._places.get(key, ()), offset)
         return bool(lines)

@@ -119,7 +119,7 @@ class Snapshot:
     def notices(self) -> list[str]:
         """Unreadable lines, and a set that is another one by now; a sentence each."""
         said = self._faults.say()
-        return [self._set_notice, *said] if self._set_notice.strip() else said
+        return [*said, self._set_notice] if self._set_notice.strip() else said
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -9,15 +9,13 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from rich.text import Text
-from textual import events
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from browser.case_screens import CaseScreen, PairScreen
@@ -27,15 +25,15 @@ from browser.model import Library, OpenRun
 from browser.runs_screen import RunsScreen
 from browser.view import BrowseScreen
 from browser.walk import ListWalk, Walk
-from labeller.app import PASTE_LIMIT, THEMES, write_crash_file
+from labeller.app import THEMES, write_crash_file
 from labeller.display import display, one_line
-from labeller.keys import Keyed
+from labeller.held_keys import HeldKeys
 from labeller.modals import Prompt
 
 LOOK_SECONDS = 1.0
 
 
-class BrowseApp(App[None], inherit_bindings=False):
+class BrowseApp(HeldKeys, inherit_bindings=False):
     """Runs, cases, one case; or two runs and their flips. ``runs``: none, one, or base and new."""
 
     TITLE = "browse"
@@ -66,8 +64,6 @@ class BrowseApp(App[None], inherit_bindings=False):
         self.animation_level = "none"
         self._launch = launch or call_and_wait
         self._opened: dict[str, OpenRun] = {}
-        self._opening = False
-        self._held: list[events.Key] = []
         self.crash_file = ""
         self.first: BrowseScreen = self._first_screen(runs, success)
 
@@ -224,41 +220,6 @@ class BrowseApp(App[None], inherit_bindings=False):
         self.crash_file = write_crash_file(error)
         where = f"Where is written in {self.crash_file} (no questions or answers in it)."
         self._exit_renderables.append(Text(display(f"The browser failed. {where}")))
-
-    # -- keys -----------------------------------------------------------------------------------
-
-    async def on_event(self, event: events.Event) -> None:
-        """Make pasted text harmless before a field sees it; keys go to a screen that takes them."""
-        if isinstance(event, events.Paste):
-            event.text = display(event.text, PASTE_LIMIT)
-        elif isinstance(event, events.Key) and not event.is_forwarded:
-            if self._opening:
-                self._held.append(event)
-                return
-            screen = self.screen
-            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
-                return
-        await super().on_event(event)
-
-    def push_screen(self, screen: Any, *args: Any, **options: Any) -> Any:
-        """Keys that come while a screen opens wait for it, and do not fall on the one below."""
-        opening = super().push_screen(screen, *args, **options)
-        self._opening = True
-        self.call_next(self._wait_open, opening, self.screen)
-        return opening
-
-    async def _wait_open(self, opening: Awaitable[None], screen: Screen[Any]) -> None:
-        await opening
-        screen.call_after_refresh(self._opened_screen, screen, 20)
-
-    async def _opened_screen(self, screen: Screen[Any], tries: int) -> None:
-        """Give the screen the keys that waited, once its first field can take them."""
-        if tries and screen.is_current and screen.query("Input") and screen.focused is None:
-            screen.call_after_refresh(self._opened_screen, screen, tries - 1)
-            return
-        self._opening = False
-        while self._held and not self._opening:
-            await self.on_event(self._held.pop(0))
 
 
 def call_and_wait(command: Sequence[str]) -> int:

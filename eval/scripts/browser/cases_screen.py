@@ -166,7 +166,9 @@ class CasesScreen(Choosing, inherit_bindings=False):
         if self.filter is not None and self.filter.terms:
             return [("key", display(" filter: ")), ("row", one_line(self.filter.text, 300))]
         if notices:
-            return [("warn", one_line(f" {notices[0]}", 300))]
+            more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
+            first = cut([("warn", one_line(f" {notices[0]}", 300))], self.size.width - len(more))
+            return [*first, ("warn", display(more))]
         return [("dim", display(" / filters, such as: failing category=factual recall@5<1 words"))]
 
     def row_line(self, index: int, width: int) -> Line:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
-
 from browser.actions import ACTIONS, key_names
 from browser.query import KEYWORDS
 from browser.success import RULES
-from labeller.display import display
 from labeller.help import HelpScreen
-from labeller.modals import shown
 from labeller.text_pane import Mark
 
 KEY_WIDTH = 22
@@ -78,11 +73,8 @@ _ORDER = ("Open", "Choose", "Look", "Move", "Tool")
 class BrowseHelp(HelpScreen):
     """The labeller's help window with the browser's pages."""
 
+    KEYS = FOOT
+
     def __init__(self, where: str) -> None:
         super().__init__(where, {})
         self._pages = [_keys(where), _guide()]
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="help"):
-            yield self._pane
-            yield shown(display(FOOT), classes="keys")

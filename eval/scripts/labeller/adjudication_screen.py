@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from labeller import lines
+from labeller import chunk_lines, lines
 from labeller.actions import Keymap
 from labeller.display import DisplayText, display, one_line
 from labeller.lists import Bar, Line, LineList, Span
@@ -101,7 +101,7 @@ class AdjudicationScreen(ModeScreen):
             text = "The chunk is not among the rows here."
         else:
             text = session.chunks_problem() or "fetching…"
-        return f"{lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
+        return f"{chunk_lines.path_of(item.rel_path, item.heading_path)}\n\n{text}"
 
     def _item(self) -> Disagreement | None:
         cursor = self.list.cursor
@@ -111,7 +111,7 @@ class AdjudicationScreen(ModeScreen):
         _, item = self._items[index]
         sign = ">" if index == self.list.cursor else " "
         label = item.row.label if item.row else "-"
-        where = lines.path_of(item.rel_path, item.heading_path) or one_line(item.text)
+        where = chunk_lines.path_of(item.rel_path, item.heading_path) or one_line(item.text)
         cells = [
             fit(one_line(text), size)
             for text, size in ((item.a, 14), (item.b, 14), (item.choice or "?", 9), (label, 5))

@@ -13,20 +13,17 @@ import os
 import signal
 import tempfile
 import traceback
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
 from labeller.display import display
-from labeller.keys import Keyed
+from labeller.held_keys import HeldKeys
 from labeller.lines import Look
 from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 
 AUTOSAVE_SECONDS = 60.0
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
-PASTE_LIMIT = 1 << 20
 
 
 def _commands() -> type[Provider]:
@@ -49,7 +45,7 @@ def _commands() -> type[Provider]:
     return LabelCommands
 
 
-class LabelApp(App[None], inherit_bindings=False):
+class LabelApp(HeldKeys, inherit_bindings=False):
     """Runs the main screen. `session` is changed in this thread only."""
 
     TITLE = "label"
@@ -87,8 +83,7 @@ class LabelApp(App[None], inherit_bindings=False):
         self.source = source
         self.places: set[tuple[str, str]] = set()
         self.crash_file = ""
-        self._saving = self._opening = False
-        self._held: list[events.Key] = []
+        self._saving = False
         self._interrupted = False
         self.animation_level = "none"
         self.theme = THEMES.get(theme or "dark", theme or "")
@@ -118,46 +113,15 @@ class LabelApp(App[None], inherit_bindings=False):
     def _end_by_signal(self) -> None:
         self.exit(return_code=130)
 
-    async def on_event(self, event: events.Event) -> None:
-        """Make pasted text harmless before a field sees it; keys go to a screen that takes them."""
-        if isinstance(event, events.Paste):
-            event.text = display(event.text, PASTE_LIMIT)
-        elif isinstance(event, events.Key) and not event.is_forwarded:
-            if self._opening or self._saving:
-                self._held.append(event)
-                return
-            if event.key != "ctrl+c":
-                self._interrupted = False
-            screen = self.screen
-            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
-                return
-        await super().on_event(event)
+    @property
+    def holding(self) -> bool:
+        """Keys wait for a window to open, and for a save to end."""
+        return super().holding or self._saving
 
-    def push_screen(self, screen: Any, *args: Any, **options: Any) -> Any:
-        """Keys that come while a window opens wait for it, and do not fall on the one below."""
-        opening = super().push_screen(screen, *args, **options)
-        if self.main.is_mounted:
-            self._opening = True
-            self.call_next(self._wait_open, opening, self.screen)
-        return opening
-
-    async def _wait_open(self, opening: Awaitable[None], screen: Screen[Any]) -> None:
-        await opening
-        screen.call_after_refresh(self._opened, screen, 20)
-
-    async def _opened(self, screen: Screen[Any], tries: int) -> None:
-        """Give the window the keys that waited, once its first field can take them."""
-        field = screen.query("Input, TextArea") and screen.focused is None
-        if tries and screen.is_current and field:
-            screen.call_after_refresh(self._opened, screen, tries - 1)
-            return
-        self._opening = False
-        await self._release()
-
-    async def _release(self) -> None:
-        """Do the keys that waited for a window to open or a save to end, in their order."""
-        while self._held and not (self._opening or self._saving):
-            await self.on_event(self._held.pop(0))
+    def pressed(self, key: str) -> None:
+        """Only the second Ctrl+C in a row ends it."""
+        if key != "ctrl+c":
+            self._interrupted = False
 
     # -- chunks ---------------------------------------------------------------------------------
 
@@ -229,7 +193,7 @@ class LabelApp(App[None], inherit_bindings=False):
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main:
             self.main.show_conflicts()
-        await self._release()
+        await self.release()
 
     # -- crashes --------------------------------------------------------------------------------
 

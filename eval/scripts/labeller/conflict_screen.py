@@ -6,14 +6,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 
 from labeller.display import display
-from labeller.modals import shown
-from labeller.text_pane import Mark, TextPane
-from labeller.window import Window
+from labeller.text_pane import Mark
+from labeller.text_window import TextWindow
 
 if TYPE_CHECKING:
     from labeller.ports import Conflict, Store
@@ -45,35 +42,21 @@ def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
     return text, marks
 
 
-class ConflictScreen(Window[None]):
+class ConflictScreen(TextWindow):
     """Shows the open conflicts of the store one after the other. Esc leaves the rest for later."""
 
+    KEYS = "1 keep mine   2 keep what the file has   j k scroll   Esc decide later"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "take('mine')", "mine", show=False),
         Binding("2", "take('theirs')", "theirs", show=False),
-        Binding("down,j", "scroll(1)", "down", show=False),
-        Binding("up,k", "scroll(-1)", "up", show=False),
-        Binding("escape,q", "leave", "leave", show=False),
     ]
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         super().__init__()
         self._store = store
         self._say = say
-        self._pane = TextPane(id="help-text")
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="help"):
-            yield self._pane
-            yield shown(
-                display("1 keep mine   2 keep what the file has   j k scroll   Esc decide later"),
-                classes="keys",
-            )
-
-    def on_mount(self) -> None:
-        self._show()
-
-    def _show(self) -> None:
+    def show_text(self) -> None:
         if not self._store.conflicts:
             self.dismiss(None)
             return
@@ -82,15 +65,9 @@ class ConflictScreen(Window[None]):
         head = f"{conflict.case_id} was changed here and in the file ({count} to settle)\n\n"
         text, marks = conflict_text(conflict)
         moved = [(start + len(head), end + len(head), name) for start, end, name in marks]
-        self._pane.show(display(head + text), [(0, len(head) - 2, "warn"), *moved])
+        self.pane.show(display(head + text), [(0, len(head) - 2, "warn"), *moved])
 
     def action_take(self, choice: str) -> None:
         if self._store.conflicts:
             self._say(self._store.resolve(self._store.conflicts[0], choice))
-            self._show()
-
-    def action_scroll(self, by: int) -> None:
-        self._pane.scroll_by(by)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
+            self.show_text()

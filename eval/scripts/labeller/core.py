@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from labeller.entry import GOLD, Entry, Record, encoded, same, same_on_disk
-from labeller.history import Event, History, probes_in, timestamp
+from labeller.history import Event, History, probes_in
 from labeller.ports import Refused
 from labeller.worklist import (
     FLAGGED,
@@ -61,7 +61,6 @@ class Core:
         self._cache: dict[str, Entry] = {}
         events = list(history)
         self._history = History.from_events(events)
-        self._count = max((int(event.get("n", 0)) for event in events), default=0)
         self._used_ids = {str(event["case"]) for event in events if event.get("case")}
         self._probed = probes_in(events)
         self._unblinded = {str(e["case"]) for e in events if e.get("action") == "blind"}
@@ -186,14 +185,7 @@ class Core:
         self._put(case_id, after, place)
 
     def _event(self, action: str, case_id: str) -> Event:
-        self._count += 1
-        return {
-            "n": self._count,
-            "at": timestamp(self._now()),
-            "by": self.annotator,
-            "action": action,
-            "case": case_id,
-        }
+        return self._history.event(self._now(), self.annotator, action, case_id)
 
     def _emit(self, event: Event) -> None:
         """To the journal first: what is shown as done is on disk."""

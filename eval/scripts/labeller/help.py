@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 
 from labeller.actions import Keymap, actions_of, keys_of, shown_key
 from labeller.display import display
-from labeller.modals import shown
-from labeller.text_pane import Mark, TextPane
-from labeller.window import Window
+from labeller.text_pane import Mark
+from labeller.text_window import TextWindow
 
 GUIDELINE = """\
 How to label, so that everyone labels alike
@@ -65,47 +62,24 @@ def help_text(where: str, keymap: Keymap) -> tuple[str, list[Mark]]:
     return text, marks
 
 
-class HelpScreen(Window[None]):
+class HelpScreen(TextWindow):
     """Page one: the keys that work on the screen it was opened from. Page two: the guideline."""
 
+    KEYS = "Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "leave", "leave", show=False),
+        Binding("question_mark,f1", "leave", "leave", show=False),
         Binding("tab,shift+tab", "turn", "turn", show=False),
-        Binding("down,j", "scroll(1)", "down", show=False),
-        Binding("up,k", "scroll(-1)", "up", show=False),
-        Binding("pagedown,space,ctrl+d", "page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
     ]
 
     def __init__(self, where: str, keymap: Keymap) -> None:
         super().__init__()
         self._pages = [help_text(where, keymap), (GUIDELINE, [(0, 43, "rule")])]
         self._page = 0
-        self._pane = TextPane(id="help-text")
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="help"):
-            yield self._pane
-            yield shown(
-                display("Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"), classes="keys"
-            )
-
-    def on_mount(self) -> None:
-        self._show()
-
-    def _show(self) -> None:
+    def show_text(self) -> None:
         text, marks = self._pages[self._page]
-        self._pane.show(display(text), marks)
+        self.pane.show(display(text), marks)
 
     def action_turn(self) -> None:
         self._page = 1 - self._page
-        self._show()
-
-    def action_scroll(self, by: int) -> None:
-        self._pane.scroll_by(by)
-
-    def action_page(self, by: int) -> None:
-        self._pane.scroll_by(by * max(1, self._pane.size.height - 1))
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
+        self.show_text()

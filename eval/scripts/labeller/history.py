@@ -45,14 +45,28 @@ class History:
 
     done: list[Event] = field(default_factory=list)
     undone: list[Event] = field(default_factory=list)
+    count: int = 0
+    """The number of the last event."""
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> History:
         """The history that a journal tells. Events of an unknown kind are passed over."""
         history = cls()
         for event in events:
+            history.count = max(history.count, int(event.get("n", 0)))
             history.take(event)
         return history
+
+    def event(self, now: float, by: str, action: str, case_id: str) -> Event:
+        """A new event with the next number; ``take`` follows it once it is written."""
+        self.count += 1
+        return {
+            "n": self.count,
+            "at": timestamp(now),
+            "by": by,
+            "action": action,
+            "case": case_id,
+        }
 
     def take(self, event: Event) -> None:
         """Follow one event: a step, an undo, or a redo."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
-from labeller import lines
+from labeller import chunk_lines, lines
 from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
 from labeller.label_layout import LabelLayout
@@ -98,7 +98,9 @@ class LabelView(LabelLayout, inherit_bindings=False):
     def _show_rows(self, rows: list[Row]) -> None:
         before, self.rows = self.rows, rows
         if len(before) != len(rows):
-            paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
+            paths = (
+                chunk_lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows
+            )
             self._longest = max(map(cells, paths), default=0)
             self.chunks.set_count(len(rows), self._resumed(rows))
         else:
@@ -139,9 +141,9 @@ class LabelView(LabelLayout, inherit_bindings=False):
         room = self.text.size.width - len(left) - 32
         if row.chunk.origin:
             found = f' (found by "{one_line(row.chunk.origin, 20)}")'
-            left += lines.short_path(*where, room - len(found)) + found
+            left += chunk_lines.short_path(*where, room - len(found)) + found
         else:
-            left += lines.short_path(*where, room)
+            left += chunk_lines.short_path(*where, room)
         place = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
         if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
             place += "; cut, z shows all"
@@ -165,7 +167,9 @@ class LabelView(LabelLayout, inherit_bindings=False):
             top.append(lines.state_line(session, width))
             focused = self.pane == "chunks"
             top.append(
-                lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)
+                chunk_lines.chunks_rule(
+                    session, self.rows, self.look, width, self.words, focused=focused
+                )
             )
         bar.show(top)
 
@@ -215,14 +219,14 @@ class LabelView(LabelLayout, inherit_bindings=False):
         key = row.chunk.key
         shown = self._previews.get(key)
         if shown is None:
-            shown = self._previews[key] = lines.preview(row.chunk.text, self._pattern)
+            shown = self._previews[key] = chunk_lines.preview(row.chunk.text, self._pattern)
         sign = " "
         if index == self.chunks.cursor:
             sign = ">"
         elif self.range_start is not None:
             low, high = sorted((self.range_start, self.chunks.cursor))
             sign = ":" if low <= index <= high else " "
-        return lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
+        return chunk_lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
 
     def _question_row(self, index: int, width: int) -> Line:
         case_id = self._visible[index]

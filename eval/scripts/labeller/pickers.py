@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from labeller.chunk_lines import path_of
 from labeller.display import display, one_line
 from labeller.fuzzy import ranked
-from labeller.lines import path_of
 from labeller.lists import Line, LineList
 from labeller.modals import shown
 from labeller.ports import Refused

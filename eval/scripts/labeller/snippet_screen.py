@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from labeller import lines
+from labeller import chunk_lines, lines
 from labeller.actions import Keymap
 from labeller.display import display
 from labeller.lists import Bar
@@ -46,7 +46,7 @@ class SnippetScreen(ModeScreen):
         row = self._session.row(self._number)
         self._sentences = self._session.sentences(self._number)
         count = len(self._sentences)
-        path = lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
+        path = chunk_lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
         left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
         right = f"sentence {self._index + 1} of {count}"
         self.rule_bar.show([lines.rule(self.look, self.size.width, left, right)])

@@ -12,6 +12,7 @@ from typing import Any
 from storage import SCHEMA
 from tables import number
 from tracking.history import History
+from tracking.points import Point
 from tracking.series import Change, Line
 from tracking.words import heading, reason
 
@@ -35,12 +36,7 @@ def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
             kinds = [*["drop"] * judged.fell, *["band"] * judged.left_band]
             yield {
                 "point": place,
-                "commit": point.sha,
-                "date": point.date,
-                "subject": point.subject,
-                "path": point.path,
-                "run_id": point.run_id,
-                "eval_set_sha256": point.eval_set,
+                **_origin(point),
                 "section": line.section,
                 "metric": line.metric,
                 "definition": value.definition,
@@ -76,20 +72,22 @@ def _harmless(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
+def _origin(point: Point) -> dict[str, str | None]:
+    """Which commit and run a point is of."""
+    return {
+        "commit": point.sha,
+        "date": point.date,
+        "subject": point.subject,
+        "path": point.path,
+        "run_id": point.run_id,
+        "eval_set_sha256": point.eval_set,
+    }
+
+
 def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
-        {
-            "commit": point.sha,
-            "date": point.date,
-            "subject": point.subject,
-            "path": point.path,
-            "run_id": point.run_id,
-            "eval_set_sha256": point.eval_set,
-            "cases": point.cases,
-            "errors": point.errors,
-        }
-        for point in history.points
+        {**_origin(point), "cases": point.cases, "errors": point.errors} for point in history.points
     ]
     return {
         "schema": SCHEMA,

@@ -119,3 +119,14 @@ async def test_a_pair_whose_case_left_one_run_stays_in_view(fakes: Any) -> None:
         await pilot.pause()
         assert "base → new  q3" in fakes.shown(app)
         assert "not in the files any more" not in fakes.shown(app)
+
+
+async def test_several_notices_are_counted_and_the_first_is_cut(fakes: Any) -> None:
+    made = fakes.library()
+    made.runs["new"].notices = ["pass.jsonl: 2 lines cannot be read " + "x" * 90, "another set"]
+    app = BrowseApp(made, ["new"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        line = fakes.shown(app).splitlines()[1]
+        assert line.startswith(" pass.jsonl: 2 lines cannot be read xxx")
+        assert line.endswith("… (and 1 more)")
