@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--max-drop",
-    type=click.FloatRange(0),
+    type=options.FiniteRange(0),
     help="With --baseline: worse by more than this is a regression, whatever the interval.",
 )
 @click.option("--save-trace", is_flag=True, help="Write traces/ of the failed cases.")

@@ -55,21 +55,21 @@ SHOWN = 6
 )
 @click.option(
     "--sufficiency-threshold",
-    type=click.FloatRange(-1, 1),
+    type=options.FiniteRange(-1, 1),
     default=0.5,
     show_default=True,
     help="Cosine with the question from which a context counts as sufficient.",
 )
 @click.option(
     "--hallucination-threshold",
-    type=click.FloatRange(-1, 1),
+    type=options.FiniteRange(-1, 1),
     default=0.4,
     show_default=True,
     help="Cosine with a whole context under which a sentence counts as unsupported (@1).",
 )
 @click.option(
     "--window-threshold",
-    type=click.FloatRange(-1, 1),
+    type=options.FiniteRange(-1, 1),
     default=0.65,
     show_default=True,
     help="The same for 1-3 sentences of a context (@2).",

@@ -46,7 +46,7 @@ SHOWN = 6
 )
 @click.option(
     "--min-score",
-    type=float,
+    type=options.FiniteRange(),
     default=0.0,
     show_default=True,
     help="What the best retrieval score must exceed (retrieval_scores_ok).",

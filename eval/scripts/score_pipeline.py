@@ -36,7 +36,7 @@ SUMMARY = ["pass", "outcome_match", "citations_ok", "latency_ok"]
 @score_options
 @click.option(
     "--uncertain-below",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.5,
     show_default=True,
     help="Confidence under which a response counts as uncertain.",

@@ -50,14 +50,14 @@ SUMMARIES = {
 )
 @click.option(
     "--warn",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.4,
     show_default=True,
     help="Score from which a prompt counts as detected.",
 )
 @click.option(
     "--block",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=0.5,
     show_default=True,
     help="Score from which a prompt counts as blocked, an output as a leak.",

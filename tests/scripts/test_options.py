@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,12 @@ from click.testing import CliRunner
 
 import options
 import storage
+
+SCRIPTS = sorted(
+    path
+    for path in Path(options.__file__).parent.glob("*.py")
+    if "\ndef main(" in path.read_text("utf-8")
+)
 
 
 @options.command()
@@ -100,6 +108,23 @@ def test_settings_that_are_named_must_be_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(tmp_path / "gone.toml")})
     assert done.exit_code == 2
     assert "gone.toml: cannot be used" in done.stderr
+
+
+def numbers(command: click.Command) -> Iterator[click.Option]:
+    """The options of a script, and of its subcommands, that take a number with a point."""
+    for child in getattr(command, "commands", {}).values():
+        yield from numbers(child)
+    for param in command.params:
+        if isinstance(param, click.Option) and param.type.name.startswith("float"):
+            yield param
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
+def test_no_option_takes_a_number_that_is_none(path: Path) -> None:
+    """click's own types let "nan" pass every bound; it would end in a score or in no JSON."""
+    command = importlib.import_module(path.stem).main
+    loose = [one.name for one in numbers(command) if not isinstance(one.type, options.FiniteRange)]
+    assert loose == []
 
 
 @pytest.mark.parametrize(
