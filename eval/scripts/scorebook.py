@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from functools import lru_cache
+from itertools import chain, groupby, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,8 +25,8 @@ from ragmetrics.tally import (
 from storage import TestCase, TestResult
 
 Reasons = tuple[tuple[str, str], ...]
-Evidence = Mapping[str, Any] | orjson.Fragment
-"""What the scores of one result rest on, as JSON; a Fragment holds JSON that is encoded already."""
+Evidence = Mapping[str, Any] | bytes
+"""What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""
 NOTHING: Mapping[str, Any] = {}
 MOST_ROWS = 8192
 MOST_WAITING = 1 << 18
@@ -45,15 +47,7 @@ class Row(NamedTuple):
 
 
 Outcome = tuple[Row, Evidence]
-
-
-class Entry(NamedTuple):
-    """An outcome in the book: its line from the status on, and the key of its row."""
-
-    end: bytes
-    key: int
-    outcome: Outcome
-    """Kept, so that no other object takes its identity."""
+_CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 
 
 class Book:
@@ -64,8 +58,6 @@ class Book:
         self._tally = tally
         self._rows: dict[int, tuple[Row, bytes]] = {}
         """By a row's identity, which no other object can take while the row stands here."""
-        self._known: dict[int, Entry] = {}
-        """The same of outcomes that recur."""
         self._members: dict[Facets, list[int]] = defaultdict(list)
         """The rows of the cases that wait to be counted, by their identity."""
         self._waiting = 0
@@ -90,14 +82,19 @@ class Book:
         not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
         together and have the same case object; it is counted once, with the mean of each metric.
         """
-        known = self._known.get
-        entries = [known(id(outcome)) or self._entry(outcome) for outcome in outcomes]
-        heads = [
-            b'{"case_id":%b,"repeat":%d,' % (orjson.dumps(case.id), result.repeat)
-            for case, result in zip(cases, results, strict=True)
-        ]
-        ends = [entry.end for entry in entries]
-        keys = [entry.key for entry in entries]
+        rows = self._rows
+        for row, _ in outcomes:
+            if id(row) not in rows:
+                rows[id(row)] = (row, _encode(row, self._names))
+        keys = [id(row) for row, _ in outcomes]
+        pieces = zip(
+            repeat(b'{"case_id":'),
+            map(orjson.dumps, map(_CASE_ID, cases)),
+            map(_told_repeat, map(_REPEAT, results)),
+            [rows[key][1] for key in keys],
+            [_told_evidence(evidence) if evidence else b"}\n" for _, evidence in outcomes],
+        )
+        text = b"".join(chain.from_iterable(pieces))
         if len(set(map(id, cases))) < len(cases):
             cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
         for facets, key in zip(map(facets_of, cases), keys, strict=True):
@@ -105,18 +102,7 @@ class Book:
         self._waiting += len(cases)
         if len(self._rows) >= MOST_ROWS or self._waiting >= MOST_WAITING:
             self.close()
-        return b"".join(chain.from_iterable(zip(heads, ends, strict=True)))
-
-    def _entry(self, outcome: Outcome) -> Entry:
-        """The entry of an outcome that is new; kept when the outcome itself recurs."""
-        row, evidence = outcome
-        if id(row) not in self._rows:
-            self._rows[id(row)] = (row, _encode(row, self._names))
-        told = b',"evidence":%b' % orjson.dumps(evidence) if evidence else b""
-        entry = Entry(b"%b%b}\n" % (self._rows[id(row)][1], told), id(row), outcome)
-        if isinstance(evidence, orjson.Fragment):
-            self._known[id(outcome)] = entry
-        return entry
+        return text
 
     def _averages(
         self, cases: Sequence[TestCase], rows: Sequence[Row]
@@ -144,9 +130,18 @@ class Book:
                 self._tally.add_counts(known, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
-        self._known.clear()
         self._members.clear()
         self._waiting = 0
+
+
+@lru_cache(maxsize=1024)
+def _told_repeat(repeat: int) -> bytes:
+    return b',"repeat":%d,' % repeat
+
+
+def _told_evidence(evidence: Evidence) -> bytes:
+    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
+    return b',"evidence":' + text + b"}\n"
 
 
 def _encode(row: Row, names: Sequence[str]) -> bytes:

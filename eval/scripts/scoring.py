@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -207,7 +206,7 @@ def _jobs(asked: int | None, results: Path, labels: storage.Labels) -> int:
 def _share_ids(parts: Sequence[Scored], whole: Work) -> bool:
     """True when two ranges have a case id in common, which none of them could see."""
     if len({part.seed for part in parts}) == 1:
-        return storage.recurs(chain.from_iterable(part.hashes for part in parts))
+        return storage.recurs(*(part.hashes for part in parts))
     problems: list[Problem] = []
     for _ in storage.iter_cases(whole.eval_set, problems.append):
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -208,9 +208,11 @@ def _say_little(cases: list[TestCase]) -> bool:
     )
 
 
-def recurs(hashes: Iterable[int]) -> bool:
+def recurs(*hashes: array[int]) -> bool:
     """True when a number stands there twice. Looks at a portion at a time, to save memory."""
-    known = array("q", hashes)
+    known = array("q")
+    for part in hashes:
+        known.extend(part)
     portions = 1 + len(known) // 200_000
     for rest in range(portions):
         portion = known if portions == 1 else [n for n in known if n % portions == rest]

@@ -211,7 +211,7 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
     row = _row(ranking, extra, missing, "chunk", ks, gain)
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
-    return row, orjson.Fragment(bytes(memoryview(orjson.dumps(evidence))))
+    return row, bytes(memoryview(orjson.dumps(evidence)))
 
 
 def _are_in_order(chunks: Sequence[Any]) -> bool:
