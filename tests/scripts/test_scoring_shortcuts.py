@@ -49,7 +49,7 @@ results = st.builds(
 
 def plain(outcome: Outcome) -> tuple[Any, Any]:
     row, evidence = outcome
-    text = storage.json_bytes(evidence)
+    text = evidence if isinstance(evidence, bytes) else storage.json_bytes(evidence)
     return row, json.loads(text)
 
 
