@@ -25,7 +25,7 @@ import click
 
 import options
 import storage
-from comparing.failing import failures, rules_of
+from comparing.failing import failures
 
 if TYPE_CHECKING:
     from comparing import Comparison, Row
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
 
 PASSED = "pipeline.pass"
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
-
-
-class Names(click.ParamType[tuple[str, ...]]):
-    """Names separated by commas."""
-
-    name = "name,…"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple | list):
-            return tuple(map(str, value))
-        return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
 @dataclass(frozen=True)
@@ -126,12 +115,12 @@ def json_bytes(report: Report) -> bytes:
 @click.argument("new", nargs=-1, required=True)
 @click.option(
     "--metrics",
-    type=Names(),
+    type=options.Names(),
     default=(),
     help="The declared family: p after Holm.  [default: metrics with a target]",
 )
 @click.option(
-    "--sections", type=Names(), default=(), help="Only these, such as retrieval,pipeline."
+    "--sections", type=options.Names(), default=(), help="Only these, such as retrieval,pipeline."
 )
 @click.option(
     "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Test the family in slices."
@@ -183,7 +172,8 @@ def json_bytes(report: Report) -> bytes:
 )
 @click.option(
     "--fail-on",
-    multiple=True,
+    type=options.Names(),
+    default=(),
     metavar="RULE,…",
     help="Exit 1 on: worse (declared metrics), any-worse, or metrics by name.",
 )
@@ -240,7 +230,7 @@ def main(
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
     flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
-    report = Report(found, flips, failures(found, rules_of(fail_on)))
+    report = Report(found, flips, failures(found, fail_on))
     if markdown is not None:
         from comparing.markdown import render
 

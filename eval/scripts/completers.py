@@ -51,13 +51,14 @@ BY_NAME: dict[str, Completer] = {
     **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
     "profile": profiles,
 }
-"""Which parameters get which values; a parameter of another type than text completes itself."""
+"""Which parameters get which values; one of a type that completes itself, such as a path, does."""
 
 
 def attach(command: click.Command) -> None:
-    """Give the command's text parameters their completers, those that have none of their own."""
+    """Give the command's parameters their completers, those whose type completes nothing itself."""
     for param in command.params:
-        if isinstance(param.type, click.types.StringParamType) and param.name in BY_NAME:
+        mute = type(param.type).shell_complete is click.ParamType.shell_complete
+        if mute and param.name in BY_NAME:
             # Click takes a completer at the making of a parameter only, and these are made in
             # many places; the attribute is where it then looks.
             param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]

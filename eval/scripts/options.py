@@ -71,7 +71,8 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
     """A list for an option that may be given several times, one value for the others."""
     if param.multiple and not isinstance(value, list):
         raise storage.StorageError(f"{where}: takes several values; write a list: [{value!r}].")
-    if isinstance(value, list) and not param.multiple and not isinstance(param.type, CutOffs):
+    lists = param.multiple or isinstance(param.type, CutOffs | Names)
+    if isinstance(value, list) and not lists:
         raise storage.StorageError(f"{where}: takes one value, not a list.")
 
 
@@ -245,6 +246,18 @@ class CutOffs(click.ParamType[tuple[int, ...]]):
             message = f"{value!r}: write whole numbers from 1 to {MOST_K}, such as 1,3,5,10."
             self.fail(message, param, ctx)
         return tuple(ks)
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names such as ``recall@5,mrr``, in that order, each once."""
+
+    name = "name,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple | list):
+            value = ",".join(map(str, value))
+        parts = (part.strip() for part in str(value).split(","))
+        return tuple(dict.fromkeys(part for part in parts if part))
 
 
 class FiniteRange(click.FloatRange):

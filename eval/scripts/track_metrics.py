@@ -21,7 +21,7 @@ Exit codes: 0 done, 1 --fail-on struck, 2 bad input, 130 interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 @options.results_dir_option
 @click.option(
     "--metrics",
-    multiple=True,
+    type=options.Names(),
+    default=(),
     metavar="GLOB,…",
     help="Only these, such as 'ndcg@5' or 'safety.*'.  [default: those with a target]",
 )
@@ -88,7 +89,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--fail-on",
-    multiple=True,
+    type=options.Names(),
+    default=(),
     metavar="KIND,…",
     help="Exit 1 on alerts that are a drop, out of the band, or gone; or on any.",
 )
@@ -108,10 +110,10 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
         history.points = history.points[history.place_of(given["since"]) :]
     if given["last"] is not None:
         history.points = history.points[-given["last"] :]
-    globs = _parts(given["metrics"])
-    keys = chosen_keys(history.points, globs, _headline())
+    keys = chosen_keys(history.points, given["metrics"], _headline())
     if not keys:
-        raise StorageError(f"--metrics {','.join(globs) or '*'}: no metric of the history fits.")
+        asked = ",".join(given["metrics"]) or "*"
+        raise StorageError(f"--metrics {asked}: no metric of the history fits.")
     rule = _rule(history, given["baseline"], given["max_drop_percent"] / 100, given["band"])
     lines = make_lines(history.points, keys, rule)
     _put_out(history, lines, changes(history.points, lines), rule, given)
@@ -119,21 +121,15 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
 
 
-def _parts(texts: Iterable[str]) -> list[str]:
-    """What stands between the commas of an option that may be given several times."""
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
-
-
-def _kinds(texts: Iterable[str]) -> set[str]:
+def _kinds(asked: Collection[str]) -> set[str]:
     """The kinds of alerts that end with exit code 1."""
     from tracking.series import ALERTS
 
-    asked = set(_parts(texts))
-    if unknown := sorted(asked - {*ALERTS, "any"}):
+    if unknown := sorted({*asked} - {*ALERTS, "any"}):
         raise click.UsageError(
             f"--fail-on {unknown[0]}: no such alert; name some of {', '.join(ALERTS)}, or any."
         )
-    return set(ALERTS) if "any" in asked else asked
+    return {*ALERTS} if "any" in asked else {*asked}
 
 
 def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+import options
 from comparing import Wanted, compare, compare_many
-from comparing.failing import failures, rules_of
+from comparing.failing import failures
 from comparing.flips import Flips, find_flips, success_rule
 from storage import StorageError
 from targets import Target
@@ -94,7 +95,7 @@ class TestFailing:
         ],
     )
     def test_each_rule_names_its_reasons(self, runs: Runs, rules: str, named: list[str]) -> None:
-        found = failures(self.comparison(runs), rules_of([rules]))
+        found = failures(self.comparison(runs), options.Names().convert(rules, None, None))
         assert len(found) == len(named)
         for reason, text in zip(found, named, strict=True):
             assert reason.startswith(text)

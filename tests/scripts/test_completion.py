@@ -110,6 +110,12 @@ def test_metrics_are_completed(ask: Ask) -> None:
     assert sorted(found) == sorted(f"recall_any@{k}" for k in (1, 3, 5, 10))
 
 
+@pytest.mark.parametrize("script", ["compare_runs.py", "track_metrics.py"])
+def test_of_several_metrics_the_last_is_completed(ask: Ask, script: str) -> None:
+    found = ask("python", str(FOLDER / script), "--metrics", "pass,recall_any")
+    assert sorted(found) == sorted(f"pass,recall_any@{k}" for k in (1, 3, 5, 10))
+
+
 def test_formats_fit_the_direction(ask: Ask) -> None:
     assert ask("python", str(FOLDER / "convert_data.py"), "export", "c") == ["csv"]
     assert ask("python", str(FOLDER / "convert_data.py"), "import", "c") == []

@@ -103,6 +103,22 @@ def test_settings_may_hold_lists_where_an_option_takes_several(tmp_path: Path) -
     assert done.output.strip() == "('A=B', 'C=D') 2 (1, 3)"
 
 
+@options.command()
+@click.option("--metrics", type=options.Names(), default=())
+def named(metrics: tuple[str, ...]) -> None:
+    click.echo(metrics)
+
+
+@pytest.mark.parametrize("content", ["metrics = 'b, a,,b'", "metrics = ['b', 'a,b']"])
+def test_names_are_a_text_with_commas_or_a_list(tmp_path: Path, content: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(content)
+    found = CliRunner().invoke(named, [], env={"RAG_EVAL_CONFIG": str(config)}).output
+    assert found.strip() == "('b', 'a')"
+    assert CliRunner().invoke(named, ["--metrics", "b,a , b"]).output == found
+    assert CliRunner().invoke(named, ["--metrics", ""]).output.strip() == "()"
+
+
 def test_settings_that_are_named_must_be_there(tmp_path: Path) -> None:
     """A job whose file is gone would otherwise go on with other settings."""
     done = CliRunner().invoke(shaped, [], env={"RAG_EVAL_CONFIG": str(tmp_path / "gone.toml")})

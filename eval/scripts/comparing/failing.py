@@ -10,12 +10,6 @@ from storage import StorageError
 WORSE, ANY_WORSE = "worse", "any-worse"
 
 
-def rules_of(texts: Iterable[str]) -> list[str]:
-    """The rules of comma-separated options, each once."""
-    parts = (part.strip() for text in texts for part in text.split(","))
-    return list(dict.fromkeys(part for part in parts if part))
-
-
 def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[str]:
     """Why the comparison fails, a sentence each; empty when it passes.
 
