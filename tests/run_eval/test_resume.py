@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import threading
@@ -138,3 +139,62 @@ def test_resume_refuses_another_set_or_configuration(
     for number in range(5):
         fake_bot.script(f"question {number}", lambda e: e.reply(changed))
     assert "index.corpus_hash: was absent, is new" in refused("--max-error-rate", "0.5")
+
+
+def test_two_processes_that_begin_one_run_make_it_once(
+    fake_bot: Any, tmp_path: Path, command: Callable[..., list[str]], environment: dict[str, str]
+) -> None:
+    """Neither has written anything when the other looks: both wait for their first answer."""
+    both = threading.Event()
+
+    def first(exchange: Any) -> None:
+        if fake_bot.asked["question 0"] >= 2:
+            both.set()
+        both.wait(60)
+        fake_bot.reply_properly(exchange)
+
+    fake_bot.script("question 0", first)
+    words = command("--run-id", "r")
+    runs = [
+        subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    talk = [process.communicate(timeout=120)[1] for process in runs]
+    codes = [process.returncode for process in runs]
+    assert sorted(codes) == [0, 2], talk
+    assert "this run exists" in talk[codes.index(2)]
+    assert {path.name for path in (tmp_path / "results" / "r").iterdir()} == {
+        "config.json",
+        "results.jsonl",
+    }
+
+
+def test_a_copied_folder_is_resumed_where_it_lies(
+    fake_bot: Any, tmp_path: Path, invoke: Run, read: Read
+) -> None:
+    fake_bot.script("question 3", lambda e: e.reply({}, 400), fake_bot.reply_properly)
+    words = ("--concurrency", "1", "--max-error-rate", "0.1")
+    assert invoke("--run-id", "old", *words).returncode == 3
+    results = tmp_path / "results"
+    shutil.copytree(results / "old", results / "new")
+    before = {path.name: path.read_bytes() for path in (results / "old").iterdir()}
+    done = invoke("--run-id", "new", *words, "--resume", "--retry-errors")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(results / "new")
+    assert [line["test_case_id"] for line in read(results / "new")] == [f"q{n}" for n in range(5)]
+    assert '"run_id": "new"' in (results / "new" / "config.json").read_text()
+    assert {path.name: path.read_bytes() for path in (results / "old").iterdir()} == before
+
+
+@pytest.mark.parametrize("left", ["results.jsonl", "results.partial.jsonl"])
+def test_a_folder_that_lost_its_configuration_is_not_written_over(
+    tmp_path: Path, invoke: Run, left: str
+) -> None:
+    folder = tmp_path / "results" / "r"
+    folder.mkdir(parents=True)
+    (folder / left).write_text("kept\n")
+    done = invoke("--run-id", "r")
+    assert done.returncode == 2
+    assert "choose another --run-id" in done.stderr
+    assert [path.name for path in folder.iterdir()] == [left]
+    assert (folder / left).read_text() == "kept\n"

@@ -31,6 +31,7 @@ from storage import (
 )
 
 PARTIAL = "results.partial.jsonl"
+RESULTS = "results.jsonl"
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -153,6 +154,11 @@ class _Session:
         try:
             with locked(self.folder / PARTIAL):
                 if not resume:
+                    try:
+                        self._check_new()  # another process may have made this run meanwhile
+                    except StorageError:
+                        self._remove_lock()
+                        raise
                     self._writer.write_config(self._config)
                 yield self._writer
                 self._remove_lock()
@@ -196,7 +202,7 @@ class _Session:
 
     def _complete(self) -> tuple[Path, Tally]:
         assert self._writer is not None
-        already = (self.folder / "results.jsonl").exists() and not (self.folder / PARTIAL).exists()
+        already = (self.folder / RESULTS).exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
             self._config.finished = now()
@@ -206,10 +212,7 @@ class _Session:
     def check_folder(self) -> None:
         """Raises StorageError when a new run would overwrite one, or a resumed one is another."""
         if not self._plan.resume:
-            if (self.folder / "config.json").exists():
-                raise StorageError(
-                    f"{self.folder}: this run exists; choose another --run-id, or --resume it."
-                )
+            self._check_new()
             return
         if not self.folder.is_dir():
             raise StorageError(f"{self.folder}: there is no such run to resume.")
@@ -217,7 +220,15 @@ class _Session:
         refuse(self.folder, differences(old, self._config))
         old.run = self._config.run  # concurrency and time-outs may be others
         old.tool_version = self._config.tool_version
+        old.run_id = self._config.run_id  # a folder that was copied or renamed is a run by itself
         self._config = old
+
+    def _check_new(self) -> None:
+        """Raises StorageError when the folder holds anything of a run already."""
+        if any((self.folder / name).exists() for name in ("config.json", RESULTS, PARTIAL)):
+            raise StorageError(
+                f"{self.folder}: this run exists; choose another --run-id, or --resume it."
+            )
 
     def _learn(self, asked: Asked) -> None:
         """Complete the configuration from the first good answer; notice a bot that changes.
