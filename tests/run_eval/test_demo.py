@@ -55,11 +55,16 @@ def test_the_embedded_api_is_started_asked_and_stopped(two_cases: Path) -> None:
     assert config.answerer["model"]
 
 
-def test_the_embedded_api_refuses_its_options(two_cases: Path) -> None:
-    words = demo_command(two_cases, "--demo-arg=--no-such-option")
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [("--no-such-option", "refused its options"), ("--vault 'half", "no closing quotation")],
+)
+def test_the_embedded_api_refuses_its_options(two_cases: Path, option: str, says: str) -> None:
+    words = demo_command(two_cases, f"--demo-arg={option}")
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "refused its options" in done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (two_cases.parent / "results").exists()
 
 

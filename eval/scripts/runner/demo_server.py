@@ -28,7 +28,7 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
     first start takes a while, and says so unless ``quiet``. Raises StorageError when it refuses its
     options, Unreachable when it ends before it listens.
     """
-    words = [word for option in options for word in shlex.split(option)]
+    words = [word for option in options for word in _split(option)]
     talk = ["--quiet"] if quiet else []
     child = subprocess.Popen(
         [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
@@ -49,6 +49,13 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
         for stream in (child.stdin, child.stdout):
             if stream:
                 stream.close()
+
+
+def _split(option: str) -> list[str]:
+    try:
+        return shlex.split(option)
+    except ValueError as error:
+        raise StorageError(f"--demo-arg {option!r}: {str(error).lower()}.") from None
 
 
 def _address(child: subprocess.Popen[str]) -> str:
