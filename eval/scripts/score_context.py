@@ -59,7 +59,7 @@ def main(top: int | None, **shared: Any) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """The two chunks that are most alike, and where each gold fact stands."""
-    from scorers.retrieval import in_rank_order
+    from scorers.chunks import in_rank_order
     from tables import plain
 
     chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}

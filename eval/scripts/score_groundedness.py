@@ -69,7 +69,7 @@ def main(first_index: int, min_score: float, **shared: Any) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """The claims with their best windows, numbers and citations that failed, labels missed."""
-    from scorers.retrieval import in_rank_order
+    from scorers.chunks import in_rank_order
     from tables import plain
 
     evidence = item.row["evidence"]

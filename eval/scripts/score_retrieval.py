@@ -82,8 +82,8 @@ def main_k(ks: tuple[int, ...]) -> int:
 
 def show_worst(console: Console, item: Worst) -> None:
     """What was wanted and at which rank it came, and what was retrieved."""
+    from scorers.chunks import in_rank_order
     from scorers.gold import gold_names
-    from scorers.retrieval import in_rank_order
     from tables import plain
 
     evidence = item.row["evidence"]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import storage
 from ragmetrics import stats
 from records import case_file
-from scorers.retrieval import RetrievalScorer, _as_listed
+from scorers.listed import as_listed
+from scorers.retrieval import RetrievalScorer
 from scoring import Outcome, score_run
 from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
 
@@ -71,12 +72,12 @@ def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
 
 def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
-    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
+    listed = as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
     assert listed is None  # "b" stands there twice: looked at closer
-    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
+    listed = as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
     assert listed == (4, 2, 1.0, 2.0, None)  # the ranks of a and b, their grades, nothing cited
     cited = [Reference(chunk_id="x"), Reference(chunk_id="a")]
-    listed = _as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
+    listed = as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
     assert listed == (0, 0, 1.0, 2.0, True)
     scorer = RetrievalScorer()
     results = [TestResult("q", retrieved=["x", "a"])] * 3

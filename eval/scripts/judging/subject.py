@@ -16,7 +16,7 @@ from ragmetrics.casescores import unusable
 from ragmetrics.claimfilter import extract
 from ragmetrics.text import clean, words
 from scorers.abstention import decide
-from scorers.retrieval import in_rank_order
+from scorers.chunks import in_rank_order
 from storage import RetrievedChunk, TestCase, TestResult
 
 UNANSWERABLE = "unanswerable"

@@ -15,7 +15,7 @@ from ragmetrics.claimfilter import Claim, extract
 from ragmetrics.claims import merged, prepare, score_claim
 from ragmetrics.families.abstention import ROWS, RUN_ROWS
 from ragmetrics.text import clean
-from scorers.retrieval import in_rank_order
+from scorers.chunks import in_rank_order
 from scoring import NOTHING, Evidence, Row, add_metric
 from storage import RetrievedChunk, TestCase, TestResult
 

@@ -12,7 +12,7 @@ from ragmetrics import context
 from ragmetrics.catalogue import Metric
 from ragmetrics.families.context import ROWS
 from ragmetrics.tfidf import Frequencies
-from scorers.retrieval import in_rank_order
+from scorers.chunks import in_rank_order
 from scorers.rows import row_of
 from scoring import Evidence, Row, results_of
 from storage import TestCase, TestResult

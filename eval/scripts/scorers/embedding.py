@@ -20,7 +20,7 @@ from ragmetrics.catalogue import Metric
 from ragmetrics.families.embedding import ROWS
 from ragmetrics.sentences import MARK, units
 from scorers.abstention import decide
-from scorers.retrieval import in_rank_order
+from scorers.chunks import in_rank_order
 from scoring import Evidence, Row
 from storage import RetrievedChunk, TestCase, TestResult
 

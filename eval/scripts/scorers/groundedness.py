@@ -10,7 +10,7 @@ from ragmetrics.catalogue import Metric
 from ragmetrics.families.groundedness import ROWS
 from ragmetrics.groundedness import Labels
 from scorers.abstention import decide
-from scorers.retrieval import in_rank_order
+from scorers.chunks import in_rank_order
 from scorers.rows import row_of
 from scoring import NOTHING, Evidence, Row
 from storage import TestCase, TestResult

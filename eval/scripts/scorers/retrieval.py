@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from ragmetrics import catalogue, matching, retrieval
 from ragmetrics.catalogue import Metric
-from ragmetrics.matching import Anchor, Matches, Mode
+from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.tally import Value, Values
+from scorers.chunks import KEYS, doc_of, in_rank_order, place_of, resolve
 from scorers.gold import Gold, Match, gold_of
+from scorers.listed import Listed, as_listed
 from scoring import Outcome, Reasons, Row
-from storage import Reference, RetrievedChunk, TestCase, TestResult
+from storage import RetrievedChunk, TestCase, TestResult
 
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
@@ -24,9 +26,6 @@ NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
 MOST_KNOWN = 1 << 15
 """Distinct outcomes by ids that are kept to be looked up."""
-MOST_GOLD = 16
-"""Gold chunks up to which a search for each is quicker than a look-up of each id."""
-_IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class RetrievalScorer:
         return [
             (listed and known.get(listed)) or self._work_out(listed, case, result)
             for listed, case, result in zip(
-                map(_as_listed, cases, results), cases, results, strict=True
+                map(as_listed, cases, results), cases, results, strict=True
             )
         ]
 
@@ -148,58 +147,6 @@ class RetrievalScorer:
         return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
 
 
-Listed = tuple[Any, ...]
-"""A result by ids: the rank of each gold chunk (0: not there), the grade of each, and whether the
-references name any (None: there are none); flat, since it is hashed for every result."""
-
-
-def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
-    """All that the scores depend on when gold and lists are ids; None when it is more than that."""
-    grades = case.chunk_relevance_grades
-    if (
-        case.answerable is False
-        or case.relevant_chunks
-        or case.gold_supports
-        or case.recency_conflict_rule
-        or result.folder_selection
-        or not 0 < len(grades) <= MOST_GOLD
-    ):
-        return None
-    ids: Sequence[Any] = result.retrieved
-    if ids and type(ids[0]) is not str:
-        if not _are_in_order(ids):
-            return None
-        ids = [chunk.chunk_id for chunk in ids]
-    ranks = _ranks(grades, ids)
-    if ranks is None or (ids and not ids[0] and not any(ids)):
-        return None
-    cited = None
-    if result.references:
-        cited = any((reference.chunk_id or "") in grades for reference in result.references)
-    return *ranks, *grades.values(), cited
-
-
-def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
-    """The rank of each name among the ids, 0 where it is none of them.
-
-    None when a name stands there twice or an item is no string. Most names are in none of the ids:
-    one search through all their text is quicker than a comparison with each or a hash of each.
-    """
-    try:
-        text = "\n".join(ids)
-    except TypeError:
-        return None
-    ranks = []
-    for name in names:
-        rank = 0
-        if name in text and name in ids:
-            rank = ids.index(name) + 1
-            if name in ids[rank:]:
-                return None
-        ranks.append(rank)
-    return ranks
-
-
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
     """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
     wanted = len(listed) // 2
@@ -212,14 +159,6 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
     return row, bytes(memoryview(orjson.dumps(evidence)))
-
-
-def _are_in_order(chunks: Sequence[Any]) -> bool:
-    """True when all are chunks whose ranks count from 1."""
-    try:
-        return [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]
-    except (AttributeError, IndexError):
-        return False
 
 
 @lru_cache(maxsize=1 << 13)
@@ -258,51 +197,6 @@ def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
 @lru_cache(maxsize=64)
 def _empty_row(width: int, reason: str) -> Row:
     return Row((None,) * width, (("*", reason),))
-
-
-def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
-    """The retrieved chunks by rank; the list as it is when it says nothing else."""
-    chunks: Any = result.retrieved
-    return chunks if _are_in_order(chunks) else result.chunks()
-
-
-def doc_of(chunk: RetrievedChunk) -> str | None:
-    """The id of the chunk's document: doc_id, else rel_path."""
-    return chunk.rel_path if chunk.doc_id is None else chunk.doc_id
-
-
-def place_of(chunk: RetrievedChunk) -> Anchor | None:
-    """Where the chunk stands; None when the bot does not say."""
-    path = chunk.rel_path
-    return None if path is None else matching.anchor(path, chunk.heading_path)
-
-
-def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
-    """A cited source as a chunk: the retrieved chunk of its id, else what the reference says."""
-    for chunk in chunks:
-        if reference.chunk_id and chunk.chunk_id == reference.chunk_id:
-            return chunk
-    return RetrievedChunk(
-        chunk_id=reference.chunk_id or "",
-        doc_id=reference.doc_id,
-        rel_path=reference.rel_path,
-        heading_path=reference.heading_path,
-    )
-
-
-class Key(NamedTuple):
-    """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
-
-    of: Callable[[RetrievedChunk], object]
-    missing: str
-
-
-KEYS: dict[Mode, Key] = {
-    "chunk": Key(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
-    "anchor": Key(lambda chunk: chunk.rel_path, "no rel_path in the result"),
-    "doc": Key(doc_of, "no doc_id or rel_path in the result"),
-    "text": Key(lambda chunk: chunk.text, "no chunk texts in the result"),
-}
 
 
 def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
