@@ -106,6 +106,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         (SMALLEST.replace("{question}", "hello"), 'has no "{question}"'),
         (SMALLEST.replace("answer", "# answer"), "maps no field"),
         ("schema = 2\n" + SMALLEST, "this version reads 1"),
+        ('required = [["answer"]]\n' + SMALLEST, "required: must be a list of field names"),
+        (SMALLEST.replace('/ask"', '/ask?debug=true"'), "parameters go into request.query"),
         (SMALLEST.replace("[request]", '[request]\nmethod = "GET"'), "a GET request has none"),
     ],
 )

@@ -141,6 +141,8 @@ class _Check:
             self._add("request.path", 'is missing; write the endpoint, such as "/api/v1/ask"')
         elif isinstance(request["path"], str) and not request["path"].startswith("/"):
             self._add("request.path", 'must begin with "/"; the host comes from --api-url')
+        elif any(mark in request["path"] for mark in "?# "):
+            self._add("request.path", 'holds "?", "#" or a space; parameters go into request.query')
         if request.get("method", "POST") not in METHODS:
             self._add(
                 "request.method", f"is {request['method']!r}; use one of {', '.join(METHODS)}"
@@ -200,10 +202,13 @@ class _Check:
     def _required(self, given: list[Any] | None, mapped: set[str]) -> frozenset[str]:
         if given is None:
             return frozenset(REQUIRED) & mapped
-        for name in given:
+        names = [name for name in given if isinstance(name, str)]
+        if len(names) < len(given):
+            self._add("required", "must be a list of field names, as strings")
+        for name in names:
             if name not in mapped:
                 self._add("required", f"{name!r} is not mapped under response")
-        return frozenset(name for name in given if isinstance(name, str))
+        return frozenset(names)
 
     def _unit(self, unit: str) -> str:
         if unit not in UNITS:
