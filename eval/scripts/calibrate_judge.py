@@ -4,12 +4,15 @@ In: a run that judge_answers.py has judged, and labels of its claims by people, 
 that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: confusion, recall of
 unsupported claims, balanced accuracy, Cohen's kappa and AUROC with intervals, the worst
 disagreements, and the run's share of supported claims corrected for the judge's errors, on stdout
-and in calibration.json of the run folder.
+and in calibration.json of the run folder. With --metric correctness the same for the facts of the
+reference answers (present, missing, contradicted), in calibration_correctness.json.
 
 \b
 A label is one JSON object a line:
   {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
-with the label supported, not_supported or cannot_tell. A file of claims with
+with the label supported, not_supported or cannot_tell; for a fact
+  {"case_id": "q1", "metric": "correctness", "claim_id": "f1", "label": "present"}
+with present, missing, contradicted or cannot_tell. A file of claims with
 contexts of their own is judged at once by --judge and needs no run:
   {"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1, "group": "a"}
 
@@ -17,6 +20,7 @@ contexts of their own is judged at once by --judge and needs no run:
 Examples:
   python eval/scripts/calibrate_judge.py --run latest --label --annotator maria
   python eval/scripts/calibrate_judge.py --label --plain < marks.txt
+  python eval/scripts/calibrate_judge.py --metric correctness --label
   python eval/scripts/calibrate_judge.py --run latest --output eval/calibration.json
   python eval/scripts/calibrate_judge.py --gate --calibration eval/calibration.json
   python eval/scripts/calibrate_judge.py --data ~/labelled --set ragtruth_qa --json
@@ -42,6 +46,13 @@ from judging.flags import judge_options
 @options.eval_set_option
 @options.labels_option
 @click.option(
+    "--metric",
+    type=click.Choice(["groundedness", "correctness"]),
+    default="groundedness",
+    show_default=True,
+    help="Whose verdicts: claims of groundedness, or facts of correctness.",
+)
+@click.option(
     "--labels-file",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
@@ -63,7 +74,7 @@ from judging.flags import judge_options
     type=click.IntRange(min=1),
     help="Judge at most this many claims of a set or file, drawn at random.",
 )
-@click.option("--label", is_flag=True, help="Label claims on the screen first; ? shows the keys.")
+@click.option("--label", is_flag=True, help="Label on the screen first; ? shows the keys.")
 @click.option("--plain", is_flag=True, help="With --label: lines in, lines out: no full screen.")
 @click.option("--annotator", metavar="NAME", help="Whose labels they are.  [default: your user]")
 @click.option(
@@ -71,7 +82,7 @@ from judging.flags import judge_options
     type=click.IntRange(1, 100_000),
     default=100,
     show_default=True,
-    help="Claims to label, drawn at random; a larger number adds to the same ones.",
+    help="Claims or facts to label, drawn at random; a larger number adds to the same ones.",
 )
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw rules in ASCII.")
 @click.option("--theme", help="A Textual theme, such as textual-dark or textual-light.")

@@ -72,7 +72,7 @@ def test_labels_of_other_words_are_stale(tmp_path: Path) -> None:
         row("2", "supported", claim="It costs 6."),
         row("3", "supported", answer_sha256=sha256("another answer")),
         row("9", "supported"),
-        row("4", "supported", metric="correctness"),
+        row("4", "present", metric="correctness"),
     )
     joined = join(read_labels([path]), CLAIMS, "groundedness")
     assert joined.human == {("q1", 0, "1"): 1}

@@ -1,16 +1,8 @@
-"""The screen for verdict labels: every key, blindness, hostile text, kill -9 in a real terminal."""
+"""The screen for verdict labels: every key, blindness, hostile text."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import re
-import signal
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +10,9 @@ from textual.geometry import Size
 
 from labeller.display import display
 from verdictlabels.app import VerdictApp, run
-from verdictlabels.keys import ACTIONS
-from verdictlabels.model import Decision, Item, Passage, Refused, Session
+from verdictlabels.keys import actions
+from verdictlabels.model import CLAIMS, FACTS, Decision, Item, Kind, Passage, Refused, Session
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"
 LONG = "Nothing of interest here. " * 60
 
 
@@ -172,17 +162,67 @@ async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         shown = bench.shown()
-        assert all(action.shown in shown for action in ACTIONS)
+        assert all(action.shown in shown for action in actions(CLAIMS))
         await pilot.press("1")
         assert bench.app.screen is bench.app.main
     assert bench.written == []
 
 
-def test_every_action_has_a_method_and_no_key_two_actions() -> None:
-    keys = [key for action in ACTIONS for key in action.keys]
+@pytest.mark.parametrize("kind", [CLAIMS, FACTS], ids=["claims", "facts"])
+def test_every_action_has_a_method_and_no_key_two_actions(kind: Kind) -> None:
+    keys = [key for action in actions(kind) for key in action.keys]
     assert len(keys) == len(set(keys))
-    screen = Bench().app.main
-    assert all(callable(getattr(screen, f"do_{action.name}")) for action in ACTIONS)
+    screen = Bench(kind=kind).app.main
+    assert all(callable(getattr(screen, f"do_{action.name}")) for action in actions(kind))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, int]) -> None:
+    """The reference stands above the fact, the bot's answer below it."""
+    text = "The plan costs seven euros."
+    items = [
+        an_item(
+            n,
+            name=f"q{n} [f1]",
+            claim="It costs five euros.",
+            answer="Five euros, says the list.",
+            passages=(Passage("what the bot said", text, (0, len(text))),),
+            span=None,
+            best=0,
+        )
+        for n in range(4)
+    ]
+    bench = Bench(items, kind=FACTS)
+    async with bench.app.run_test(size=size) as pilot:
+        await pilot.pause()
+        shown = bench.shown()
+        for word in ("fact 1/4 q0 [f1]", "reference answer", "answer 1 of 1", "OPEN", text):
+            assert word in shown
+        for word in ("claim", "passage 1", "supported"):
+            assert word not in shown
+        for word in ("present", "missing", "cannot tell", "contradicted"):
+            assert word in shown.splitlines()[-1]
+        await pilot.press("v")
+        assert "label the fact first" in bench.shown()
+        await pilot.press("4", "x", "y", "3", "u")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "4 d" in bench.shown()
+        await pilot.press("escape")
+    assert [one.label for one in bench.written] == [
+        "contradicted",
+        "missing",
+        "present",
+        "cannot_tell",
+        None,
+    ]
+
+
+async def test_the_fourth_key_says_nothing_of_a_claim() -> None:
+    bench = Bench()
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4", "d")
+    assert bench.written == []
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (40, 12)])
@@ -250,83 +290,3 @@ def test_the_same_label_twice_is_no_decision() -> None:
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match="theme 'nope' is unknown"):
         run(Bench().session, theme="nope")
-
-
-# -- a real process in a real terminal ---------------------------------------------------------
-
-
-@pytest.fixture
-def judged(tmp_path: Path) -> Any:
-    """A judged run of six answers on disk."""
-    path = ROOT / "tests" / "calibration" / "judged_run.py"
-    spec = importlib.util.spec_from_file_location("judged_run", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["judged_run"] = module
-    spec.loader.exec_module(module)
-    made = module.JudgedRun(tmp_path)
-    made.write(module.mixed(6)[0])
-    return made
-
-
-@pytest.fixture
-def start(judged: Any, pseudo_terminal: Callable[..., Any]) -> Callable[..., Any]:
-    def run_it(*options: str, env: Any = None) -> Any:
-        argv = [sys.executable, str(SCRIPT), *judged.options(), "--label", *options]
-        quiet = {"RAG_EVAL_CONFIG": os.devnull}
-        return pseudo_terminal(
-            [*argv, "--annotator", "maria"], columns=80, rows=24, env=quiet | (env or {})
-        )
-
-    return run_it
-
-
-def labels_of(judged: Any) -> list[Any]:
-    path = judged.folder / "labels" / "verdicts" / "maria.jsonl"
-    return [json.loads(line)["label"] for line in path.read_text().splitlines()]
-
-
-def test_every_key_survives_kill_9(start: Callable[..., Any], judged: Any) -> None:
-    keys = (b"1", b"2", b"3", b"u")
-    for number, key in enumerate(keys, 1):
-        with start() as terminal:
-            terminal.wait_for(b"judge hidden")
-            terminal.write(key)
-            terminal.wait_for(b"undone" if key == b"u" else b" done, ")
-            while len(labels_of(judged)) < number:  # the fixture's time limit ends a lost label
-                terminal.read()
-            terminal.kill(signal.SIGKILL)
-            terminal.wait()
-    assert labels_of(judged) == ["supported", "not_supported", "cannot_tell", None]
-
-
-def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
-    start: Callable[..., Any], judged: Any
-) -> None:
-    with start() as terminal:
-        terminal.wait_for(b"judge hidden")
-        terminal.kill(signal.SIGTERM)
-        assert terminal.wait() == 130
-    with start() as terminal:
-        terminal.wait_for(b"judge hidden")
-        terminal.write(b"1")
-        while not labels_of(judged):
-            terminal.read()
-        terminal.write(b"q")
-        terminal.wait_for(b"Too few to calibrate")
-        assert terminal.wait() == 0
-    assert json.loads((judged.run / "calibration.json").read_text())["n"] == 1
-
-
-def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
-    colourful = []
-    for value in (None, "1"):
-        with start(env={"NO_COLOR": value}) as terminal:
-            terminal.wait_for(b"judge hidden")
-            terminal.write(b"q")
-            terminal.wait()
-            found = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))
-            # A grey has as much red as green and blue
-            colourful.append(any(len(set(colour)) > 1 for colour in found))
-    assert colourful == [True, False]

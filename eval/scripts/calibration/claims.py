@@ -1,4 +1,4 @@
-"""The claims that a judge decided in a run: verdicts.jsonl read into one record a claim."""
+"""The claims or facts that a judge decided in a run: verdicts.jsonl read into one record each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from ragmetrics import claimfilter, numbercheck
 from ragmetrics.claims import prepare, score_claim
 from storage import StorageError, TestCase
 
-SUPPORTED = "supported"
+GOOD = {"groundedness": "supported", "correctness": "present"}
+"""The verdict that counts for each metric; anything else is against."""
+ITEMS = {"groundedness": "claims", "correctness": "facts"}
+"""What each metric decides, as a verdict line calls it."""
 DIMENSIONS = ("category", "difficulty", "query_type")
 Key = tuple[str, int, str]
 """Case id, repeat of the answer, claim id."""
@@ -35,8 +38,9 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """One claim with the judge's verdict.
+    """One claim, or one fact of the reference, with the judge's verdict.
 
+    A fact has no contexts: ``answer`` is what it is looked for in, and ``reference`` its source.
     ``score``: how sure the judge is that it is supported, None when it does not say. ``source``:
     the document behind it, by which intervals are drawn. ``weight``: what the claim counts in the
     mean over cases.
@@ -51,6 +55,7 @@ class JudgedClaim:
     span: tuple[int, int] | None = None
     question: str = ""
     answer: str = ""
+    reference: str = ""
     contexts: tuple[Passage, ...] = ()
     quote: str = ""
     context: str = ""
@@ -65,8 +70,8 @@ class JudgedClaim:
 
     @property
     def supported(self) -> bool:
-        """Only "supported" counts; an unverified quote does not."""
-        return self.verdict == SUPPORTED
+        """Only "supported", of facts "present", counts; an unverified quote does not."""
+        return self.verdict in GOOD.values()
 
     @property
     def answer_sha256(self) -> str:
@@ -124,7 +129,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         if any(part.get("mode") == "code" for part in first):
             counts["by_code"] += sum(len(part.get("verdicts") or ()) for part in first)
         elif sound:
-            claims += _claims(answer, sound, sources, cases.get(answer[0]))
+            claims += _claims(answer, sound, sources, cases.get(answer[0]), metric)
             decided += first
         else:
             counts["failed"] += any(_fails(parts) for parts in of_answer.values())
@@ -169,8 +174,9 @@ def _claims(
     opinions: list[list[dict[str, Any]]],
     sources: Mapping[tuple[str, int], dict[str, str]],
     case: TestCase | None,
+    metric: str,
 ) -> Iterator[JudgedClaim]:
-    """The claims of one answer: the first opinion's verdicts, all opinions' share as the score."""
+    """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
     titles = sources.get(answer, {})
     said = [
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
@@ -187,15 +193,15 @@ def _claims(
             )
             for one in inputs.get("contexts") or ()
         )
-        for claim in inputs.get("claims") or ():
+        for claim in inputs.get(ITEMS[metric]) or ():
             item = said[0].get(str(claim["id"]))
             if item is None:
                 continue  # not decided: judge_answers counts it
             text = str(claim.get("text", ""))
             span = claim.get("span")
-            score = _score(str(claim["id"]), item, said)
+            score = _score(str(claim["id"]), item, said, GOOD[metric])
             if score is None and is_local:
-                texts = [passage.text for passage in passages]
+                texts = [passage.text for passage in passages] or [str(inputs.get("answer", ""))]
                 lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
                 score = support_score(text, texts, question, lead)
             yield JudgedClaim(
@@ -207,6 +213,7 @@ def _claims(
                 (int(span[0]), int(span[1])) if span else None,
                 str(inputs.get("question", "")),
                 str(inputs.get("answer", "")),
+                (case.reference_answer or "") if case else "",
                 passages,
                 str(item.get("quote") or ""),
                 str(item.get("context") or ""),
@@ -216,12 +223,14 @@ def _claims(
             )
 
 
-def _score(claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]]) -> float | None:
-    """The judge's own score of support; else the share of its repeats that said "supported"."""
+def _score(
+    claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]], good: str
+) -> float | None:
+    """The judge's own score of support; else the share of its repeats with the good verdict."""
     own = item.get("score")
     if isinstance(own, int | float) and not isinstance(own, bool):
         return float(own)
-    votes = [one[claim_id].get("verdict") == SUPPORTED for one in said if claim_id in one]
+    votes = [one[claim_id].get("verdict") == good for one in said if claim_id in one]
     return sum(votes) / len(votes) if len(votes) > 1 else None
 
 

@@ -54,6 +54,7 @@ def document(
             "annotators": joined.annotators,
             "alpha": joined.alpha,
             "random_sample": joined.random_sample,
+            "by_verdict": joined.by_verdict,
         }
         | joined.counts,
     }

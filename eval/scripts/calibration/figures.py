@@ -66,7 +66,11 @@ def pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> Pairs:
 
 
 def report(
-    claims: Sequence[JudgedClaim], human: Mapping[Key, int], draws: Draws, worst: int
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    draws: Draws,
+    worst: int,
+    metric: str = "groundedness",
 ) -> dict[str, Any]:
     """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
     found = pairs(claims, human)
@@ -85,7 +89,7 @@ def report(
         "answers": answers(found, claims, draws),
         "threshold": None if few else threshold(found, draws),
         "by": slices(found),
-        "corrected": corrected(claims, human, table),
+        "corrected": corrected(claims, human, table, metric),
         "worst": disagreements(found, worst),
     }
 

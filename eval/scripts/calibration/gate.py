@@ -57,10 +57,17 @@ def too_few(found: Mapping[str, Any]) -> str:
     if not found["too_few"]:
         return ""
     return (
-        f"uncalibrated: {found.get('supported', 0)} supported and "
-        f"{found.get('unsupported', 0)} unsupported claims are labelled, {MIN_CLASS} of each "
-        "are needed; label more with --label"
+        f"uncalibrated: {labelled(found)} are labelled, {MIN_CLASS} of each are needed; label more "
+        "with --label"
     )
+
+
+def labelled(found: Mapping[str, Any]) -> str:
+    """How many claims or facts of either kind people have decided, in words."""
+    good, bad = found.get("supported", 0), found.get("unsupported", 0)
+    if found.get("metric") == "correctness":
+        return f"{good} present and {bad} absent facts"
+    return f"{good} supported and {bad} unsupported claims"
 
 
 def attacked(found: Mapping[str, Any]) -> str:

@@ -16,13 +16,13 @@ import options
 import storage
 from calibration import document, figures, gate, labelling, labels, rows, show
 from calibration.attack import attacked
-from calibration.claims import Judged, Key, read_judged
+from calibration.claims import ITEMS, Judged, Key, read_judged
 from calibration.labels import Joined
 from judging.connect import LOCAL, Wanted, connect
 from options import Exit
 from storage import StorageError
 
-METRIC = "groundedness"
+METRIC = document.METRICS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Plan:
     results_dir: Path
     eval_set: Path
     labels_dir: Path
+    metric: str
     labels_file: tuple[Path, ...]
     data: Path | None
     set_name: str | None
@@ -78,6 +79,10 @@ class Plan:
             raise StorageError(
                 "--attack needs a run with labels; leave --calibration and --set out."
             )
+        if self.metric != METRIC and (self.set_name or self.attack):
+            raise StorageError(
+                f"--metric {self.metric}: --set and --attack know {METRIC} alone; leave them out."
+            )
         if self.plain and (not self.label or self.as_json):
             raise StorageError(
                 "--plain goes with --label, and without --json: its lines are on stdout."
@@ -114,11 +119,11 @@ def run(plan: Plan) -> int:
         found = _from_rows(plan)
         _say_report(plan, found)
         return _gate(plan, found, None) if plan.gate else Exit.DONE
-    judged = _judged(plan, METRIC)
+    judged = _judged(plan, plan.metric)
     if plan.label and (code := _label(plan, judged)) != Exit.DONE:
         return code
     files = labels.label_files(plan.labels_dir, plan.labels_file)
-    joined = labels.join(labels.read_labels(files), judged.claims, METRIC)
+    joined = labels.join(labels.read_labels(files), judged.claims, plan.metric)
     if not joined.human:
         if plan.label and not plan.gate:
             click.echo(_undecided(plan, joined), err=True)
@@ -127,7 +132,7 @@ def run(plan: Plan) -> int:
     found = _report(plan, plan.folder, judged, joined, files)
     if plan.attack:
         found["attack"] = _attack(plan, judged, joined.human)
-    document.write(plan.folder / document.NAME, found)
+    document.write(plan.folder / document.name_of(plan.metric), found)
     _say_report(plan, found)
     return _gate(plan, found, judged) if plan.gate else Exit.DONE
 
@@ -140,7 +145,7 @@ def _judged(plan: Plan, metric: str) -> Judged:
 def _label(plan: Plan, judged: Judged) -> int:
     return labelling.label(
         judged.claims,
-        METRIC,
+        plan.metric,
         plan.labels_dir,
         plan.who,
         sample=plan.sample,
@@ -166,6 +171,8 @@ def _from_rows(plan: Plan) -> dict[str, Any]:
     """A judge against claims that people labelled outside of any run."""
     if plan.attack:
         raise StorageError("--attack needs a run with labels; leave --labels-file out.")
+    if plan.metric != METRIC:
+        raise StorageError(f"--labels-file: claims with contexts are labelled for {METRIC} alone.")
     path = plan.labels_file[0] if plan.labels_file else None
     loaded = rows.drawn(rows.load(path, plan.data, plan.set_name), plan.limit, plan.seed)
     with connect(plan.wanted) as link:
@@ -200,9 +207,10 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
 
 def _undecided(plan: Plan, joined: Joined) -> str:
     """That nothing can be compared yet, in words."""
+    item = ITEMS[plan.metric].removesuffix("s")
     left = ", ".join(f"{n} {show.LEFT_OUT[name]}" for name, n in joined.counts.items() if n)
     return (
-        f"{plan.folder.name}: people have decided no claim of this run yet"
+        f"{plan.folder.name}: people have decided no {item} of this run yet"
         f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
     )
 
@@ -215,8 +223,8 @@ def _report(
     files: list[Path],
 ) -> dict[str, Any]:
     draws = figures.Draws(seed=plan.seed)
-    head = document.document(folder, METRIC, judged, joined, files, plan.seed)
-    return head | figures.report(judged.claims, joined.human, draws, plan.worst)
+    head = document.document(folder, plan.metric, judged, joined, files, plan.seed)
+    return head | figures.report(judged.claims, joined.human, draws, plan.worst, plan.metric)
 
 
 def _say_report(plan: Plan, found: dict[str, Any]) -> None:

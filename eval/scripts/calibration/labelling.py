@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from calibration.claims import JudgedClaim, Key
+from calibration.claims import ITEMS, JudgedClaim, Key
 from calibration.labels import FOLDER, Label, read_labels
 from label_store.journal import Journal
 from label_store.lock import SetLock
@@ -17,7 +17,7 @@ from ragmetrics.claims import prepare, score_claim
 from ragmetrics.stats import generator
 from ragmetrics.text import fold, spelled
 from storage import StorageError
-from verdictlabels.model import Decision, Item, Passage, Session
+from verdictlabels.model import CLAIMS, FACTS, Decision, Item, Passage, Session
 
 
 def label(
@@ -47,12 +47,16 @@ def label(
                 "--plain."
             )
     if not claims:
-        raise StorageError("the judge decided no claim of this run, so there is none to label.")
+        raise StorageError(
+            f"the judge decided no {ITEMS[metric]} of this run, so there are none to label."
+        )
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
         chosen = drawn(claims, sample, seed)
         store = Store(file, chosen, metric, annotator, f"random:{seed}")
-        items = [item(claim) for claim in chosen]
-        session = Session(items, store.record, annotator=annotator, decided=store.decided())
+        facts = metric == "correctness"
+        items = [fact_item(claim) if facts else item(claim) for claim in chosen]
+        kind, decided = FACTS if facts else CLAIMS, store.decided()
+        session = Session(items, store.record, annotator=annotator, decided=decided, kind=kind)
         if plain:
             from verdictlabels.plain import Plain
 
@@ -172,24 +176,38 @@ def now() -> str:
 
 def item(claim: JudgedClaim) -> Item:
     """One claim for the screen; its best window is found by words, not by the judge."""
-    chunks = [prepare(passage.text) for passage in claim.contexts]
+    passages = [(passage.title, passage.text) for passage in claim.contexts]
+    return _item(claim, claim.answer, passages, claim.span)
+
+
+def fact_item(claim: JudgedClaim) -> Item:
+    """One fact for the screen: the reference above it, the bot's answer below."""
+    answer = [("what the bot said", claim.answer)] if claim.answer.strip() else []
+    return _item(claim, claim.reference, answer, None)
+
+
+def _item(
+    claim: JudgedClaim,
+    above: str,
+    below: Sequence[tuple[str, str]],
+    span: tuple[int, int] | None,
+) -> Item:
+    chunks = [prepare(text) for _, text in below]
     found = score_claim(claim.claim, chunks) if chunks else None
     best = found.chunk if found is not None and found.chunk is not None else 0
     window = found.window if found is not None else None
-    passages = tuple(
-        Passage(passage.title, passage.text, window if place == best else None)
-        for place, passage in enumerate(claim.contexts)
-    )
-    said = claim.verdict + (f" - {claim.reason}" if claim.reason else "")
     return Item(
         name_of(claim.key),
         f"{claim.case_id} [{claim.claim_id}]",
         claim.question,
-        claim.answer,
+        above,
         claim.claim,
-        passages,
-        claim.span,
+        tuple(
+            Passage(title, text, window if place == best else None)
+            for place, (title, text) in enumerate(below)
+        ),
+        span,
         best,
         frozenset(spelled(fold(claim.claim)).values()),
-        said,
+        claim.verdict + (f" - {claim.reason}" if claim.reason else ""),
     )

@@ -1,10 +1,11 @@
 """Labels that people gave to judged claims: reading, checking, joining several annotators.
 
 A line of ``eval/labels/verdicts/<annotator>.jsonl`` is one decision: ``{"case_id", "repeat",
-"metric", "claim_id", "claim", "answer_sha256", "label", "annotator", "at"}``. The label is
-supported, not_supported, cannot_tell or null (taken back); the last line of an annotator for a
-claim counts. ``sample`` tells how the claim was chosen, ``after_verdict`` that the annotator had
-seen what the judge said, ``act`` that the line is an undo or a redo.
+"metric", "claim_id", "claim", "answer_sha256", "label", "annotator", "at"}``. The label is one of
+``LABELS`` or null (taken back); the last line of an annotator for a claim counts. A fact has the
+metric correctness, and its own id (``f1``) and text under the same names. ``sample`` tells how the
+claim was chosen, ``after_verdict`` that the annotator had seen what the judge said, ``act`` that
+the line is an undo or a redo.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,11 +23,17 @@ from ragmetrics.agreement import krippendorff_alpha
 from storage import Problem, StorageError
 
 FOLDER = "verdicts"
-LABELS = ("supported", "not_supported", "cannot_tell")
+METRIC = "groundedness"
+"""Of a line that names none."""
+LABELS = {
+    "groundedness": ("supported", "not_supported", "cannot_tell"),
+    "correctness": ("present", "missing", "contradicted", "cannot_tell"),
+}
+"""What people may say, by metric: of claims, and of facts of the reference."""
 Act = Literal["label", "undo", "redo"]
 COUNTS = ("unknown", "stale", "cannot_tell", "disputed", "after_verdict")
 """What is counted apart when labels are joined with a run's claims."""
-VALUE = {"supported": 1, "not_supported": 0}
+VALUE = {"supported": 1, "not_supported": 0, "present": 1, "missing": 0, "contradicted": 0}
 _TEXTS = ("case_id", "claim_id", "annotator")
 
 
@@ -57,6 +64,8 @@ class Joined:
     """Krippendorff's alpha of the annotators on claims that two or more decided."""
     random_sample: bool
     """All labels come from random draws of the judged claims."""
+    by_verdict: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Labels of each word, by the judge's verdict of the same claim or fact."""
 
 
 def label_files(folder: Path, given: Sequence[Path]) -> list[Path]:
@@ -93,8 +102,11 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
             yield name, "must be a text; it names what was labelled"
     if not isinstance(row.get("repeat", 0), int) or isinstance(row.get("repeat"), bool):
         yield "repeat", "must be a whole number; 0 when the bot was asked once"
-    if "label" not in row or (row["label"] is not None and row["label"] not in LABELS):
-        yield "label", f"must be one of {', '.join(LABELS)}, or null to take it back"
+    known = LABELS.get(str(row.get("metric", METRIC)))
+    if known is None:
+        yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
+    elif "label" not in row or (row["label"] is not None and row["label"] not in known):
+        yield "label", f"must be one of {', '.join(known)}, or null to take it back"
     for name in ("claim", "answer_sha256", "metric", "at", "sample"):
         if not isinstance(row.get(name, ""), str):
             yield name, "must be a text; leave it out if there is none"
@@ -103,7 +115,7 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
 def _label(row: Mapping[str, Any], stem: str) -> Label:
     return Label(
         (row["case_id"], row.get("repeat", 0), row["claim_id"]),
-        row.get("metric", "groundedness"),
+        row.get("metric", METRIC),
         row.get("claim", ""),
         row.get("answer_sha256", ""),
         row["label"],
@@ -168,7 +180,17 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
         dict(sorted(Counter(one.annotator for one in used).items())),
         krippendorff_alpha(votes_of),
         bool(used) and all(one.sample.startswith("random") for one in used),
+        _by_verdict(used, known),
     )
+
+
+def _by_verdict(
+    used: Iterable[Label], claims: Mapping[Key, JudgedClaim]
+) -> dict[str, dict[str, int]]:
+    table: dict[str, Counter[str]] = {}
+    for one in used:
+        table.setdefault(one.label or "", Counter())[claims[one.key].verdict] += 1
+    return {label: dict(sorted(counts.items())) for label, counts in sorted(table.items())}
 
 
 def _stale(label: Label, claim: JudgedClaim) -> bool:

@@ -14,9 +14,15 @@ LEAST_FOR_MEAN = 30
 
 
 def corrected(
-    claims: Sequence[JudgedClaim], human: Mapping[Key, int], table: Confusion
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    table: Confusion,
+    metric: str = "groundedness",
 ) -> dict[str, Any]:
-    """The run's rates as the judge sees them, and as people would (with the judge's errors out)."""
+    """The run's rates as the judge sees them, and as people would (with the judge's errors out).
+
+    ``claim_rate``: of all claims or facts. ``faithfulness``, of facts ``fact_recall``: of cases.
+    """
     judged = [float(claim.supported) for claim in claims]
     labels: list[float | None] = [human.get(claim.key) for claim in claims]
     sources = [claim.source for claim in claims]
@@ -26,8 +32,7 @@ def corrected(
     mean = sum(w * one for w, one in zip(weights, judged, strict=True)) / total if total else None
     result: dict[str, Any] = {
         "claim_rate": rate,
-        "faithfulness": mean,
-        "groundedness": None if mean is None else 5 * mean,
+        **_of_cases(mean, metric),
         "rogan_gladen": None,
         "ppi": None,
         "ppi_plus": None,
@@ -52,6 +57,12 @@ def corrected(
                 )
             )
     return result
+
+
+def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
+    if metric == "correctness":
+        return {"fact_recall": mean}
+    return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
 
 
 def _row(found: Estimate | None) -> dict[str, Any] | None:

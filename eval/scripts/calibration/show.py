@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from calibration.gate import labelled
 from calibration.rates import LEAST_FOR_MEAN
 from ragmetrics.calibration import LEAST_INFORMATION, MIN_CLASS
 from tables import number, plain, print_rows
@@ -13,15 +14,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FIGURES = {
-    "specificity": "finds unsupported claims (specificity)",
-    "sensitivity": "passes supported claims (sensitivity)",
+    "specificity": "finds {bad} {items} (specificity)",
+    "sensitivity": "passes {good} {items} (sensitivity)",
     "balanced_accuracy": "balanced accuracy",
     "kappa": "Cohen's kappa",
     "auroc": "AUROC of its score",
     "accuracy": "same verdict as people",
 }
 RATES = {
-    "rogan_gladen": "claims, corrected for its errors (Rogan-Gladen)",
+    "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
     "ppi": "cases, prediction-powered (PPI)",
     "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
     "labels_only": "cases, from the labels alone",
@@ -34,8 +35,45 @@ LEFT_OUT = {
     "after_verdict": "given after seeing the verdict",
 }
 """What labels.COUNTS are called."""
+WORDS = {
+    "groundedness": {
+        "items": "claims",
+        "good": "supported",
+        "bad": "unsupported",
+        "not": "not supported",
+        "mean": "faithfulness",
+    },
+    "correctness": {
+        "items": "facts",
+        "good": "present",
+        "bad": "absent",
+        "not": "not present",
+        "mean": "fact_recall",
+    },
+}
+"""How each metric's verdicts are spoken of."""
 SLICE_FIGURES, ONE_FIGURE = 43, 27
 """Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
+
+
+def words_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """How the verdicts of a calibration are spoken of."""
+    return WORDS.get(str(found.get("metric")), WORDS["groundedness"])
+
+
+def figure_names(found: Mapping[str, Any]) -> dict[str, str]:
+    """``FIGURES`` in the words of a calibration's metric."""
+    return {name: text.format(**words_of(found)) for name, text in FIGURES.items()}
+
+
+def share_names(found: Mapping[str, Any]) -> dict[str, str]:
+    """The shares that ``corrected`` has, by key, in the words of the metric: as judged first."""
+    words = words_of(found)
+    judged = {
+        "claim_rate": f"{words['items']}, as judged",
+        words["mean"]: f"cases, as judged ({words['mean']})",
+    }
+    return judged | {name: text.format(**words) for name, text in RATES.items()}
 
 
 def _cut(console: Console, words: str) -> str:
@@ -62,22 +100,22 @@ def print_report(console: Console, found: Mapping[str, Any]) -> None:
     _print_labels(console, found)
     if found["figures"] is None:
         console.print(
-            f"\nToo few to calibrate: {found['supported']} supported and {found['unsupported']} "
-            f"unsupported claims are labelled; {MIN_CLASS} of each are needed."
+            f"\nToo few to calibrate: {labelled(found)} are labelled; {MIN_CLASS} of each are "
+            "needed."
         )
     else:
         _print_figures(console, found)
-        _print_slices(console, found["by"])
+        _print_slices(console, found)
     _print_rates(console, found)
     _print_attack(console, found["attack"])
-    _print_worst(console, found["worst"])
+    _print_worst(console, found["worst"], words_of(found)["good"])
 
 
 def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
-    labels = found["labels"]
+    labels, items = found["labels"], words_of(found)["items"]
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     console.print(
-        f"{found['n']} of {found['judged_claims']} judged claims are labelled, from "
+        f"{found['n']} of {found['judged_claims']} judged {items} are labelled, from "
         f"{found['sources']} documents ({who or 'nobody'})."
     )
     told = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
@@ -90,51 +128,69 @@ def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
     if found["failed_answers"]:
         console.print(f"The judge failed on {found['failed_answers']} answers: they do not count.")
     if found["claims_by_code"]:
-        console.print(f"{found['claims_by_code']} claims needed no judge: they do not count here.")
+        console.print(f"{found['claims_by_code']} {items} needed no judge: they do not count here.")
 
 
 def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
-    cells = found["confusion"]
+    cells, words = found["confusion"], words_of(found)
     console.print()
     print_rows(
         console,
-        ("people say", "judge: supported", "judge: not"),
+        ("people say", f"judge: {words['good']}", "judge: not"),
         [
-            ("not supported", str(cells["not_supported"]), str(cells["not_not"])),
-            ("supported", str(cells["supported_supported"]), str(cells["supported_not"])),
+            (words["not"], str(cells["not_supported"]), str(cells["not_not"])),
+            (words["good"], str(cells["supported_supported"]), str(cells["supported_not"])),
         ],
     )
     console.print()
+    if found["metric"] == "correctness":
+        _print_words(console, found["labels"]["by_verdict"])
     rows = [
         (
-            _cut(console, words),
+            _cut(console, said),
             number(row["value"]),
             interval(row["ci95"]),
         )
-        for name, words in FIGURES.items()
+        for name, said in figure_names(found).items()
         if (row := found["figures"][name])["value"] is not None
     ]
     rows.append(
-        (_cut(console, "supported, say people (prevalence)"), number(found["prevalence"]), "")
+        (
+            _cut(console, f"{words['good']}, say people (prevalence)"),
+            number(found["prevalence"]),
+            "",
+        )
     )
     answers = found["answers"]
     if answers and not answers["too_few"]:
-        words = f"weighted kappa of {answers['n']} answers, 0 to 5"
+        said = f"weighted kappa of {answers['n']} answers, 0 to 5"
         rows.append(
-            (_cut(console, words), number(answers["weighted_kappa"]), interval(answers["ci95"]))
+            (_cut(console, said), number(answers["weighted_kappa"]), interval(answers["ci95"]))
         )
     print_rows(console, ("figure", "value", "95 % interval"), rows)
     advice = found["threshold"]
     if advice is not None:
         console.print(
-            f"\nThreshold: {number(advice['cut'])} fits best on {advice['fit_n']} claims; on the "
-            f"other {advice['test_n']} it has balanced accuracy "
+            f"\nThreshold: {number(advice['cut'])} fits best on {advice['fit_n']} "
+            f"{words['items']}; on the other {advice['test_n']} it has balanced accuracy "
             f"{number(advice['test_balanced_accuracy'])}, the present verdicts "
             f"{number(advice['present_balanced_accuracy'])}."
         )
 
 
-def _print_slices(console: Console, by: Mapping[str, Any]) -> None:
+def _print_words(console: Console, table: Mapping[str, Mapping[str, int]]) -> None:
+    """Labels by the judge's verdict: a fact that is missed and one that is denied differ."""
+    verdicts = sorted({verdict for counts in table.values() for verdict in counts})
+    rows = [
+        (plain(label.replace("_", " ")), *(str(counts.get(one, 0)) for one in verdicts))
+        for label, counts in table.items()
+    ]
+    heads = (f"judge: {plain(one.replace('_', ' '))}" for one in verdicts)
+    print_rows(console, ("people say", *heads), rows)
+    console.print()
+
+
+def _print_slices(console: Console, found: Mapping[str, Any]) -> None:
     rows = [
         (
             plain(f"{name}: {value}", max(10, console.width - SLICE_FIGURES)),
@@ -145,32 +201,27 @@ def _print_slices(console: Console, by: Mapping[str, Any]) -> None:
             number(part["sensitivity"]),
             number(part["kappa"]),
         )
-        for name, values in by.items()
+        for name, values in found["by"].items()
         for value, part in values.items()
     ]
     if rows:
         console.print()
-        head = ("slice", "n", "unsup.", "agree", "spec.", "sens.", "kappa")
+        bad = "absent" if words_of(found)["bad"] == "absent" else "unsup."
+        head = ("slice", "n", bad, "agree", "spec.", "sens.", "kappa")
         print_rows(console, head, rows)
 
 
 def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
     rates = found["corrected"]
-    rows = [
-        ("claims, as judged", number(rates["claim_rate"]), ""),
-        (_cut(console, "cases, as judged (faithfulness)"), number(rates["faithfulness"]), ""),
-    ]
-    rows += [
-        (
-            _cut(console, words),
-            number(rates[name]["mean"]),
-            interval(rates[name]["ci95"]),
-        )
-        for name, words in RATES.items()
-        if rates[name] is not None
-    ]
+    rows = []
+    for name, said in share_names(found).items():
+        rate = rates[name]
+        if isinstance(rate, Mapping):
+            rows.append((_cut(console, said), number(rate["mean"]), interval(rate["ci95"])))
+        elif name not in RATES:
+            rows.append((_cut(console, said), number(rate), ""))
     console.print()
-    print_rows(console, ("share supported", "mean", "95 % interval"), rows)
+    print_rows(console, (f"share {words_of(found)['good']}", "mean", "95 % interval"), rows)
     if rates["labels_only"] is None:
         console.print(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
     elif rates["ppi"] is not None and not found["labels"]["random_sample"]:
@@ -195,11 +246,11 @@ def _print_attack(console: Console, found: Mapping[str, Any] | None) -> None:
         console.print(f"{found['failed']} of {found['opinions']} opinions could not be had.")
 
 
-def _print_worst(console: Console, worst: Sequence[Mapping[str, Any]]) -> None:
+def _print_worst(console: Console, worst: Sequence[Mapping[str, Any]], good: str) -> None:
     if worst:
         console.print("\nWorst disagreements:")
     for row in worst:
-        people = "people: supported" if row["human"] == "supported" else "people: NOT supported"
+        people = f"people: {'' if row['human'] == 'supported' else 'NOT '}{good}"
         console.print(
             f"- {plain(row['case_id'], 40)} [{row['claim_id']}] {people}, judge: "
             f"{plain(row['verdict'], 30)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibration.show import FIGURES, RATES, judge_name
+from calibration.show import figure_names, judge_name, share_names
 from reporting.text import cut
 
 GOOD = {"supported", "present", "attributed"}
@@ -23,11 +23,12 @@ def calibration(found: Mapping[str, Any]) -> Part:
     """
     prompt, labels = found.get("prompt") or {}, found.get("labels") or {}
     figures, corrected = found.get("figures") or {}, found.get("corrected") or {}
-    shares = [("claims, as judged", corrected.get("claim_rate"), None)]
-    shares.append(("cases, as judged (faithfulness)", corrected.get("faithfulness"), None))
-    for name, text in RATES.items():
-        if row := corrected.get(name):
-            shares.append((text, row["mean"], row["ci95"]))
+    shares = []
+    for name, text in share_names(found).items():
+        row = corrected.get(name)
+        shares.append(
+            (text, row["mean"], row["ci95"]) if isinstance(row, dict) else (text, row, None)
+        )
     return {
         "judge": judge_name(found.get("judge") or {}),
         "prompt": f"{prompt.get('name')}@{prompt.get('version')}" if prompt else None,
@@ -41,7 +42,9 @@ def calibration(found: Mapping[str, Any]) -> Part:
         "alpha": labels.get("alpha"),
         "confusion": found.get("confusion"),
         "figures": [
-            {"name": text, **figures[name]} for name, text in FIGURES.items() if name in figures
+            {"name": text, **figures[name]}
+            for name, text in figure_names(found).items()
+            if name in figures
         ],
         "shares": [
             {"name": name, "value": value, "ci95": interval}

@@ -11,15 +11,13 @@ from pathlib import Path, PurePath
 from typing import ClassVar
 
 from rich.text import Text
-from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.theme import BUILTIN_THEMES
 
 import labeller
-from labeller.app import PASTE_LIMIT, THEMES, write_crash_file
+from labeller.app import THEMES, write_crash_file
 from labeller.display import display
-from labeller.keys import Keyed
+from labeller.held_keys import HeldKeys
 from labeller.lines import Look
 from verdictlabels.model import Session
 from verdictlabels.screen import VerdictScreen
@@ -27,7 +25,7 @@ from verdictlabels.screen import VerdictScreen
 LINES = Path(labeller.__file__).with_name("labeller.tcss")
 
 
-class VerdictApp(App[None], inherit_bindings=False):
+class VerdictApp(HeldKeys, inherit_bindings=False):
     """Runs the screen. Labels are on disk when a key is done, so it may end at any moment."""
 
     TITLE = "label verdicts"
@@ -55,16 +53,6 @@ class VerdictApp(App[None], inherit_bindings=False):
 
     def action_interrupt(self) -> None:
         self.exit(return_code=130)
-
-    async def on_event(self, event: events.Event) -> None:
-        """Keys go to the screen that takes them, pasted text nowhere as markup."""
-        if isinstance(event, events.Paste):
-            event.text = display(event.text, PASTE_LIMIT)
-        elif isinstance(event, events.Key) and not event.is_forwarded:
-            screen = self.screen
-            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
-                return
-        await super().on_event(event)
 
     def _fatal_error(self) -> None:
         """In place of Textual's traceback, which shows local values."""

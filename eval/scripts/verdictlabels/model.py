@@ -10,13 +10,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Label = Literal["supported", "not_supported", "cannot_tell"]
+Label = Literal["supported", "not_supported", "cannot_tell", "present", "missing", "contradicted"]
 Act = Literal["label", "undo", "redo"]
-LABELS: tuple[Label, ...] = ("supported", "not_supported", "cannot_tell")
 
 
 class Refused(Exception):
     """What was asked for cannot be done now; one sentence for the status line. Nothing changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is labelled. ``labels``: in the order of their keys, 1 for the first.
+
+    ``upper`` names the text above the item, ``lower`` the texts below that it is held against.
+    """
+
+    noun: str
+    labels: tuple[Label, ...]
+    upper: str
+    lower: str
+    none: str
+    """What is said where there is no text below."""
+
+
+CLAIMS = Kind(
+    "claim",
+    ("supported", "not_supported", "cannot_tell"),
+    "answer",
+    "passage",
+    "The bot answered without any passage.",
+)
+FACTS = Kind(
+    "fact",
+    ("present", "missing", "cannot_tell", "contradicted"),
+    "reference answer",
+    "answer",
+    "The bot's answer is empty.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +60,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A claim to label. ``best``: the place of the passage to show first.
+    """A claim or fact to label. ``best``: the place of the passage to show first.
 
-    ``verdict`` is what the judge said, in words; it is kept from the annotator.
+    ``answer`` is shown above ``claim``, ``passages`` below: see ``Kind``. ``verdict`` is what the
+    judge said, in words; it is kept from the annotator.
     """
 
     key: str
@@ -65,7 +96,7 @@ class _Step:
 
 
 class Session:
-    """One annotator's pass over a sample of claims. ``items`` must not be empty."""
+    """One annotator's pass over a sample of claims or facts. ``items`` must not be empty."""
 
     def __init__(
         self,
@@ -74,8 +105,10 @@ class Session:
         *,
         annotator: str = "",
         decided: Iterable[Decision] = (),
+        kind: Kind = CLAIMS,
     ) -> None:
         self.items = items
+        self.kind = kind
         self.annotator = annotator
         self.labels: dict[str, Label] = {}
         self.seen_verdict: set[str] = set()
@@ -157,7 +190,8 @@ class Session:
     def reveal(self) -> None:
         """Show the judge's verdict on the claim on screen. Raises Refused before it is labelled."""
         if self.label is None:
-            raise Refused("label the claim first: the judge's verdict would pull yours")
+            noun = self.kind.noun
+            raise Refused(f"label the {noun} first: the judge's verdict would pull yours")
         self.seen_verdict.add(self.item.key)
 
     def _keep(self, decision: Decision) -> None:

@@ -10,32 +10,36 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from labeller.display import display, one_line
-from verdictlabels.keys import GUIDELINE
-from verdictlabels.model import LABELS, Item, Label, Passage, Refused, Session
+from verdictlabels.keys import guideline, hint, label_keys, words
+from verdictlabels.model import Item, Kind, Passage, Refused, Session
 
-SHORT_HELP: Final = "1 supported, 2 not, 3 cannot tell, ? more"
 HELP: Final = """\
-1 2 3    supported, not supported, cannot tell (y x c do the same)
-a        the whole answer
-t        the titles of all passages; t 2 the whole second passage
-s        the claim again
-n p      the next claim, the one before; nothing is decided
-o        the next claim without a label
+{labels}
+a        the whole {upper}
+t        the titles of all texts below; t 2 the whole second one
+s        the {noun} again
+n p      the next {noun}, the one before; nothing is decided
+o        the next {noun} without a label
 u r      take the last label back, do it again
-v        what the judge said, of a claim you have labelled
+v        what the judge said, of a {noun} you have labelled
 q        leave (or the end of the input); every label is on disk already
 """
 WIDER: Final = 1500
 """Characters by which a window may be widened to whole paragraphs."""
-_LABEL: Final[dict[str, Label]] = {
-    **dict(zip("123", LABELS, strict=True)),
-    **dict(zip("yxc", LABELS, strict=True)),
-}
 
 
-def words(label: Label | None) -> str:
-    """A label as it is told: "not supported"; "open" for none."""
-    return "open" if label is None else label.replace("_", " ")
+def short_help(kind: Kind) -> str:
+    """``1 supported, 2 not, 3 cannot tell, ? more``."""
+    told = (f"{place} {hint(label)}" for place, label in enumerate(kind.labels, 1))
+    return f"{', '.join(told)}, ? more"
+
+
+def long_help(kind: Kind) -> str:
+    """All commands."""
+    keys = list(label_keys(kind))
+    labels = f"{' '.join(keys[::2]):<8} {', '.join(map(words, kind.labels))}"
+    labels += f" ({' '.join(keys[1::2])} do the same)"
+    return HELP.format(labels=labels, noun=kind.noun, upper=kind.upper)
 
 
 def _paragraph(passage: Passage) -> tuple[int, int]:
@@ -55,13 +59,15 @@ class Plain:
     def __init__(self, session: Session, stdin: TextIO, stdout: TextIO, *, prompt: bool) -> None:
         self.session = session
         self._in, self._out, self._prompt = stdin, stdout, prompt
+        self._kind = session.kind
+        self._labels = label_keys(session.kind)
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
         self.show()
         while True:
             if self._prompt:
-                self._out.write(f"{SHORT_HELP}> ")
+                self._out.write(f"{short_help(self._kind)}> ")
                 self._out.flush()
             line = self._in.readline()
             if not line or line.strip() in ("q", "quit"):
@@ -72,11 +78,13 @@ class Plain:
         """Do what one line says, and say what was done; a refusal is said in the same way."""
         session, name, place = self.session, self.session.item.name, self.session.place
         try:
-            if line in _LABEL:
-                session.decide(_LABEL[line])
-                self.say(f"{words(_LABEL[line])}: {name}")
+            if line in self._labels:
+                label = self._labels[line]
+                session.decide(label)
+                self.say(f"{words(label)}: {name}")
                 if not session.goto_open():
-                    self.say("Every claim is labelled: q leaves, n and p look again.")
+                    noun = self._kind.noun
+                    self.say(f"Every {noun} is labelled: q leaves, n and p look again.")
             else:
                 self._command(line)
         except Refused as refusal:
@@ -90,21 +98,22 @@ class Plain:
         self._out.flush()
 
     def show(self) -> None:
-        """The claim, what it answers, and where most of its words stand."""
-        session, item = self.session, self.session.item
+        """The claim or fact, its question, and where most of its words stand."""
+        session, item, noun = self.session, self.session.item, self._kind.noun
         self.say(
-            f"\nclaim {session.place + 1} of {len(session.items)}, {session.count()} done: "
+            f"\n{noun} {session.place + 1} of {len(session.items)}, {session.count()} done: "
             f"{one_line(item.name)}, {words(session.label)}"
         )
         self.say(f"question: {one_line(item.question)}")
-        self.say(f"claim: {one_line(item.claim)}")
+        self.say(f"{noun}: {one_line(item.claim)}")
         if not item.passages:
-            self.say("The bot answered without any passage.")
+            self.say(self._kind.none)
             return
         passage = item.passages[item.best]
         start, end = _paragraph(passage)
         total = len(item.passages)
-        self.say(f"best window, in passage {item.best + 1} of {total}, {one_line(passage.title)}:")
+        where = f"{self._kind.lower} {item.best + 1} of {total}, {one_line(passage.title)}"
+        self.say(f"best window, in {where}:")
         self.say(passage.text[start:end])
 
     def _command(self, line: str) -> None:
@@ -114,13 +123,15 @@ class Plain:
             return
         do = self._commands().get(line)
         if do is None:
-            raise Refused(f"{line!r} is no command; ? lists them" if line else SHORT_HELP)
+            raise Refused(
+                f"{line!r} is no command; ? lists them" if line else short_help(self._kind)
+            )
         do()
 
     def _commands(self) -> dict[str, Callable[[], object]]:
         session = self.session
         return {
-            "a": lambda: self.say(f"answer: {session.item.answer}"),
+            "a": lambda: self.say(f"{self._kind.upper}: {session.item.answer}"),
             "s": self.show,
             "n": lambda: self._move(1),
             "p": lambda: self._move(-1),
@@ -128,16 +139,16 @@ class Plain:
             "u": self._undo,
             "r": self._redo,
             "v": self._verdict,
-            "?": lambda: self.say(HELP + GUIDELINE),
+            "?": lambda: self.say(long_help(self._kind) + guideline(self._kind)),
         }
 
     def _move(self, by: int) -> None:
         if not self.session.move(by):
-            raise Refused("that is the last claim" if by > 0 else "that is the first claim")
+            raise Refused(f"that is the {'last' if by > 0 else 'first'} {self._kind.noun}")
 
     def _open(self) -> None:
         if not self.session.goto_open():
-            raise Refused("every claim is labelled")
+            raise Refused(f"every {self._kind.noun} is labelled")
 
     def _undo(self) -> None:
         self.session.undo()

@@ -20,15 +20,9 @@ from labeller.lists import Bar, Line, Span
 from labeller.measure import fit, wrap
 from labeller.text_pane import Mark, TextPane
 from labeller.window import Window
-from verdictlabels.keys import BY_KEY, HINTED, help_text
-from verdictlabels.model import Item, Label, Refused, Session
+from verdictlabels.keys import by_key, help_text, hinted, words
+from verdictlabels.model import Item, Kind, Refused, Session
 
-WORDS = {
-    None: "OPEN",
-    "supported": "SUPPORTED",
-    "not_supported": "NOT SUPPORTED",
-    "cannot_tell": "CANNOT TELL",
-}
 QUESTION_LINES = 2
 CLAIM_LINES = 3
 """Lines of a claim; a longer one takes up to a third of the screen."""
@@ -44,7 +38,7 @@ def header(session: Session, width: int) -> Line:
     name = one_line(session.item.name, 30 if width >= 100 else 20)
     shown = "shown" if session.verdict_shown else "hidden"
     spans: list[Span] = [
-        ("term", display(f" claim {session.place + 1}/{total} {name}")),
+        ("term", display(f" {session.kind.noun} {session.place + 1}/{total} {name}")),
         ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell")),
         ("dim", display(f" |{'#' * filled}{'-' * (size - filled)}" if size else "")),
         ("key", display(f" | judge {shown}")),
@@ -108,12 +102,13 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             self.passage = item.best
         question = text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
         self.bars["v-top"].show([header(session, width), *question])
-        self.bars["v-answer-rule"].show([rule(self.look, width, "answer")])
+        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper)])
         self._show_answer(item, new)
-        state = WORDS[session.label]
+        state = words(session.label).upper()
         most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
         claim = text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
-        self.bars["v-claim"].show([rule(self.look, width, "claim", state, focused=True), *claim])
+        head = rule(self.look, width, session.kind.noun, state, focused=True)
+        self.bars["v-claim"].show([head, *claim])
         if len(claim) != self._claim_lines:
             self._claim_lines = len(claim)
             self.bars["v-claim"].styles.height = 1 + len(claim)
@@ -133,14 +128,14 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
                 self.answer.reveal(*span)
 
     def _show_passage(self, item: Item, new: bool) -> None:
-        width, total = self.size.width, len(item.passages)
+        width, total, kind = self.size.width, len(item.passages), self.session.kind
         if not total:
-            self.bars["v-passage-rule"].show([rule(self.look, width, "no passages")])
-            self.text.show(display("The bot answered without any passage."))
+            self.bars["v-passage-rule"].show([rule(self.look, width, f"no {kind.lower}")])
+            self.text.show(display(kind.none))
             return
         passage = item.passages[self.passage]
         best = "best window" if self.passage == item.best and passage.window else ""
-        left = f"passage {self.passage + 1} of {total} "
+        left = f"{kind.lower} {self.passage + 1} of {total} "
         room = width - len(left) - len(best) - 9  # dashes and spaces around both
         left += fit(one_line(passage.title), room).rstrip()
         self.bars["v-passage-rule"].show([rule(self.look, width, left, best)])
@@ -162,7 +157,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
 
     def _show_end(self) -> None:
         width = self.size.width
-        parts = [(action.shown.split()[0], action.hint) for action in HINTED]
+        parts = hinted(self.session.kind)
         self.bars["v-end"].show([status(self._message, "", width), hints(parts, "?", width)])
 
     def say(self, text: str, style: str = "row") -> None:
@@ -175,7 +170,8 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
 
     def take_key(self, key: str, character: str) -> bool:
         """Do what the key stands for; False leaves it to Textual."""
-        name = BY_KEY.get(key) or BY_KEY.get(character)
+        known = by_key(self.session.kind)
+        name = known.get(key) or known.get(character)
         if name is None:
             return False
         self._message = ("row", DisplayText(""))
@@ -187,22 +183,26 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         self.show()
         return True
 
-    def _decide(self, label: Label) -> None:
-        name = self.session.item.name
+    def _decide(self, place: int) -> None:
+        kind, name = self.session.kind, self.session.item.name
+        label = kind.labels[place]
         self.session.decide(label)
-        said = f"{WORDS[label].lower()}: {name}"
+        said = f"{words(label)}: {name}"
         if not self.session.goto_open():
-            said += "; every claim is labelled: q leaves, n and p look again"
+            said += f"; every {kind.noun} is labelled: q leaves, n and p look again"
         self.say(said, "good")
 
-    def do_supported(self) -> None:
-        self._decide("supported")
+    def do_label_1(self) -> None:
+        self._decide(0)
 
-    def do_not_supported(self) -> None:
-        self._decide("not_supported")
+    def do_label_2(self) -> None:
+        self._decide(1)
 
-    def do_cannot_tell(self) -> None:
-        self._decide("cannot_tell")
+    def do_label_3(self) -> None:
+        self._decide(2)
+
+    def do_label_4(self) -> None:
+        self._decide(3)
 
     def do_next(self) -> None:
         self._move(1)
@@ -212,11 +212,12 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
 
     def _move(self, by: int) -> None:
         if not self.session.move(by):
-            raise Refused("that is the last claim" if by > 0 else "that is the first claim")
+            raise Refused(f"that is the {'last' if by > 0 else 'first'} {self.session.kind.noun}")
 
     def do_open(self) -> None:
         if not self.session.goto_open():
-            raise Refused("every claim is labelled: q leaves, n and p look again")
+            noun = self.session.kind.noun
+            raise Refused(f"every {noun} is labelled: q leaves, n and p look again")
 
     def do_undo(self) -> None:
         self.session.undo()
@@ -239,7 +240,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
     def _turn(self, by: int) -> None:
         total = len(self.session.item.passages)
         if total < 2:
-            raise Refused("there is no other passage")
+            raise Refused(f"there is no other {self.session.kind.lower}")
         self.passage = (self.passage + by) % total
         self._show_passage(self.session.item, True)
 
@@ -266,7 +267,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         self.answer.scroll_by(-1)
 
     def do_help(self) -> None:
-        self.app.push_screen(HelpPage())
+        self.app.push_screen(HelpPage(self.session.kind))
 
     def do_quit(self) -> None:
         self.app.exit()
@@ -275,8 +276,9 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
 class HelpPage(Window[None]):
     """Keys and guideline; any key that does not scroll closes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
         super().__init__()
+        self._kind = kind
         self._pane = TextPane(id="help-text")
 
     def compose(self) -> ComposeResult:
@@ -284,7 +286,7 @@ class HelpPage(Window[None]):
             yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.show(display(help_text()), [(0, 4, "key")])
+        self._pane.show(display(help_text(self._kind)), [(0, 4, "key")])
 
     def take_key(self, key: str, character: str) -> bool:
         """Scroll, or close."""

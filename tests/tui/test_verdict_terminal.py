@@ -1,0 +1,95 @@
+"""Labelling verdicts in a real terminal: kill -9, signals, no colour."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Any:
+    """A judged run of six answers on disk."""
+    path = ROOT / "tests" / "calibration" / "judged_run.py"
+    spec = importlib.util.spec_from_file_location("judged_run", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["judged_run"] = module
+    spec.loader.exec_module(module)
+    made = module.JudgedRun(tmp_path)
+    made.write(module.mixed(6)[0])
+    return made
+
+
+@pytest.fixture
+def start(judged: Any, pseudo_terminal: Callable[..., Any]) -> Callable[..., Any]:
+    def run_it(*options: str, env: Any = None) -> Any:
+        argv = [sys.executable, str(SCRIPT), *judged.options(), "--label", *options]
+        quiet = {"RAG_EVAL_CONFIG": os.devnull}
+        return pseudo_terminal(
+            [*argv, "--annotator", "maria"], columns=80, rows=24, env=quiet | (env or {})
+        )
+
+    return run_it
+
+
+def labels_of(judged: Any) -> list[Any]:
+    path = judged.folder / "labels" / "verdicts" / "maria.jsonl"
+    return [json.loads(line)["label"] for line in path.read_text().splitlines()]
+
+
+def test_every_key_survives_kill_9(start: Callable[..., Any], judged: Any) -> None:
+    keys = (b"1", b"2", b"3", b"u")
+    for number, key in enumerate(keys, 1):
+        with start() as terminal:
+            terminal.wait_for(b"judge hidden")
+            terminal.write(key)
+            terminal.wait_for(b"undone" if key == b"u" else b" done, ")
+            while len(labels_of(judged)) < number:  # the fixture's time limit ends a lost label
+                terminal.read()
+            terminal.kill(signal.SIGKILL)
+            terminal.wait()
+    assert labels_of(judged) == ["supported", "not_supported", "cannot_tell", None]
+
+
+def test_sigterm_ends_it_cleanly_and_the_report_follows_a_quit(
+    start: Callable[..., Any], judged: Any
+) -> None:
+    with start() as terminal:
+        terminal.wait_for(b"judge hidden")
+        terminal.kill(signal.SIGTERM)
+        assert terminal.wait() == 130
+    with start() as terminal:
+        terminal.wait_for(b"judge hidden")
+        terminal.write(b"1")
+        while not labels_of(judged):
+            terminal.read()
+        terminal.write(b"q")
+        terminal.wait_for(b"Too few to calibrate")
+        assert terminal.wait() == 0
+    assert json.loads((judged.run / "calibration.json").read_text())["n"] == 1
+
+
+def test_no_color_writes_no_colour(start: Callable[..., Any]) -> None:
+    colourful = []
+    for value in (None, "1"):
+        with start(env={"NO_COLOR": value}) as terminal:
+            terminal.wait_for(b"judge hidden")
+            terminal.write(b"q")
+            terminal.wait()
+            found = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", bytes(terminal.output))
+            # A grey has as much red as green and blue
+            colourful.append(any(len(set(colour)) > 1 for colour in found))
+    assert colourful == [True, False]
