@@ -38,6 +38,12 @@ def test_filters_of_one_name_are_an_or_and_of_several_an_and() -> None:
         ids("tag=nothing")
 
 
+def test_words_of_the_set_cannot_steer_the_terminal() -> None:
+    with pytest.raises(storage.StorageError) as caught:
+        select([case("a", tags=["red\x1b[31m"])], ["tag=blue"], None)
+    assert "The set has tag: red [31m." in caught.value.message
+
+
 def test_all_cases_come_once_before_any_comes_twice() -> None:
     cases = [case("a"), case("b")]
     keys = [job.key for job in expand(cases, 2)]

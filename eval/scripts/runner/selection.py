@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from runner.tally import printable
 from storage import StorageError, TestCase
 
 FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
@@ -38,7 +39,8 @@ def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None)
         wanted.setdefault(name, []).append(pattern)
     kept = [case for case in cases if _passes(case, wanted)]
     if not kept:
-        raise StorageError(f"no case passes --filter {' '.join(filters)}.{_hint(cases, wanted)}")
+        hint = printable(_hint(cases, wanted))  # the set's own words
+        raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
     return kept[:limit]
 
 
