@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clients import judge_prompts
-from clients.prompt_blocks import PLACEHOLDER, fenced, neutral
+from clients.prompt_blocks import PLACEHOLDER, fenced, fenced_both, neutral
 from judging import tasks
 from judging.tasks import Material, make_task
 
@@ -74,6 +74,8 @@ def test_a_boundary_is_stable_secret_and_not_in_the_key() -> None:
     assert fenced(SALT, "a", "text") == fenced(SALT, "a", "text")
     assert fenced(SALT, "a", "text") != fenced(b"other", "a", "text")
     assert fenced(SALT, "a", "text")[:24] != fenced(SALT, "a", "text2")[:24]
+    both = fenced_both(SALT, "answer", HOSTILE)
+    assert both == (fenced(SALT, "answer", HOSTILE), fenced(None, "answer", HOSTILE))
     material = Material("Q?", "A.")
     one = make_task(tasks.ABSTENTION, material, salt=SALT)
     two = make_task(tasks.ABSTENTION, material, salt=b"another")

@@ -76,7 +76,7 @@ def test_a_number_that_is_gone_is_told() -> None:
     before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None)
     assert compare(before, {}, ["retrieval"])[0].verdict == "no longer measured"
     assert compare(before, {}, ["safety"]) == []
-    nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None, None)
+    nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None)
     assert compare(nothing, {}, ["retrieval"]) == []
 
 

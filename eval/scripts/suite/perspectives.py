@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -295,11 +295,3 @@ def chosen(names: str | None, *, custom: bool) -> list[Perspective]:
     if not wanted:
         raise storage.StorageError(f"--perspective: name some of: {', '.join(known)}.")
     return [one for one in PERSPECTIVES if one.name in wanted or (custom and one.name == "custom")]
-
-
-def shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
-    """The metrics of a section to show: the summary, or all of them."""
-    names: Iterable[str] = section["mean"]
-    if every or not perspective.summary:
-        return list(names)
-    return [name for name in perspective.summary if name in section["mean"]]

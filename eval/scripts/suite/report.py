@@ -12,7 +12,7 @@ from gating.verdict import Check
 from suite.baseline import FAILING, Change
 from suite.diagnosis import Finding
 from suite.measures import Measure
-from suite.perspectives import PERSPECTIVES, Outcome, shown
+from suite.perspectives import PERSPECTIVES, Outcome, Perspective
 from tables import number
 
 MARKS = {True: "✓", False: "✗", None: ""}
@@ -102,9 +102,17 @@ def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
     found = report.of(outcome.name)
     if outcome.section is None:
         return []
-    names = list(found) if perspective is None else shown(perspective, outcome.section, every)
+    names = list(found) if perspective is None else _shown(perspective, outcome.section, every)
     more = [name for name, one in found.items() if one.target and name not in names]
     return [found[name] for name in (*names, *more) if name in found]
+
+
+def _shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
+    """The metrics of a section to show: the summary, or all of them."""
+    names: Iterable[str] = section["mean"]
+    if every or not perspective.summary:
+        return list(names)
+    return [name for name in perspective.summary if name in section["mean"]]
 
 
 def change_text(change: Change) -> str:

@@ -185,6 +185,19 @@ def test_two_threads_that_want_the_same_ask_once(
     assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
 
 
+def test_what_another_stores_after_the_first_look_is_not_paid_again(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other thread has come back between this one's look and its turn."""
+    client = judge()
+    cached(client).ask(task())
+    late = cached(client)
+    known, looks = late._cache.get, iter([True])
+    monkeypatch.setattr(late._cache, "get", lambda key: None if next(looks, False) else known(key))
+    assert late.ask(task()).cached
+    assert len(fake_judge.chats()) == 1
+
+
 def entry(key: str, **fields: Any) -> dict[str, Any]:
     return {
         "format": 1,
