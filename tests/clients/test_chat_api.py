@@ -91,6 +91,10 @@ def test_unusable_bodies_are_asked_once(
         (502, "server_error", 3),
         (503, "server_error", 3),
         (504, "server_error", 3),
+        (505, "server_error", 1),
+        (511, "server_error", 1),
+        (524, "server_error", 3),
+        (529, "server_error", 3),
     ],
 )
 def test_statuses(fake_bot: Any, api: MakeApi, status: int, expected: str, tries: int) -> None:

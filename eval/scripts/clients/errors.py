@@ -6,7 +6,7 @@ KINDS = {
     "connection": "no connection, or it broke before the whole answer had come",
     "timeout": "the answer was not complete when the time of the call was over",
     "rate_limited": "HTTP 429 on every try, or a Retry-After longer than the time left",
-    "server_error": "HTTP 5xx on every try",
+    "server_error": "HTTP 5xx on every try (501, 505 and other lasting ones: asked once)",
     "client_error": "HTTP 4xx or another status that is no success; asked once",
     "redirect": "a redirect to another host, to another method, or in a circle; not followed",
     "malformed": "the body is no JSON: truncated, HTML, empty, NaN, not UTF-8; asked once",
@@ -17,7 +17,10 @@ KINDS = {
 }
 """Every kind that ``error.kind`` of a result can have, with its meaning."""
 
-RETRIED_STATUS = frozenset({429, 500, 502, 503, 504})
+LASTING = frozenset({501, 505, 506, 508, 510, 511})
+"""Server errors that say "never": not implemented, no such version, a login page in between."""
+RETRIED_STATUS = frozenset({429, *range(500, 600)}) - LASTING
+"""Also what proxies and model servers use beyond the standard: 520 to 530, 598, 599."""
 
 
 class CallError(Exception):
