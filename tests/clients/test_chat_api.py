@@ -189,31 +189,6 @@ def test_a_slow_body_is_ended_too(fake_bot: Any, api: MakeApi) -> None:
     assert kind(ask(api(policy=IMPATIENT))) == "timeout"
 
 
-@pytest.mark.parametrize("announce", [True, False])
-def test_a_huge_body_is_cut_off(fake_bot: Any, api: MakeApi, announce: bool) -> None:
-    total, limit = 200 * 2**20, 2**20
-    sent: list[int] = []
-    left = threading.Event()
-
-    def flood(exchange: Any) -> None:
-        sent.append(exchange.stream(total, announce))
-        left.set()
-
-    fake_bot.default = flood
-    result = ask(api(max_bytes=limit))
-    assert kind(result) == "too_large"
-    assert fake_bot.asked["q"] == 1
-    assert left.wait(30)
-    # the limit, and what lies in the sockets' buffers
-    assert sent[0] < 40 * 2**20
-
-
-def test_a_body_that_unpacks_beyond_the_limit(fake_bot: Any, api: MakeApi) -> None:
-    packed = gzip.compress(b" " * (30 * 2**20))
-    fake_bot.default = lambda exchange: exchange.raw(packed, Content_Encoding="gzip")
-    assert kind(ask(api(max_bytes=2**20))) == "too_large"
-
-
 def test_compressed_answers_are_read(fake_bot: Any, api: MakeApi) -> None:
     packed = gzip.compress(json.dumps(fake_bot.answer("q")).encode())
     fake_bot.script("good", lambda exchange: exchange.raw(packed, Content_Encoding="gzip"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import ssl
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +36,30 @@ def test_a_redirect_to_no_address(fake_bot: Any, api: MakeApi, location: str) ->
     fake_bot.default = lambda exchange: exchange.raw(b"", 307, Location=location)
     assert failure(api()).kind == "redirect"
     assert fake_bot.asked["q"] == 1
+
+
+@pytest.mark.parametrize("announce", [True, False])
+def test_a_huge_body_is_cut_off(fake_bot: Any, api: MakeApi, announce: bool) -> None:
+    total, limit = 200 * 2**20, 2**20
+    sent: list[int] = []
+    left = threading.Event()
+
+    def flood(exchange: Any) -> None:
+        sent.append(exchange.stream(total, announce))
+        left.set()
+
+    fake_bot.default = flood
+    assert failure(api(max_bytes=limit)).kind == "too_large"
+    assert fake_bot.asked["q"] == 1
+    assert left.wait(30)
+    # the limit, and what lies in the sockets' buffers
+    assert sent[0] < 40 * 2**20
+
+
+def test_a_body_that_unpacks_beyond_the_limit(fake_bot: Any, api: MakeApi) -> None:
+    packed = gzip.compress(b" " * (30 * 2**20))
+    fake_bot.default = lambda exchange: exchange.raw(packed, Content_Encoding="gzip")
+    assert failure(api(max_bytes=2**20)).kind == "too_large"
 
 
 @pytest.mark.parametrize("depth", [101, 300, 900])
