@@ -107,6 +107,7 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
             {"id": "b"},
             {"id": "b", "answer": "B", "contexts": "text"},
             {"id": "b", "answer": "B", "retrieved": [{"score_final": 1}]},
+            {"id": "a", "answer": "A", "latency_ms": {"x\x1b[31m": -1}},
             '{"id": "c", "answer": "C", "guardrail": ' + '{"a":' * 300 + "1" + "}" * 301,
         ]
     )
@@ -123,7 +124,8 @@ def test_every_problem_of_an_answers_file_is_told_at_once(tmp_path: Path, take: 
         (":10:", "holds no answer"),
         (":11:", "no list of texts"),
         (":12: retrieved[0]:", "has no id, path or text"),
-        (":13:", "nested deeper than 100 levels"),
+        (":13: latency_ms.x [31m:", "-1 is no time"),
+        (":14:", "nested deeper than 100 levels"),
         ("answers.jsonl:", "no answer for case 'c'"),
     ):
         assert any(place in line and words in line for line in done.stderr.splitlines()), words

@@ -22,6 +22,7 @@ from clients.depth import MAX_DEPTH, too_deep
 from clients.errors import KINDS, CallError
 from clients.mapping import RESULT_FIELDS, build_result
 from runner.selection import Job
+from runner.tally import printable
 from storage import ErrorInfo, Problem, StorageError, TestCase, TestResult, iter_lines
 
 IDS = ("id", "test_case_id", "case_id")
@@ -128,7 +129,7 @@ class _Importer:
         return cases[0]
 
     def _problem(self, line: int | None, field: str, message: str) -> Problem:
-        return Problem(str(self._path), line, field, message)
+        return Problem(str(self._path), line, printable(field), printable(message))
 
 
 def _fields(raw: dict[str, Any]) -> dict[str, Any]:
