@@ -67,35 +67,6 @@ def test_a_run_id_is_a_folder_name(tmp_path: Path, run_id: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reopening_keeps_what_is_good_and_drops_a_torn_line(tmp_path: Path) -> None:
-    writer = ResultsWriter(tmp_path, "run")
-    writer.write_result(result("a"))
-    writer.write_result(result("b", status="error", error=storage.ErrorInfo("timeout")))
-    writer.close()
-    with open(tmp_path / "run/results.partial.jsonl", "ab") as file:
-        file.write(b'{"test_case_id":"c","quest')
-    again = ResultsWriter(tmp_path, "run", resume=True)
-    assert again.reopen(lambda r: r.status == "ok") == {("a", 0)}
-    again.write_result(result("b"))
-    found = [(r.test_case_id, r.status) for r in storage.iter_results(again.finish(["a", "b"]))]
-    assert found == [("a", "ok"), ("b", "ok")]
-
-
-def test_a_finished_run_is_reopened_only_for_what_is_dropped(tmp_path: Path) -> None:
-    writer = ResultsWriter(tmp_path, "run")
-    for case_id in "ab":
-        writer.write_result(result(case_id))
-    path = writer.finish("ab")
-    again = ResultsWriter(tmp_path, "run", resume=True)
-    assert again.reopen(lambda r: True) == {("a", 0), ("b", 0)}
-    assert path.exists()
-    assert again.finish("ab") == path
-    assert len(list(storage.iter_results(path))) == 2
-    third = ResultsWriter(tmp_path, "run", resume=True)
-    assert third.reopen(lambda r: r.test_case_id == "a") == {("a", 0)}
-    assert not path.exists()  # half a run must not look like a whole one
-
-
 def test_kill_9_while_writing_loses_no_acknowledged_line(tmp_path: Path) -> None:
     code = """
         from storage import ResultsWriter, TestResult

@@ -150,7 +150,8 @@ def print_worst(
         perfect = f"No case is bad: all {scored} have the best score that {key.name} can have."
         console.print(perfect if scored else none)
         return
-    console.print(f"The {len(bad)} worst cases by {key.name}:")
+    which = "worst case" if len(bad) == 1 else f"{len(bad)} worst cases"
+    console.print(f"The {which} by {key.name}:")
     for item in bad:
         title = f"{plain(item.case.id, 60)}  {key.name} {item.score:.3f}"
         console.print(f"\n{title}  {plain(item.case.question)}", soft_wrap=True)

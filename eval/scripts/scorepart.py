@@ -61,6 +61,9 @@ def score_range(
     gc.disable()
     try:
         return _score_joined(work, scorer, labels, folder, ordered)
+    except OSError as error:
+        where = f"{folder.parent}: the scores cannot be written ({error.strerror})"
+        raise storage.StorageError(f"{where}; make room and score again.") from None
     finally:
         gc.freeze()
         gc.enable()

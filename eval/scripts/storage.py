@@ -36,7 +36,7 @@ from records.files import (
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.label_file import labels_sha256, read_cases, read_labels, unknown_labels
 from records.metrics_file import rounded, update_metrics
-from records.result_file import iter_results
+from records.result_file import iter_results, result_of
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -203,7 +203,8 @@ class ResultsWriter:
         """Continue a run: (case id, repeat) of the results kept so far.
 
         A finished run whose results are all kept stays finished; otherwise its kept lines become
-        the partial file, and what ``keep`` refuses will be asked again.
+        the partial file, and what ``keep`` refuses will be asked again. Raises StorageError, with
+        nothing changed, at a line that is no result of this version.
         """
         target = self.folder / RESULTS
         cut_torn_tail(self._partial)
@@ -212,15 +213,12 @@ class ResultsWriter:
             return set()
         kept: dict[tuple[str, int], int] = {}
         dropped = False
-        decoder = msgspec.json.Decoder(TestResult)
         with open(source, "rb") as lines:
             offset = 0
             for number, line in enumerate(lines, 1):
-                try:
-                    result = decoder.decode(line)
-                except msgspec.MsgspecError as error:
-                    problem = Problem(str(source), number, "", f"not a result line ({error})")
-                    raise StorageError.from_problems([problem]) from None
+                result = result_of(source, number, line, "delete the line: its case is asked again")
+                if isinstance(result, Problem):
+                    raise StorageError.from_problems([result])
                 key = (result.test_case_id, result.repeat)
                 if keep(result):
                     kept[key] = offset

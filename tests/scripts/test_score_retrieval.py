@@ -136,6 +136,18 @@ def test_each_mode_matches_what_it_says(evaluated: Callable[..., Path]) -> None:
     assert section(folder)["by"]["match"] == {"chunk": section(folder)["by"]["match"]["chunk"]}
 
 
+def test_documents_of_another_unicode_form_are_the_same(evaluated: Callable[..., Path]) -> None:
+    # é as one character (NFC), and as e with an accent (NFD), as macOS spells paths.
+    case = {"id": "q", "relevant_docs": ["caf\u00e9.md"], "relevance_grades": {"cafe\u0301.md": 2}}
+    listed: Chunks = [
+        RetrievedChunk("1", "cafe\u0301.md"),
+        RetrievedChunk("2", None, "caf\u00e9.md"),
+    ]
+    folder = evaluated([case], [TestResult("q", retrieved=listed)])
+    assert section(folder)["mean"]["recall@1"] == 1.0
+    assert rows(folder)["q"]["evidence"] == {"match": "doc", "found": [2, 1], "hits": [1, 2, 3]}
+
+
 @pytest.mark.parametrize(
     ("gold_fields", "reason"),
     [

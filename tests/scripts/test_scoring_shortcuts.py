@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +200,29 @@ def test_the_expansion_is_the_bootstraps_own_distribution() -> None:
     exact = binom(n, p).ppf([0.025, 0.975]) / n
     # The binomial lies on steps of 1/n: half a step either way.
     assert (low, high) == pytest.approx(tuple(exact), abs=0.5 / n + 1e-6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_FSIZE's EFBIG")
+def test_scores_that_cannot_be_written_are_one_sentence_with_the_folder(tmp_path: Path) -> None:
+    cases = [{"id": f"q{n}", "question": "?", "relevant_chunks": ["a"]} for n in range(2000)]
+    set_ = write(tmp_path / "s.jsonl", cases)
+    (tmp_path / "run").mkdir()
+    write(tmp_path / "run/results.jsonl", [{"test_case_id": case["id"]} for case in cases])
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000));"
+        "import score_retrieval; sys.argv[0] = 'score_retrieval.py'; score_retrieval.main()"
+    )
+    words = ["--run", str(tmp_path / "run"), "--eval-set", str(set_), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=Path(storage.__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"Error: {tmp_path}/run: the scores cannot be written (File too large); "
+        "make room and score again.\n"
+    )
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["results.jsonl"]

@@ -36,6 +36,11 @@ class Matches(NamedTuple):
     hits: list[int]
 
 
+def same_form(name: str) -> str:
+    """NFC: the one spelling under which ids of documents, often paths, are compared."""
+    return unicodedata.normalize("NFC", name)
+
+
 @lru_cache(maxsize=65_536)
 def normalise_path(path: str) -> str:
     """NFC, forward slashes, no leading ``./``: one spelling of a note's path."""

@@ -50,4 +50,10 @@ class StorageError(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to stderr: one ``Error:`` line, or the list of problems as it is."""
         prefix = "" if self.problems else "Error: "
-        click.echo(prefix + self.format_message(), file=file, err=file is None)
+        click.echo(prefix + shown(self.format_message()), file=file, err=file is None)
+
+
+def shown(text: str) -> str:
+    """Text that may quote a file, without what could steer a terminal: lines stay, the rest of
+    what is not printable becomes a replacement character."""
+    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)

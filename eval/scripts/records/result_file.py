@@ -14,6 +14,7 @@ from records.decoding import Decode, whole
 from records.errors import Problem, StorageError
 from records.results import SCHEMA, TestResult
 
+_DECODER = msgspec.json.Decoder(TestResult)
 _SCHEMA = attrgetter("schema")
 
 
@@ -50,16 +51,22 @@ def iter_result_blocks(
 
 def _sound_results(path: Path, refuse: Report, block: Block) -> Iterator[TestResult]:
     """The sound lines of one block, the others refused with their numbers."""
-    decoder = msgspec.json.Decoder(TestResult)
     lines = iter_lines(path, refuse, block.start, block.end, limit=None, lines=block.before)
     for number, line in lines:
-        try:
-            result = decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            refuse(Problem(str(path), number, "", f"not a result line ({error}); run it again"))
-            continue
-        if result.schema == SCHEMA:
-            yield result
+        found = result_of(path, number, line, "run it again")
+        if isinstance(found, Problem):
+            refuse(found)
         else:
-            message = f"this version reads schema {SCHEMA}, the line says {result.schema}"
-            refuse(Problem(str(path), number, "schema", f"{message}; run it again"))
+            yield found
+
+
+def result_of(path: Path, number: int, line: bytes, remedy: str) -> TestResult | Problem:
+    """The result of one line, or what is wrong with it and what helps."""
+    try:
+        result = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return Problem(str(path), number, "", f"not a result line ({error}); {remedy}")
+    if result.schema == SCHEMA:
+        return result
+    message = f"this version reads schema {SCHEMA}, the line says {result.schema}; {remedy}"
+    return Problem(str(path), number, "schema", message)

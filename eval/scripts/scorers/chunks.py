@@ -27,8 +27,9 @@ def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
 
 
 def doc_of(chunk: RetrievedChunk) -> str | None:
-    """The id of the chunk's document: doc_id, else rel_path."""
-    return chunk.rel_path if chunk.doc_id is None else chunk.doc_id
+    """The id of the chunk's document in NFC: doc_id, else rel_path."""
+    name = chunk.rel_path if chunk.doc_id is None else chunk.doc_id
+    return None if name is None else matching.same_form(name)
 
 
 def place_of(chunk: RetrievedChunk) -> Anchor | None:

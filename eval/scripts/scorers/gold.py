@@ -55,6 +55,9 @@ def _grades(case: TestCase) -> list[float]:
 
 
 def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
+    if mode == "doc":
+        ids = list(map(matching.same_form, ids))
+        grades = {matching.same_form(name): grade for name, grade in grades.items()}
     wanted = grades
     if ids or (grades and min(grades.values()) <= 0):
         wanted = {name: grade for name, grade in grades.items() if grade > 0}
