@@ -138,13 +138,17 @@ def test_each_mode_matches_what_it_says(evaluated: Callable[..., Path]) -> None:
 
 def test_documents_of_another_unicode_form_are_the_same(evaluated: Callable[..., Path]) -> None:
     # é as one character (NFC), and as e with an accent (NFD), as macOS spells paths.
-    case = {"id": "q", "relevant_docs": ["caf\u00e9.md"], "relevance_grades": {"cafe\u0301.md": 2}}
+    grades = {"cafe\u0301.md": 2, "b.md": 1}
+    case = {"id": "q", "relevant_docs": ["caf\u00e9.md"], "relevance_grades": grades}
     listed: Chunks = [
-        RetrievedChunk("1", "cafe\u0301.md"),
+        RetrievedChunk("1", "b.md"),
         RetrievedChunk("2", None, "caf\u00e9.md"),
+        RetrievedChunk("3", "cafe\u0301.md"),
     ]
     folder = evaluated([case], [TestResult("q", retrieved=listed)])
-    assert section(folder)["mean"]["recall@1"] == 1.0
+    found = section(folder)["mean"]
+    # The explicit grade 2 counts: (1 + 2 / log2 3) / (2 + 1 / log2 3) = 2.261860 / 2.630930.
+    assert (found["recall@3"], found["ndcg@3"]) == (1.0, 0.859719)
     assert rows(folder)["q"]["evidence"] == {"match": "doc", "found": [2, 1], "hits": [1, 2, 3]}
 
 
