@@ -1,9 +1,10 @@
 """Write the report of one run as Markdown, JSON and one self-contained HTML page.
 
 In: a run that was scored (metrics.json and, for what single answers tell, scores/, results.jsonl,
-config.json and calibration.json), the eval set, and the targets. Out: report.md, report.json and
-report.html in the run folder, all drawn from the same data; their paths on stdout (with --json the
-report itself). The page loads nothing and runs no script: open it from disk, or mail it.
+config.json, calibration.json and calibration_correctness.json), the eval set, and the targets. Out:
+report.md, report.json and report.html in the run folder, all drawn from the same data; their paths
+on stdout (with --json the report itself). The page loads nothing and runs no script: open it from
+disk, or mail it.
 
 \b
 Examples:

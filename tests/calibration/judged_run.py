@@ -99,6 +99,7 @@ class JudgedRun:
                 for number, (_, verdict) in enumerate(claims, 1)
             ],
             "mode": "json_schema",
+            "extra": {},
         }
 
     def save(self) -> None:

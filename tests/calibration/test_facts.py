@@ -33,6 +33,7 @@ def write(judged_run: Any, facts: Facts) -> None:
             "answer": judged_run.answers[case_id],
             "facts": items,
         }
+        line["extra"] = {"addresses_question": True}
         line["verdicts"] = [
             {"id": f"f{n}", "verdict": verdict, "quote": "", "reason": "so"}
             for n, (_, verdict) in enumerate(given, 1)

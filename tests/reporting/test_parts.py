@@ -10,7 +10,7 @@ import pytest
 
 import report_run
 from ragmetrics.metric import Metric
-from reporting import figures, judge, naming, words
+from reporting import figures, naming
 from reporting.answers import describe
 from reporting.forms import draw
 from reporting.run_files import read_results
@@ -102,94 +102,6 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
     assert found["retrieved"][0]["text"]["left_out"] == 800
     assert found["gold"] == found["claims"] == found["verdicts"] == []
-
-
-def test_the_judges_bad_news_come_first() -> None:
-    rows = [
-        {"id": "1", "text": "So.", "verdict": "supported", "quote": "so"},
-        {"id": "2", "text": "Not so.", "verdict": "not_found", "blame": "hallucination"},
-    ]
-    found = judge.verdicts({"claims": rows, "facts": [{"text": "F", "verdict": "missing"}]})
-    assert [(one["kind"], one["good"]) for one in found] == [
-        ("claim", False),
-        ("fact", False),
-        ("claim", True),
-    ]
-    assert found[0]["blame"] == "hallucination"
-
-
-CALIBRATION: dict[str, Any] = {
-    "schema": 1,
-    "judge": {"provider": "local", "model": "support", "revision": "1"},
-    "prompt": {"name": "groundedness", "version": 2},
-    "metric": "groundedness",
-    "n": 50,
-    "sources": 30,
-    "supported": 30,
-    "unsupported": 20,
-    "too_few": False,
-    "labels": {"annotators": {"maria": 30, "<b>li</b>": 20}, "alpha": 0.8},
-    "confusion": {
-        "supported_supported": 28,
-        "supported_not": 2,
-        "not_supported": 5,
-        "not_not": 15,
-    },
-    "figures": {
-        "kappa": {"value": 0.7, "ci95": [0.5, 0.9]},
-        "auroc": {"value": None, "ci95": None},
-    },
-    "corrected": {
-        "claim_rate": 0.66,
-        "faithfulness": 0.7,
-        "rogan_gladen": {"mean": 0.6, "ci95": [0.5, 0.7]},
-        "ppi": None,
-    },
-    "by": {"category": {"factual": {"n": 9, "unsupported": 3, "agree": 8, "kappa": None}}},
-    "worst": [
-        {"case_id": "q", "claim_id": "1", "claim": "C <i>", "human": "not_supported",
-         "verdict": "supported", "reason": "r"}
-    ],
-}  # fmt: skip
-
-
-def test_a_calibrated_judge_is_told_in_every_form(made: Any, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    for name in ("metrics.json", "config.json"):
-        (run / name).write_bytes((made.run / name).read_bytes())
-    replace_json(run / "calibration.json", CALIBRATION)
-    done = made.call(report_run.main, "--run", str(run), "--json")
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
-    told = report["judge_calibration"]
-    assert told["confusion"] == CALIBRATION["confusion"]
-    assert [one["name"] for one in told["shares"]] == [
-        "claims, as judged",
-        "cases, as judged (faithfulness)",
-        "claims, corrected for its errors (Rogan-Gladen)",
-    ]
-    for form in ("md", "html"):
-        text = (run / f"report.{form}").read_text()
-        for wanted in ("local/support@1, prompt groundedness@2", "Cohen", "0.500 – 0.900"):
-            assert wanted in text
-        assert "<b>li</b>" not in text
-        assert "C <i>" not in text
-
-
-def test_a_damaged_calibration_is_named(made: Any, tmp_path: Path) -> None:
-    (tmp_path / "metrics.json").write_bytes((made.run / "metrics.json").read_bytes())
-    replace_json(tmp_path / "calibration.json", {"schema": 1})
-    done = made.call(report_run.main, "--run", str(tmp_path))
-    assert done.exit_code == 2
-    assert "calibration.json: judge: is missing" in done.stderr
-    assert list(tmp_path.glob("report.*")) == []
-
-
-def test_too_few_labels_are_told() -> None:
-    few = judge.calibration(CALIBRATION | {"too_few": True, "figures": None, "corrected": None})
-    assert few["figures"] == few["shares"] == []
-    assert "Too few to tell: 30 supported and 20 unsupported" in words.judge_text(few)[-1]
 
 
 def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, made: Any) -> None:

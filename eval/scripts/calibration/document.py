@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import storage
 from calibration.claims import Judged
 from calibration.labels import Joined, labels_sha256
@@ -15,7 +17,60 @@ NAME = "calibration.json"
 METRICS = ("groundedness", "correctness")
 """Metrics whose verdicts people can label."""
 SCHEMA = 1
-_NEEDED = {"judge": dict, "prompt": dict, "metric": str, "too_few": bool}
+Interval = tuple[float, float]
+
+
+class _Figure(msgspec.Struct):
+    value: float | None = None
+    ci95: Interval | None = None
+
+
+class _Mean(msgspec.Struct):
+    mean: float
+    ci95: Interval
+
+
+class _Confusion(msgspec.Struct):
+    supported_supported: int
+    supported_not: int
+    not_supported: int
+    not_not: int
+
+
+class _Labels(msgspec.Struct):
+    annotators: dict[str, int] = {}
+    alpha: float | None = None
+    by_verdict: dict[str, dict[str, int]] = {}
+
+
+class _Disagreement(msgspec.Struct):
+    case_id: str
+    claim_id: str
+    claim: str
+    human: str
+    verdict: str
+    reason: str
+
+
+class _Form(msgspec.Struct):
+    """What the readers of a stored calibration use of it."""
+
+    judge: dict[str, Any]
+    prompt: dict[str, Any]
+    metric: str
+    too_few: bool
+    parameters: dict[str, Any] | None = None
+    attack: dict[str, Any] | None = None
+    n: int = 0
+    sources: int = 0
+    supported: int = 0
+    unsupported: int = 0
+    confusion: _Confusion | None = None
+    figures: dict[str, _Figure] | None = None
+    corrected: dict[str, _Mean | float | None] | None = None
+    by: dict[str, dict[str, dict[str, float | None]]] = {}
+    labels: _Labels = msgspec.field(default_factory=_Labels)
+    worst: list[_Disagreement] = []
 
 
 def name_of(metric: str) -> str:
@@ -72,7 +127,11 @@ def read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise StorageError(f"{path}: no such file; write one with --output FILE.")
     found = storage.read_json(path, SCHEMA)
-    for name, kind in _NEEDED.items():
-        if not isinstance(found.get(name), kind):
-            raise StorageError(f"{path}: {name}: is missing; this is no calibration of a judge.")
+    try:
+        msgspec.convert(found, _Form)
+    except msgspec.ValidationError as error:
+        raise StorageError(
+            f"{path}: is no calibration of a judge ({error}); write it again with "
+            "calibrate_judge.py."
+        ) from None
     return found

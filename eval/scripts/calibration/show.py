@@ -42,6 +42,7 @@ WORDS = {
         "bad": "unsupported",
         "not": "not supported",
         "mean": "faithfulness",
+        "sources": "documents",
     },
     "correctness": {
         "items": "facts",
@@ -49,9 +50,12 @@ WORDS = {
         "bad": "absent",
         "not": "not present",
         "mean": "fact_recall",
+        "sources": "cases",
     },
 }
 """How each metric's verdicts are spoken of."""
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Heads and rows."""
 SLICE_FIGURES, ONE_FIGURE = 43, 27
 """Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
 
@@ -74,6 +78,45 @@ def share_names(found: Mapping[str, Any]) -> dict[str, str]:
         words["mean"]: f"cases, as judged ({words['mean']})",
     }
     return judged | {name: text.format(**words) for name, text in RATES.items()}
+
+
+def verdict_tables(found: Mapping[str, Any]) -> list[Table]:
+    """Counts of labels (rows) by what the judge said (columns).
+
+    The confusion table; for facts before it the same by each side's own words: a fact that is
+    missed and one that is denied differ.
+    """
+    cells, words = found.get("confusion"), words_of(found)
+    if not cells:
+        return []
+    rows: list[tuple[str, ...]] = [
+        (words["not"], str(cells["not_supported"]), str(cells["not_not"])),
+        (words["good"], str(cells["supported_supported"]), str(cells["supported_not"])),
+    ]
+    head = ("people say", f"judge: {words['good']}", f"judge: {words['not']}")
+    return [*_by_word(found), (head, rows)]
+
+
+def _by_word(found: Mapping[str, Any]) -> list[Table]:
+    table = found["labels"].get("by_verdict")
+    if found["metric"] != "correctness" or not table:
+        return []
+    verdicts = sorted({verdict for counts in table.values() for verdict in counts})
+    rows = [
+        (_spaced(label), *(str(counts.get(one, 0)) for one in verdicts))
+        for label, counts in table.items()
+    ]
+    return [(("people say", *(f"judge: {_spaced(one)}" for one in verdicts)), rows)]
+
+
+def _spaced(verdict: str) -> str:
+    return plain(verdict.replace("_", " "), 30)
+
+
+def people_say(found: Mapping[str, Any], human: str) -> str:
+    """A label of ``worst`` in the words of the metric: "present", "not present"."""
+    words = words_of(found)
+    return words["good" if human == "supported" else "not"]
 
 
 def _cut(console: Console, words: str) -> str:
@@ -108,15 +151,16 @@ def print_report(console: Console, found: Mapping[str, Any]) -> None:
         _print_slices(console, found)
     _print_rates(console, found)
     _print_attack(console, found["attack"])
-    _print_worst(console, found["worst"], words_of(found)["good"])
+    _print_worst(console, found)
 
 
 def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
-    labels, items = found["labels"], words_of(found)["items"]
+    labels, words = found["labels"], words_of(found)
+    items = words["items"]
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     console.print(
         f"{found['n']} of {found['judged_claims']} judged {items} are labelled, from "
-        f"{found['sources']} documents ({who or 'nobody'})."
+        f"{found['sources']} {words['sources']} ({who or 'nobody'})."
     )
     told = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
     if told:
@@ -132,19 +176,11 @@ def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
-    cells, words = found["confusion"], words_of(found)
+    words = words_of(found)
+    for head, counts in verdict_tables(found):
+        console.print()
+        print_rows(console, head, counts)
     console.print()
-    print_rows(
-        console,
-        ("people say", f"judge: {words['good']}", "judge: not"),
-        [
-            (words["not"], str(cells["not_supported"]), str(cells["not_not"])),
-            (words["good"], str(cells["supported_supported"]), str(cells["supported_not"])),
-        ],
-    )
-    console.print()
-    if found["metric"] == "correctness":
-        _print_words(console, found["labels"]["by_verdict"])
     rows = [
         (
             _cut(console, said),
@@ -176,18 +212,6 @@ def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
             f"{number(advice['test_balanced_accuracy'])}, the present verdicts "
             f"{number(advice['present_balanced_accuracy'])}."
         )
-
-
-def _print_words(console: Console, table: Mapping[str, Mapping[str, int]]) -> None:
-    """Labels by the judge's verdict: a fact that is missed and one that is denied differ."""
-    verdicts = sorted({verdict for counts in table.values() for verdict in counts})
-    rows = [
-        (plain(label.replace("_", " ")), *(str(counts.get(one, 0)) for one in verdicts))
-        for label, counts in table.items()
-    ]
-    heads = (f"judge: {plain(one.replace('_', ' '))}" for one in verdicts)
-    print_rows(console, ("people say", *heads), rows)
-    console.print()
 
 
 def _print_slices(console: Console, found: Mapping[str, Any]) -> None:
@@ -246,13 +270,13 @@ def _print_attack(console: Console, found: Mapping[str, Any] | None) -> None:
         console.print(f"{found['failed']} of {found['opinions']} opinions could not be had.")
 
 
-def _print_worst(console: Console, worst: Sequence[Mapping[str, Any]], good: str) -> None:
-    if worst:
+def _print_worst(console: Console, found: Mapping[str, Any]) -> None:
+    if found["worst"]:
         console.print("\nWorst disagreements:")
-    for row in worst:
-        people = f"people: {'' if row['human'] == 'supported' else 'NOT '}{good}"
+    for row in found["worst"]:
+        people = people_say(found, row["human"]).replace("not ", "NOT ")
         console.print(
-            f"- {plain(row['case_id'], 40)} [{row['claim_id']}] {people}, judge: "
+            f"- {plain(row['case_id'], 40)} [{row['claim_id']}] people: {people}, judge: "
             f"{plain(row['verdict'], 30)}",
             soft_wrap=True,
         )

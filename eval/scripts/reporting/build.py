@@ -16,7 +16,7 @@ from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
 from reporting.choosing import rarity, worst_by, worst_rows
 from reporting.metrics_file import Drawn
-from reporting.run_files import Returned, read_calibration, read_cases, read_results
+from reporting.run_files import Returned, read_calibrations, read_cases, read_results
 from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan_scores
 from reporting.text import cut, page_bytes
 from suite.diagnosis import diagnose
@@ -69,7 +69,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     notes = []
     if absent:
         notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
-    judged = read_calibration(folder)
+    judged = read_calibrations(folder)
     report = {
         "schema": storage.SCHEMA,
         "kind": "report_run",
@@ -88,7 +88,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
         "latency": figures.latency(sections.get("pipeline")),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
-        "judge_calibration": judge.calibration(judged) if judged else None,
+        "judge_calibrations": [judge.calibration(one) for one in judged],
         "correlations": _correlations(scan, wishes.correlation),
         "worst": _answers(folder, scan, back, rows, wishes),
         "prompts": _prompts(scan),

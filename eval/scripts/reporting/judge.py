@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibration.show import figure_names, judge_name, share_names
+from calibration.gate import labelled
+from calibration.show import (
+    figure_names,
+    judge_name,
+    people_say,
+    share_names,
+    verdict_tables,
+    words_of,
+)
 from reporting.text import cut
 
 GOOD = {"supported", "present", "attributed"}
@@ -16,12 +24,13 @@ Part = dict[str, Any]
 
 
 def calibration(found: Mapping[str, Any]) -> Part:
-    """What calibration.json holds, in the order in which a report tells it.
+    """What a stored calibration holds, in the order in which a report tells it.
 
-    ``figures`` and ``shares`` are rows of name, value and interval; figures are empty when too few
-    claims are labelled (``too_few``).
+    ``tables``: heads and rows of counts, labels by verdicts. ``figures`` and ``shares`` are rows of
+    name, value and interval; figures are empty when too few claims are labelled, and ``too_few``
+    then tells how many are.
     """
-    prompt, labels = found.get("prompt") or {}, found.get("labels") or {}
+    prompt, labels, words = found["prompt"], found.get("labels") or {}, words_of(found)
     figures, corrected = found.get("figures") or {}, found.get("corrected") or {}
     shares = []
     for name, text in share_names(found).items():
@@ -30,17 +39,22 @@ def calibration(found: Mapping[str, Any]) -> Part:
             (text, row["mean"], row["ci95"]) if isinstance(row, dict) else (text, row, None)
         )
     return {
-        "judge": judge_name(found.get("judge") or {}),
+        "judge": judge_name(found["judge"]),
         "prompt": f"{prompt.get('name')}@{prompt.get('version')}" if prompt else None,
-        "metric": found.get("metric"),
+        "metric": found["metric"],
+        "items": words["items"],
+        "good": words["good"],
+        "bad": words["bad"],
+        "groups": words["sources"],
         "n": found.get("n", 0),
         "sources": found.get("sources", 0),
         "supported": found.get("supported", 0),
         "unsupported": found.get("unsupported", 0),
-        "too_few": bool(found.get("too_few")),
+        "too_few": f"{labelled(found)} are labelled" if found["too_few"] else None,
         "annotators": sorted(labels.get("annotators") or {}),
         "alpha": labels.get("alpha"),
         "confusion": found.get("confusion"),
+        "tables": [{"head": head, "rows": rows} for head, rows in verdict_tables(found)],
         "figures": [
             {"name": text, **figures[name]}
             for name, text in figure_names(found).items()
@@ -52,7 +66,10 @@ def calibration(found: Mapping[str, Any]) -> Part:
             if value is not None
         ],
         "slices": _slices(found.get("by") or {}),
-        "worst": [_disagreement(one) for one in (found.get("worst") or ())[:MOST_DISAGREEMENTS]],
+        "worst": [
+            _disagreement(one) | {"human": people_say(found, one["human"])}
+            for one in (found.get("worst") or ())[:MOST_DISAGREEMENTS]
+        ],
     }
 
 
@@ -67,7 +84,7 @@ def _slices(by: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Part]:
 
 
 def _disagreement(one: Mapping[str, Any]) -> Part:
-    kept = {name: one.get(name) for name in ("case_id", "claim_id", "human", "verdict", "reason")}
+    kept = {name: one.get(name) for name in ("case_id", "claim_id", "verdict", "reason")}
     return kept | {"claim": cut(one.get("claim"), QUOTE)}
 
 

@@ -38,9 +38,10 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _ranks(report["first_relevant"])
     yield from _latency(report["latency"], report["outcomes"])
     yield from _confidence(report["confidence"])
-    yield from ("", "### The judge", "")
-    judge = report["judge_calibration"]
-    yield from _judge(judge) if judge else (words.no_judge(report),)
+    if not report["judge_calibrations"]:
+        yield from ("", "### The judge", "", words.no_judge(report))
+    for one in report["judge_calibrations"]:
+        yield from _judge(one)
     yield from _correlations(report["correlations"])
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
     for one in report["worst"]["listed"]:
@@ -161,13 +162,15 @@ def _confidence(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _judge(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"### The judge of {safe(found['metric'])}", "")
     yield from (safe(line) for line in words.judge_text(found))
+    for one in found["tables"]:
+        yield from table([safe(name) for name in one["head"]], one["rows"])
     if found["figures"]:
         yield from table(("figure", "value", "95 % interval"), map(_figure, found["figures"]))
     if found["shares"]:
-        yield from table(
-            ("share supported", "mean", "95 % interval"), map(_figure, found["shares"])
-        )
+        head = (f"share {found['good']}", "mean", "95 % interval")
+        yield from table(head, map(_figure, found["shares"]))
     for one in found["worst"]:
         claim, case = safe(one["claim"]["text"]), safe(f"{one['case_id']} {one['claim_id']}")
         yield f"- {case}: people {safe(one['human'])}, judge {safe(one['verdict'])}: {claim}"

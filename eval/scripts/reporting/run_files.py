@@ -106,7 +106,10 @@ def _pass_over(problem: storage.Problem) -> None:
     """See read_cases."""
 
 
-def read_calibration(folder: Path) -> dict[str, Any] | None:
-    """What calibrate_judge.py found of the judge; None where it has not been run."""
-    path = folder / document.NAME
-    return document.read(path) if path.exists() else None
+def read_calibrations(folder: Path) -> list[dict[str, Any]]:
+    """What calibrate_judge.py found of the judge, a metric each; empty where it has not been run.
+
+    Raises StorageError for a file that is none.
+    """
+    places = [folder / document.name_of(metric) for metric in document.METRICS]
+    return [document.read(path) for path in places if path.exists()]

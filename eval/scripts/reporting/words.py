@@ -236,14 +236,11 @@ def judge_text(found: Mapping[str, Any]) -> list[str]:
     prompt = f", prompt {found['prompt']}" if found["prompt"] else ""
     who = ", ".join(found["annotators"]) or "nobody"
     lines = [
-        f"{found['metric']} by {found['judge']}{prompt}, against {found['n']:,} claims of "
-        f"{found['sources']:,} documents, labelled by {who}."
+        f"{found['metric']} by {found['judge']}{prompt}, against {found['n']:,} "
+        f"{found['items']} of {found['sources']:,} {found['groups']}, labelled by {who}."
     ]
     if found["alpha"] is not None:
         lines.append(f"People among themselves: Krippendorff's alpha {number(found['alpha'])}.")
     if found["too_few"]:
-        lines.append(
-            f"Too few to tell: {found['supported']:,} supported and {found['unsupported']:,} "
-            "unsupported claims are labelled."
-        )
+        lines.append(f"Too few to tell: {found['too_few']}.")
     return lines
