@@ -1,13 +1,11 @@
-"""Layouts at many sizes, messages in place, mouse, keymap, themes, and the order of quick keys."""
+"""Layouts at many sizes, messages in place, themes, what is shown from the start."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
-from labeller.actions import ACTIONS, keymap_id, keymap_problems
 from labeller.app import LabelApp, run
 from labeller.display import display
 from labeller.lines import Look, cut
@@ -99,47 +97,6 @@ async def test_no_rank_or_score_is_shown_blind(bench: Any) -> None:
         assert [row.chunk.rank for row in b.main.rows] != list(range(1, 13)), "shuffled"
 
 
-async def test_keys_typed_before_a_window_is_open_reach_it(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        b.app.simulate_key("slash")
-        for letter in "xub":  # each of them is a command on the main screen
-            b.app.simulate_key(letter)
-        await pilot.pause()
-        await pilot.press("enter")
-        await pilot.pause()
-        assert b.main.words == "xub"
-    assert b.events == []
-
-
-async def test_keys_wait_for_a_save_and_are_not_lost(bench: Any) -> None:
-    b = bench()
-    go_on = threading.Event()
-    looked: list[bytes] = []
-
-    def save() -> str:
-        # As the real store: it reads and refreshes the session, in another thread.
-        looked.append(b.session.state())
-        assert go_on.wait(20)
-        looked.append(b.session.state())
-        b.session.refresh()
-        return "saved"
-
-    b.store.save = save
-    async with b.app.run_test(size=(160, 48)) as pilot:
-        await pilot.press("1", "ctrl+s")
-        for key in ("2", "j", "3"):
-            b.app.simulate_key(key)
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
-        go_on.set()
-        await b.app.workers.wait_for_complete()
-        await pilot.pause()
-        assert looked[0] == looked[1], "nothing reached the session while it was saved"
-        assert [row.label for row in b.session.rows() if row.marked] == ["1", "2", "3"]
-        assert b.main.chunks.cursor == 1
-
-
 async def test_messages_in_place(bench: Any) -> None:
     b = bench(chunks={}, notices=["3 labels were taken from the journal"])
     b.source.known = {}
@@ -175,41 +132,6 @@ async def test_read_only_refuses_and_says_why(bench: Any) -> None:
     assert b.events == []
 
 
-async def test_mouse(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(160, 48)) as pilot:
-        await pilot.click(b.main.chunks, offset=(30, 4))
-        assert b.main.chunks.cursor == 4
-        await pilot.click(b.main.chunks, offset=(2, 6))
-        assert [row.label for row in b.session.rows() if row.marked] == ["7"]
-        await pilot.click(b.main.questions, offset=(3, 2))
-        assert b.session.current == "q-03"
-
-
-async def test_keymap(bench: Any) -> None:
-    b = bench(keymap={"mark": "space,ы", "unanswerable": "f2", "mark-row": "f6,f7,f8,f9"})
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ы", "f8")
-        assert [row.label for row in b.session.rows() if row.marked] == ["1", "3"]
-        await pilot.press("x")
-        assert b.session.supports()
-        await pilot.press("f2")
-        assert not b.session.supports()
-        assert "f2 no answer" in b.shown().lower()
-
-
-def test_keymap_faults_are_told(bench: Any) -> None:
-    (said,) = keymap_problems({"nope": "x"})
-    assert said.startswith("keymap: `nope` is no action; the actions are: ")
-    assert {keymap_id(action) for action in ACTIONS} == set(said.partition("are: ")[2].split(", "))
-    assert "`flag`" in keymap_problems({"flag": "x"})[0]
-    b = bench()
-    with pytest.raises(ValueError, match="no action"):
-        run(b.session, b.store, b.source, keymap={"nope": "x"})
-    with pytest.raises(ValueError, match="theme"):
-        run(b.session, b.store, b.source, theme="plaid")
-
-
 async def test_light_theme_and_ascii(bench: Any) -> None:
     b = bench(theme="light", look=Look(ascii=True))
     async with b.app.run_test(size=(80, 24)) as pilot:
@@ -218,82 +140,6 @@ async def test_light_theme_and_ascii(bench: Any) -> None:
         b.shown().replace("…", "").encode("ascii")
         await pilot.press("escape")
         b.shown().replace("…", "").encode("ascii")
-
-
-async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("o", "ctrl+s")
-        await pilot.pause()
-        assert b.app.screen is b.main, "nothing typed: nothing added"
-        b.session._validate = lambda case: ["category: no such category"]
-        await pilot.press("o", *"Why?", "ctrl+s")
-        await pilot.pause()
-        assert "category: no such category" in b.shown()
-        await pilot.press("escape")
-        assert "The form was changed." in b.shown()
-        await pilot.press("escape")
-        await pilot.press("escape", "d")
-        await pilot.pause()
-        assert b.app.screen is b.main
-    assert len(b.session.visible) == 4
-
-
-async def test_form_fields(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "tab", *"All of it.", "tab", *"one", "enter", *"two", "tab")
-        await pilot.press(*"claim", "tab", *"never", "tab", *"x, y", "tab")
-        await pilot.press(*["delete"] * 7, *"multi_hop", "tab", *"hard", "ctrl+s")
-        await pilot.pause()
-    assert b.session.case == {
-        "id": "q-01",
-        "question": "How long are audit logs kept in case 1, and who can extend it?",
-        "category": "multi_hop",
-        "reference_answer": "All of it.",
-        "expected_key_facts": ["one", "two"],
-        "expected_claims": ["claim"],
-        "forbidden_claims": ["never"],
-        "tags": ["x", "y"],
-        "difficulty": "hard",
-    }
-
-
-def test_every_action_says_whether_it_changes_something() -> None:
-    changing = {action.id for action in ACTIONS if action.where == "main" and action.changes}
-    assert {"mark", "confirm", "edit", "delete", "undo", "blind"} <= changing
-    assert not changing & {"down", "help", "filter", "zoom", "leave", "copy-text"}
-
-
-async def test_two_quick_enters_close_one_window(bench: Any) -> None:
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        for opening in (["p", "x"], ["/", "x"], ["c", "x"], ["P", "x"], ["colon", "f", "l", "a"]):
-            await pilot.press(*opening)
-            await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-            for key in ("enter", "enter", "enter"):
-                b.app.simulate_key(key)
-            await pilot.pause()
-            assert b.main in b.app.screen_stack, opening
-            while b.app.screen is not b.main:
-                await pilot.press("escape")
-                await pilot.pause()
-            await pilot.press("escape", "escape")
-
-
-async def test_an_editor_where_the_screen_cannot_be_given_up(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The driver of tests cannot suspend, as that of --serve cannot.
-    monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("EDITOR", "false")
-    b = bench()
-    async with b.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("E")
-        await pilot.pause()
-        assert "an editor cannot be opened here; press e for the form" in b.shown()
-    assert not b.events
 
 
 @pytest.mark.parametrize(

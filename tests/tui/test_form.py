@@ -1,0 +1,60 @@
+"""The form of a case: its fields, what it refuses to keep, and an editor in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+async def test_form_fields(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "tab", *"All of it.", "tab", *"one", "enter", *"two", "tab")
+        await pilot.press(*"claim", "tab", *"never", "tab", *"x, y", "tab")
+        await pilot.press(*["delete"] * 7, *"multi_hop", "tab", *"hard", "ctrl+s")
+        await pilot.pause()
+    assert b.session.case == {
+        "id": "q-01",
+        "question": "How long are audit logs kept in case 1, and who can extend it?",
+        "category": "multi_hop",
+        "reference_answer": "All of it.",
+        "expected_key_facts": ["one", "two"],
+        "expected_claims": ["claim"],
+        "forbidden_claims": ["never"],
+        "tags": ["x", "y"],
+        "difficulty": "hard",
+    }
+
+
+async def test_form_keeps_what_cannot_be_kept(bench: Any) -> None:
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("o", "ctrl+s")
+        await pilot.pause()
+        assert b.app.screen is b.main, "nothing typed: nothing added"
+        b.session._validate = lambda case: ["category: no such category"]
+        await pilot.press("o", *"Why?", "ctrl+s")
+        await pilot.pause()
+        assert "category: no such category" in b.shown()
+        await pilot.press("escape")
+        assert "The form was changed." in b.shown()
+        await pilot.press("escape")
+        await pilot.press("escape", "d")
+        await pilot.pause()
+        assert b.app.screen is b.main
+    assert len(b.session.visible) == 4
+
+
+async def test_an_editor_where_the_screen_cannot_be_given_up(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The driver of tests cannot suspend, as that of --serve cannot.
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "false")
+    b = bench()
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("E")
+        await pilot.pause()
+        assert "an editor cannot be opened here; press e for the form" in b.shown()
+    assert not b.events
