@@ -92,7 +92,7 @@ RULES = {
     "opensets": rule("storage humanlabels guardrails ragmetrics", "orjson", "detect_secrets"),
     "judging": rule(
         "storage options ragmetrics clients scoring scorebook scorers guardrails tables targets "
-        "worst",  # a bad case with its claims and quotes
+        "worst typed_lines",  # a bad case with its claims and quotes
         "click msgspec orjson",
         "numpy rapidfuzz rich",
     ),

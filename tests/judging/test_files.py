@@ -11,6 +11,7 @@ import pytest
 
 import storage
 from judging import lines
+from judging.casescores import joined
 from judging.connect import read_salt
 from judging.session import Plan, write_config
 from judging.show import notes
@@ -24,6 +25,13 @@ LINE = {
     "metric": "groundedness",
     "judge_repeat": 0,
     "part": 0,
+    "parts": 1,
+    "status": "ok",
+    "reason": None,
+    "failure": None,
+    "input": {"claims": [{"id": "1", "text": "So it is."}]},
+    "verdicts": [{"id": "1", "verdict": "supported"}],
+    "extra": {},
     "messages": [1],
     "raw": "x",
     "judge": IDENTITY,
@@ -40,12 +48,63 @@ def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> 
     assert "messages" not in found
     assert lines.key_of(found) == ("a", 0, "groundedness", 0, 0)
     path.write_bytes(good + b'{"schema": 1}\n' + good)
-    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: no verdict line"):
+    with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is no verdict line"):
         list(lines.read(path))
     path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
     with pytest.raises(storage.StorageError, match="schema"):
         list(lines.read(path))
     assert list(lines.read(tmp_path / "none")) == []
+
+
+ENTRY = {"id": "1", "verdict": "supported"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"input": {"contexts": 3}}, r"is no verdict line \(.*input\.contexts"),
+        ({"verdicts": None}, r"is no verdict line \(.*verdicts"),
+        ({"parts": "1"}, r"is no verdict line \(.*parts"),
+        ({"parts": 0}, r"is no verdict line \(.*parts"),
+        ({"prompt": {"sha256": "p1"}}, r"is no verdict line \(.*name"),
+        ({"status": "fine"}, r"is no verdict line \(.*status"),
+        ({"extra": {"mark": []}}, r"is no verdict line \(.*extra\.mark"),
+        ({"verdicts": [ENTRY | {"verdict": "present"}]}, r"verdicts\[0\]\.verdict: is none of sup"),
+        ({"verdicts": []}, "verdicts: has not one entry for each of 1;"),
+        ({"verdicts": [ENTRY, ENTRY]}, "verdicts: has not one entry for each of 1;"),
+        ({"metric": "abstained_judged", "verdicts": []}, "verdicts: has not one entry"),
+        ({"metric": "correctness"}, r"extra\.addresses_question: is not there"),
+    ],
+)
+def test_a_damaged_line_is_named_with_field_and_remedy(
+    tmp_path: Path, change: Any, told: str
+) -> None:
+    path = tmp_path / lines.FILE
+    path.write_bytes(orjson.dumps(LINE) + b"\n" + orjson.dumps(LINE | change) + b"\n")
+    with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:2: {told}") as caught:
+        list(lines.read(path))
+    assert "delete the line and judge again" in str(caught.value)
+
+
+def test_more_parts_than_there_are_lines_cost_nothing() -> None:
+    assert joined({0: LINE | {"parts": 2**60}}) is None
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        {"identity": "local"},
+        {"identity": {"provider": "local"}},
+        {"prompts": {"groundedness": "p1"}},
+        {"parameters": [1]},
+        {"k": "3"},
+    ],
+)
+def test_a_damaged_judge_of_the_run_is_named(tmp_path: Path, judge: Any) -> None:
+    config = {"schema": 1, "run_id": "r", "judge": judge}
+    storage.replace_json(tmp_path / "config.json", config)
+    with pytest.raises(storage.StorageError, match=r"config\.json: judge: .*from a backup"):
+        lines.judge_of(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from clients.judge_types import Judge, Verdict
 from judging import tasks
 from judging.asking import Opinion, ask
 from judging.facts import FactStore
-from judging.lines import by_code, failed, from_opinion, not_applicable
+from judging.making import by_code, failed, from_opinion, not_applicable
 from judging.subject import NO_CLAIMS, Subject
 from judging.tasks import Item, Kind, Material, make_task
 from ragmetrics.abstention import is_refusal

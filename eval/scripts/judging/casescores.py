@@ -70,13 +70,13 @@ def joined(parts: Mapping[int, Line]) -> Judgement | None:
     if first is None:
         return None
     mark = first["extra"].get("mark")
-    lines = [parts.get(number) for number in range(first["parts"])]
-    known = [line for line in lines if line is not None and line["extra"].get("mark") == mark]
+    lines = [parts[number] for number in sorted(parts) if number < first["parts"]]
+    known = [line for line in lines if line["extra"].get("mark") == mark]
     for status in ("failed", "not_applicable"):
         for line in known:
             if line["status"] == status:
                 return Judgement(status, line["failure"] or line["reason"] or "", known)
-    return Judgement("ok", "", known) if len(known) == len(lines) else None
+    return Judgement("ok", "", known) if len(known) == first["parts"] else None
 
 
 Calls = Mapping[str, Judgement]

@@ -6,174 +6,95 @@ items; single chunks). The file is only appended to; the last line of a key wins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 import msgspec
-import orjson
 
 import storage
-from clients import judge_prompts
-from clients.judge_types import JudgeIdentity, Verdict
-from judging.asking import Opinion, sum_of, usage_of
-from judging.subject import Subject
-from judging.tasks import KINDS, Item, Material, ids_of
+import typed_lines
+from clients.judge_types import JudgeIdentity
+from judging.tasks import KINDS, Material, ids_of
+from ragmetrics.judged import QUOTE_UNVERIFIED
 
 FILE = "verdicts.jsonl"
-WRONG_SHAPE = (KeyError, TypeError)
-T = TypeVar("T")
+REMEDY = "delete the line and judge again"
 Line = dict[str, Any]
 Key = tuple[str, int, str, int, int]
 """case id, repeat of the answer, metric, opinion, part."""
+Status = Literal["ok", "failed", "not_applicable"]
+Place = Annotated[int, msgspec.Meta(ge=0)]
 
 
-def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> Line:
-    base: Line = {
-        "schema": storage.SCHEMA,
-        "case_id": subject.case.id,
-        "repeat": subject.result.repeat,
-        "metric": metric,
-        "judge_repeat": repeat,
-        "part": 0,
-        "parts": 1,
-        "status": status,
-        "reason": None,
-        "failure": None,
-        "prompt": _prompt(metric),
-        "key": "",
-        "cached": False,
-        "subject": subject.fingerprint,
-        "input": {},
-        "messages": [],
-        "raw": "",
-        "verdicts": [],
-        "extra": {},
-        "mode": "",
-        "usage": {},
-        "cost_usd": None,
-        "attempts": 0,
-        "asks": 0,
-        "seconds": None,
-    }
-    return base | more
+class _Item(TypedDict):
+    id: str
+    text: str
+    span: NotRequired[tuple[int, int] | None]
+    lead: NotRequired[str]
 
 
-def _prompt(metric: str) -> dict[str, Any]:
-    known = judge_prompts.load(KINDS[metric].prompt).id
-    return {"name": known.name, "version": known.version, "sha256": known.sha256}
+class _Context(TypedDict):
+    id: str
+    chunk_id: NotRequired[str]
+    text: NotRequired[str]
 
 
-def not_applicable(subject: Subject, metric: str, reason: str) -> Line:
-    """The case lacks what the metric needs; nobody was asked."""
-    return _line(subject, metric, "not_applicable", reason=reason)
+class _Input(TypedDict, total=False):
+    question: str
+    answer: str
+    contexts: list[_Context]
+    claims: list[_Item]
+    facts: list[_Item]
 
 
-def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> Line:
-    """What the judgement needs first (claims, facts) could not be had."""
-    return _line(
-        subject,
-        metric,
-        "failed",
-        repeat,
-        reason=verdict.message,
-        failure=verdict.failure or "incomplete",
-        key=verdict.key,
-        raw=verdict.raw,
-        **_spent([verdict]),
-    )
+class _Entry(TypedDict):
+    id: str
+    verdict: str
+    context: NotRequired[str | None]
+    quote: NotRequired[str | None]
+    reason: NotRequired[str | None]
+    score: NotRequired[float | None]
 
 
-def by_code(
-    subject: Subject,
-    metric: str,
-    material: Material,
-    verdict: str,
-    why: str,
-    extra: Mapping[str, Any] | None = None,
-    quote: str = "",
-) -> Line:
-    """Every item gets the verdict that the definition fixes; nobody was asked."""
-    entries = [
-        {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
-        for name in ids_of(KINDS[metric], material)
-    ]
-    return _line(
-        subject,
-        metric,
-        "ok",
-        input=material.to_dict(),
-        verdicts=entries,
-        extra={"by_code": why} | dict(extra or {}),
-        mode="code",
-        cost_usd=0.0,
-    )
+class _Extra(TypedDict, total=False):
+    mark: str | None
+    by_code: str
+    manipulation: bool
+    addresses_question: bool
+    noncommittal: bool
+    questions: list[str]
 
 
-def from_opinion(
-    subject: Subject,
-    metric: str,
-    materials: Sequence[Material],
-    opinions: Iterable[Opinion],
-    repeat: int,
-    extra: Mapping[str, Any],
-    contexts: Sequence[Item] = (),
-) -> list[Line]:
-    """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
-    lines = []
-    for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
-        line = _judged(subject, metric, material, opinion, repeat, extra)
-        line |= {"part": part, "parts": len(materials)}
-        if contexts:
-            line["input"]["contexts"] = [dict(contexts[part])]
-            for entry in line["verdicts"]:
-                entry |= {"id": contexts[part]["id"], "context": contexts[part]["id"]}
-        lines.append(line)
-    return lines
+class _Prompt(TypedDict):
+    name: str
+    sha256: str
+    version: NotRequired[int]
 
 
-def _judged(
-    subject: Subject,
-    metric: str,
-    material: Material,
-    opinion: Opinion,
-    repeat: int,
-    extra: Mapping[str, Any],
-) -> Line:
-    told = {
-        name: opinion.reply[name]
-        for name in ("addresses_question", "noncommittal", "questions", "notes")
-        if name in opinion.reply
-    }
-    more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
-    more = {name: value for name, value in more.items() if value}
-    return _line(
-        subject,
-        metric,
-        "failed" if opinion.failure else "ok",
-        repeat,
-        reason=opinion.message or None,
-        failure=opinion.failure,
-        key=opinion.first.key,
-        cached=all(call.cached for call in opinion.calls),
-        input=material.to_dict(),
-        messages=[dict(message) for message in opinion.task.messages],
-        raw=opinion.first.raw,
-        verdicts=opinion.entries,
-        extra=dict(extra) | told | {"manipulation": opinion.manipulation} | more,
-        **_spent(opinion.calls),
-    )
+class _Line(TypedDict):
+    """A line as far as scores and people read it: no messages and no raw reply."""
 
-
-def _spent(calls: Sequence[Verdict]) -> Line:
-    return {
-        "mode": calls[0].mode,
-        "usage": usage_of(calls),
-        "cost_usd": sum_of([call.cost_usd for call in calls]),
-        "attempts": sum(call.attempts for call in calls),
-        "asks": sum(call.asks for call in calls),
-        "seconds": sum_of([call.seconds for call in calls]),
-    }
+    schema: NotRequired[Any]
+    case_id: str
+    repeat: Place
+    metric: str
+    judge_repeat: Place
+    part: NotRequired[Place]
+    parts: Annotated[int, msgspec.Meta(ge=1)]
+    status: Status
+    reason: str | None
+    failure: str | None
+    prompt: _Prompt
+    judge: dict[str, Any]
+    parameters: NotRequired[dict[str, Any]]
+    key: NotRequired[str]
+    made_of: NotRequired[str | None]
+    subject: NotRequired[str]
+    mode: NotRequired[str]
+    input: _Input
+    verdicts: list[_Entry]
+    extra: _Extra
 
 
 def key_of(line: Mapping[str, Any]) -> Key:
@@ -200,7 +121,6 @@ class Head(msgspec.Struct):
     metric: str
     judge_repeat: int
     status: str
-    schema: Any = None
     part: int = 0
     parts: int = 1
     reason: str | None = None
@@ -214,49 +134,91 @@ class Head(msgspec.Struct):
 
 
 def heads(path: Path) -> Iterator[Head]:
-    """The heads of all lines in order, as ``read`` gives the lines."""
-    decode = msgspec.json.Decoder(Head).decode
-    for number, head in _decoded(path, decode):
-        storage.check_schema(path, head.schema, line=number)
-        yield head
+    """The heads of all lines in order. Each line is read whole: nobody pays before a damaged one
+    is told."""
+    for line in read(path):
+        yield msgspec.convert(line, Head)
 
 
 def read(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> Iterator[Line]:
-    """All lines in order, without messages and raw replies; [] when there is no file.
+    """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
-    A torn last line is passed over. Raises StorageError naming any other line that cannot be read.
+    A torn last line is passed over. Raises StorageError naming any other line that is damaged: not
+    of its types, or with verdicts that are not those of its items.
     """
-
-    def decode(raw: bytes) -> Line:
-        line: Line = orjson.loads(raw)
-        key_of(line)
-        return line
-
-    for number, line in _decoded(path, decode):
+    for number, typed in _decoded(path):
+        line = cast(Line, typed)
         storage.check_schema(path, line.get("schema"), line=number)
-        line.pop("messages", None)
-        line.pop("raw", None)
+        if fault := _fault(line):
+            problem = storage.Problem(str(path), number, fault[0], f"{fault[1]}; {REMEDY}")
+            raise storage.StorageError.from_problems([problem])
         if keep(line):
             yield line
 
 
-def _decoded(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed by the with below
-    except FileNotFoundError:
+def _decoded(path: Path) -> Iterator[tuple[int, _Line]]:
+    """Number and record of each line; those that are none are told together at the end."""
+    if not path.exists():
         return
-    with file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                found = decode(raw)
-            except (orjson.JSONDecodeError, msgspec.MsgspecError, UnicodeError, *WRONG_SHAPE):
-                if not raw.endswith(b"\n"):
-                    return
-                problem = storage.Problem(
-                    str(path), number, "", "no verdict line; delete it and judge again"
-                )
-                raise storage.StorageError.from_problems([problem]) from None
-            yield number, found
+    faults: list[storage.Problem] = []
+    last = 0
+    for number, _, record in typed_lines.read(path, _Line, "verdict line", REMEDY, faults.append):
+        last = number
+        yield number, record
+    if faults and (faults[-1].line or 0) > last and _is_torn(path):
+        faults.pop()
+    if faults:
+        raise storage.StorageError.from_problems(faults)
+
+
+def _is_torn(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) != b"\n"
+
+
+def _fault(line: Line) -> tuple[str, str] | None:
+    """Field and fault of a line that is decided and does not say what it should."""
+    kind = KINDS.get(line["metric"])
+    if line["status"] != "ok" or kind is None:
+        return None
+    for name in kind.extra if "by_code" not in line["extra"] else ():
+        if name not in line["extra"]:
+            return f"extra.{name}", "is not there"
+    if not kind.verdicts:
+        return None
+    for place, entry in enumerate(line["verdicts"]):
+        if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
+            return f"verdicts[{place}].verdict", f"is none of {', '.join(kind.verdicts)}"
+    items = {name: line["input"].get(name, ()) for name in ("contexts", "claims", "facts")}
+    asked = ids_of(kind, Material(**items))
+    if [entry["id"] for entry in line["verdicts"]] != asked:
+        return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
+    return None
+
+
+class _Text(TypedDict):
+    sha256: str
+
+
+class _Judge(TypedDict, total=False):
+    identity: JudgeIdentity
+    prompts: dict[str, _Text]
+    parameters: dict[str, Any]
+    k: Annotated[int, msgspec.Meta(ge=1)] | None
+    answered_as: list[str]
+    fingerprints: list[str]
+
+
+def judge_of(folder: Path) -> dict[str, Any]:
+    """The judge in a run's config.json, {} when there is none; StorageError when it is damaged."""
+    judge = storage.read_config(folder).judge
+    try:
+        msgspec.convert(judge, _Judge)
+    except msgspec.ValidationError as error:
+        told = f"{folder / 'config.json'}: judge: {error}; take the file from a backup."
+        raise storage.StorageError(told) from None
+    return judge
 
 
 def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:

@@ -30,7 +30,7 @@ def make_scorer(
     """
     if not (folder / FILE).exists():
         raise storage.StorageError(f"{folder / FILE}: no such file; run judge_answers.py first.")
-    judge = storage.read_config(folder).judge
+    judge = lines.judge_of(folder)
     verdicts = read_verdicts(folder, judge)
     if not verdicts.found:
         raise storage.StorageError(
@@ -51,7 +51,7 @@ def replies(folder: Path) -> dict[tuple[str, int], Reply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / FILE
     found: dict[tuple[str, int], Reply] = {}
-    for line in lines.read(path, lines.of_judge(storage.read_config(folder).judge)):
+    for line in lines.read(path, lines.of_judge(lines.judge_of(folder))):
         if line["metric"] != "abstained_judged" or line["judge_repeat"]:
             continue
         key = (line["case_id"], line["repeat"])
@@ -69,7 +69,7 @@ def replies(folder: Path) -> dict[tuple[str, int], Reply]:
 
 def judge_name(folder: Path) -> str:
     """The run's judge as ``provider/model@mark``."""
-    return str(lines.identity_of(storage.read_config(folder).judge["identity"]))
+    return str(lines.identity_of(lines.judge_of(folder)["identity"]))
 
 
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:

@@ -112,11 +112,12 @@ def judge_run(
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
     path = plan.folder / lines.FILE
     answers = pairs(plan)
-    judge = write_config(plan, connection.describe())
+    told = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
+    kept = Kept(lines.heads(path), identity, told["parameters"], settings)
+    judge = write_config(plan, told)
     storage.cut_torn_tail(path)
-    kept = Kept(lines.heads(path), identity, judge["parameters"], settings)
     outcome = Outcome()
 
     def work(pair: Pair) -> Judged:
@@ -194,8 +195,10 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
         prompts[name] = {"version": known.version, "sha256": known.sha256}
     with storage.locked(path):
         raw: dict[str, Any] = {"schema": storage.SCHEMA, "run_id": plan.folder.resolve().name}
-        raw |= storage.read_json(path) if path.exists() else {}
-        before: dict[str, Any] = raw.get("judge") or {}
+        before: dict[str, Any] = {}
+        if path.exists():
+            before = lines.judge_of(plan.folder)
+            raw |= storage.read_json(path)
         if before.get("identity") != described["identity"]:
             before = {}
         judge = before | dict(described) | {"prompts": before.get("prompts", {}) | prompts}

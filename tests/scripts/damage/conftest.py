@@ -44,6 +44,7 @@ CASES: list[dict[str, Any]] = [
     },
     {"id": "unknown", "question": "Who reads them?", "answerable": False, "category": "general"},
 ]
+JUDGED = "groundedness,correctness,context_precision,context_recall,abstained_judged"
 SCORERS = (score_retrieval, score_groundedness, score_pipeline, score_abstention)
 
 
@@ -99,6 +100,13 @@ class Desk:
         words = ["export", form, "--run", "a", "--output", target, *self.where]
         return self.invoke(convert_data.main, *words)
 
+    def rescore(self) -> Result:
+        return self.invoke(judge_answers.main, "--run", "a", "--rescore", *self.where)
+
+    def judge(self) -> Result:
+        words = ["--cache-dir", str(self.folder / "cache"), "--metrics", JUDGED]
+        return self.invoke(judge_answers.main, "--run", "a", *words, *self.where)
+
     def browse(self) -> list[str]:
         """Every page of run ``a``, drawn; what the browser says of the run and its cases."""
         library = RunLibrary(self.folder / "results", self.folder / "eval_set.jsonl", None)
@@ -144,7 +152,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for script in SCORERS:
             done = desk.invoke(script.main, "--run", name, "--quiet", *desk.where)
             assert done.exit_code == 0, done.output
-        cache = ["--cache-dir", str(desk.folder / "cache"), "--metrics", "groundedness,correctness"]
+        cache = ["--cache-dir", str(desk.folder / "cache"), "--metrics", JUDGED]
         done = desk.invoke(judge_answers.main, "--run", name, "--quiet", *desk.where, *cache)
         assert done.exit_code == 0, done.output
     return desk.folder

@@ -85,6 +85,25 @@ def test_any_damage_is_a_sentence_or_does_no_harm(
             assert told, done.stderr
 
 
+@pytest.mark.parametrize("reader", ["rescore", "judge"])
+@many
+@given(data=st.data())
+def test_damaged_verdicts_are_a_sentence_and_nothing_is_written(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    with copied() as desk:
+        path = desk.path(data.draw(st.sampled_from(["verdicts.jsonl", "config.json"])))
+        damaged(data, path)
+        files = [one for one in desk.path("").rglob("*") if one.is_file()]
+        before = {one: one.read_bytes() for one in files}
+        done = getattr(desk, reader)()
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        assert done.exit_code in (0, 2)
+        if done.exit_code == 2:
+            assert path.name in done.stderr
+            assert {one: one.read_bytes() for one in files} == before
+
+
 @many
 @given(data=st.data())
 def test_the_browser_shows_the_rest_of_a_damaged_run(
