@@ -1,0 +1,48 @@
+"""Whatever the texts: every score is defined or has its reason, however long they are."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragmetrics.groundedness import METRICS, Labels, score_case
+from records.results import RetrievedChunk
+
+MAY_PASS_ONE = {
+    "unsupported_claims",
+    "numeric_fabrications",
+    "forbidden_claims",
+    "longest_copied_span",
+}
+TEXT = st.text(st.characters(), max_size=80)
+
+
+@settings(max_examples=150)
+@given(TEXT, st.lists(TEXT, max_size=3), st.booleans())
+def test_any_case_has_defined_scores(answer: str, texts: list[str], abstained: bool) -> None:
+    chunks = [RetrievedChunk(chunk_id=str(n), text=text) for n, text in enumerate(texts)]
+    labels = Labels(None, answer, [answer], [answer], ["1"])
+    found = score_case(answer, chunks, question=answer, abstained=abstained, labels=labels)
+    orjson.dumps(found.evidence)  # storable, whatever the text
+    assert set(found.values) == set(METRICS)
+    for name, value in found.values.items():
+        if value is None:
+            assert found.reasons[name]
+        else:
+            assert value >= 0.0
+            if name not in MAY_PASS_ONE:
+                assert value <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 1_000_000, "1" * 1_000_000, " " * 1_000_000, "!" * 1_000_000, "Plan B. " * 20_000,
+     "<!--" * 50_000, "退款政策。" * 20_000],
+    ids=["letters", "digits", "blanks", "marks", "sentences", "comments", "han"],
+)  # fmt: skip
+def test_huge_texts_are_scored(plan_b: RetrievedChunk, text: str) -> None:
+    found = score_case(text, [plan_b, RetrievedChunk(chunk_id="c9", text=text)])
+    assert set(found.values) == set(METRICS)

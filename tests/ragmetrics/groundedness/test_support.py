@@ -1,0 +1,128 @@
+"""Support of the claims of an answer, derived by hand; what has nothing to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ragmetrics import quality
+from ragmetrics.casescores import CaseScores
+from ragmetrics.groundedness import METRICS
+from records.results import Reference, RetrievedChunk
+
+Scored = Callable[..., CaseScores]
+RATE, MEAN, COUNT, NUMBERS = (
+    "claim_support_rate",
+    "mean_claim_support",
+    "unsupported_claims",
+    "numeric_fabrications",
+)
+
+
+def test_support_of_claims(scored: Scored) -> None:
+    # Claim 1: plan b cost 20 eur month: 6 of 6. Claim 2: plan c free tourist: 3 of 4 = 0.75.
+    # Claim 3: moon made green cheese: 0 of 4.
+    answer = (
+        "Plan B costs 20 EUR a month. Plan C is free for tourists."
+        " The moon is made of green cheese."
+    )
+    found = scored(answer)
+    assert found.values[RATE] == 2 / 3
+    assert found.values[MEAN] == pytest.approx((1 + 0.75 + 0) / 3)
+    assert found.values[COUNT] == 1.0
+    assert found.values[NUMBERS] == 0.0
+    claims = found.evidence["claims"]
+    assert claims[0] == {
+        "text": "Plan B costs 20 EUR a month.",
+        "span": [0, 28],
+        "type": "assertion",
+        "supported": True,
+        "score": 1.0,
+        "chunk_id": "c1",
+        "window": [0, 55],
+    }
+    assert claims[1]["missing"] == ["tourists"]
+    assert claims[2]["missing"] == ["moon", "made", "green", "cheese"]
+
+
+def test_a_made_up_number_vetoes_and_is_counted_once(scored: Scored) -> None:
+    # plan b cost 25 eur month: 5 of 6 words, but 25 stands nowhere: strength 0, not supported.
+    answer = "Plan B costs 25 EUR a month. As said, plan B costs 25 EUR a month."
+    found = scored(answer)
+    assert found.values[RATE] == 0.0
+    assert found.values[MEAN] == 0.0
+    assert found.values[NUMBERS] == 1.0
+    assert found.evidence["numbers"] == {"fabricated": ["25"]}
+    assert found.evidence["claims"][0]["vetoed_by"] == ["25"]
+
+
+def test_a_perfect_answer_is_exactly_one(scored: Scored) -> None:
+    found = scored(
+        "Plan B costs 20 EUR a month [1].", references=[Reference(index=1, chunk_id="c1")]
+    )
+    for name in (RATE, MEAN, "citation_validity_form", "citation_validity_content"):
+        assert found.values[name] == 1.0
+    assert found.values["citation_coverage"] == 1.0
+    assert found.values["citation_joint"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "abstained", "reason"),
+    [
+        ("", False, "empty answer"),
+        (None, False, "empty answer"),
+        ("I don't know.", True, "abstention"),
+    ],
+)
+def test_nothing_to_judge(scored: Scored, answer: str | None, abstained: bool, reason: str) -> None:
+    found = scored(answer, abstained=abstained)
+    for name in METRICS:
+        if name not in quality.CHECKS and name != "answer_quality":
+            assert found.values[name] is None
+            assert found.reasons[name] == reason
+
+
+def test_an_answer_without_claims(scored: Scored) -> None:
+    found = scored("What do you mean?")
+    assert found.values[RATE] is None
+    assert found.reasons[RATE] == "no claims"
+    assert found.values[NUMBERS] == 0.0
+    assert found.values["citation_coverage"] is None
+    assert found.evidence["claims"][0]["skipped"] == "question"
+
+
+def test_general_claims_are_skipped(scored: Scored) -> None:
+    found = scored("Plans typically cost money every month.")
+    assert found.reasons[RATE] == "no claims"
+    assert found.evidence["claims"][0]["skipped"] == "general"
+
+
+def test_an_answer_of_numbers_only_is_checked_as_numbers(scored: Scored) -> None:
+    assert scored("20 EUR").values[NUMBERS] == 0.0
+    assert scored("20 EUR").reasons[RATE] == "no claims"
+    assert scored("25 EUR").values[NUMBERS] == 1.0
+
+
+def test_no_contexts_under_an_answer_is_a_zero_with_its_reason(scored: Scored) -> None:
+    found = scored("Plan B costs money every month.", [])
+    assert (found.values[RATE], found.reasons[RATE]) == (0.0, "no contexts")
+    assert found.values[COUNT] == 1.0
+    assert found.reasons["verbatim_coverage"] == "no contexts"
+
+
+def test_chunks_without_texts_or_with_cut_ones_are_not_applicable(scored: Scored) -> None:
+    found = scored("Plan B costs money.", [RetrievedChunk(chunk_id="c1")])
+    assert found.reasons[RATE] == "no chunk texts"
+    cut = RetrievedChunk(chunk_id="c1", text="Plan B co", text_length=400)
+    found = scored("Plan B costs money [1].", [cut])
+    for name in (RATE, NUMBERS, "citation_validity_content", "citation_joint", "verbatim_coverage"):
+        assert found.values[name] is None
+        assert found.reasons[name] == "text was truncated"
+    assert found.values["citation_validity_form"] == 1.0  # needs no text
+
+
+def test_another_language_than_the_contexts_is_not_applicable(scored: Scored) -> None:
+    assert scored("这个计划每个月花费二十欧元。").reasons[RATE] == "language"
+    chinese = [RetrievedChunk(chunk_id="c1", text="计划每个月花费二十欧元。")]
+    assert scored("计划每个月花费二十欧元。", chinese).values[RATE] == 1.0
