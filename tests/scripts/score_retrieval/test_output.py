@@ -1,0 +1,105 @@
+"""What comes out: tables, files of the same bytes every time, pipes and disks that fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import TestResult
+
+
+def test_the_tables_show_targets_slices_and_worst_cases(
+    evaluated: Any, chunk: Any, gold: Any
+) -> None:
+    hostile = "Is [bold]this[/] \x1b]0;owned\x07 safe?"
+    cases = [
+        {"id": "good", "gold_supports": gold("a.md > A"), "category": "factual"},
+        {
+            "id": "bad",
+            "gold_supports": gold("a.md > A", "b.md > [red]B"),
+            "category": "reasoning",
+            "question": hostile,
+        },
+    ]
+    results = [
+        TestResult("good", retrieved=[chunk("a.md > A")]),
+        TestResult("bad", retrieved=[chunk("x.md > X\x1b[2J"), chunk("b.md > [red]B")]),
+    ]
+    done = evaluated(cases, results).score("--by", "category", "--worst", "1")
+    assert done.exit_code == 0
+    shown = done.stdout
+    assert "recall@5" in shown
+    assert "> 0.7" in shown
+    assert "factual" in shown
+    assert "reasoning" in shown
+    assert "wanted    missed  a.md > A" in shown
+    assert "wanted    rank 2  b.md > [red]B" in shown  # markup is text
+    assert "Is [bold]this[/]" in shown
+    assert "\x1b]0" not in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_the_note_when_the_set_has_changed(evaluated: Any) -> None:
+    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    with open(run.folder / "set.jsonl", "a") as file:
+        file.write('{"id": "new", "question": "Later?"}\n')
+    done = run.score()
+    assert done.exit_code == 0
+    assert "the eval set has changed" in done.stderr
+
+
+def test_processes_and_order_change_no_byte(evaluated: Any, many: Any) -> None:
+    cases, results = many(400)
+    run = evaluated(cases, results)
+    kept = {}
+    for jobs in ("1", "2", "3"):
+        assert run.score("--jobs", jobs).exit_code == 0
+        scores = (run.path / "scores/retrieval.jsonl").read_bytes()
+        kept[jobs] = (scores, (run.path / "metrics.json").read_bytes())
+    assert kept["1"] == kept["2"] == kept["3"]
+    path = run.path / "results.jsonl"
+    path.write_bytes(b"".join(sorted(path.read_bytes().splitlines(keepends=True))[::-1]))
+    assert run.score().exit_code == 0
+    assert (run.path / "metrics.json").read_bytes() == kept["1"][1]
+
+
+def test_twice_gives_the_same_bytes_as_a_process(evaluated: Any, many: Any) -> None:
+    cases, results = many(60)
+    run = evaluated(cases, results)
+    command = run.command("--json")
+    kept = []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, cwd=run.folder)
+        assert done.returncode == 0, done.stderr
+        kept.append((done.stdout, (run.path / "metrics.json").read_bytes()))
+    assert kept[0] == kept[1]
+    stored = json.loads(kept[0][1])["sections"]["retrieval"]
+    assert stored == json.loads(kept[0][0])
+
+
+def test_a_closed_pipe_is_no_error(evaluated: Any) -> None:
+    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    for words in ([], ["--json"]):
+        process = subprocess.Popen(
+            run.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_sentence(evaluated: Any) -> None:
+    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    command = run.command("--json")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert b"the output cannot be written" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,102 @@
+"""Three states of a case: scored, not applicable, failed; what is a miss and what is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from storage import ErrorInfo, RetrievedChunk, TestResult
+
+Chunks = list[RetrievedChunk | str]
+
+
+def test_three_states_of_a_case(evaluated: Any, chunk: Any, gold: Any) -> None:
+    run = evaluated(
+        [
+            {"id": "found", "gold_supports": gold("a.md > A")},
+            {"id": "missed", "gold_supports": gold("a.md > A")},
+            {"id": "unanswerable", "answerable": False, "gold_supports": gold("a.md > A")},
+            {"id": "unlabelled"},
+            {"id": "broken", "gold_supports": gold("a.md > A")},
+            {"id": "not asked", "gold_supports": gold("a.md > A")},
+        ],
+        [
+            TestResult("found", retrieved=[chunk("b.md > B"), chunk("a.md > A > Deep")]),
+            TestResult("missed", retrieved=[chunk("b.md > B")]),
+            TestResult("unanswerable", retrieved=[chunk("a.md > A")]),
+            TestResult("unlabelled", retrieved=[chunk("a.md > A")]),
+            TestResult("broken", status="error", error=ErrorInfo("timeout")),
+        ],
+    )
+    found = run.section()
+    assert found["n"]["recall_any@5"] == 2
+    assert found["not_applicable"]["recall_any@5"] == 2
+    assert found["failed"]["recall_any@5"] == 1
+    assert found["mean"]["recall_any@5"] == 0.5
+    assert found["mean"]["mrr"] == 0.25  # 1/2 and 0
+    assert found["definitions"]["ndcg@5"] == "retrieval/ndcg@1"
+    by_case = run.rows()
+    assert {name: row["status"] for name, row in by_case.items()} == {
+        "found": "scored",
+        "missed": "scored",
+        "unanswerable": "not_applicable",
+        "unlabelled": "not_applicable",
+        "broken": "failed",
+    }
+    assert by_case["unanswerable"]["reasons"] == {"*": "unanswerable"}
+    assert by_case["unlabelled"]["reasons"] == {"*": "no gold"}
+    assert by_case["broken"]["reasons"] == {"*": "call failed: timeout"}
+    assert by_case["broken"]["scores"]["mrr"] is None
+    assert by_case["found"]["evidence"] == {"match": "anchor", "found": [2], "hits": [2]}
+    header = json.loads((run.path / "metrics.json").read_text())
+    assert (header["cases"], header["errors"], header["run_id"]) == (5, 1, "run")
+
+
+def test_an_empty_list_is_a_miss(evaluated: Any, gold: Any) -> None:
+    run = evaluated([{"id": "q", "gold_supports": gold("a.md > A")}], [TestResult("q")])
+    assert run.section()["mean"]["mrr"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gold_fields", "reason"),
+    [
+        (
+            {"gold_supports": [{"rel_path": "a.md", "heading_path": "A"}]},
+            "no rel_path in the result",
+        ),
+        ({"relevant_docs": ["a.md"]}, "no doc_id or rel_path in the result"),
+        ({"gold_contexts": ["some text"]}, "no chunk texts in the result"),
+    ],
+)
+def test_what_the_bot_does_not_send_is_no_miss(
+    evaluated: Any, gold_fields: dict[str, Any], reason: str
+) -> None:
+    retrieved: Chunks = [RetrievedChunk("c1"), RetrievedChunk("c2")]
+    run = evaluated([{"id": "q"} | gold_fields], [TestResult("q", retrieved=retrieved)])
+    assert run.section()["n"]["mrr"] == 0
+    assert run.rows()["q"]["reasons"] == {"*": reason}
+
+
+def test_a_cut_text_is_not_applicable_instead_of_a_miss(
+    evaluated: Any, chunk: Any, gold: Any
+) -> None:
+    case = {"id": "q", "gold_supports": gold("a.md > A", snippets=["far behind"])}
+    long = chunk("a.md > A", text="word " * 100 + "far behind")
+    run = evaluated([case], [TestResult("q", retrieved=[long])], full=False)
+    assert run.section()["mean"]["snippet_recall@5"] is None
+    assert run.rows()["q"]["reasons"]["snippet_recall@5"] == "text was truncated"
+    assert run.section("--match", "text")["n"]["mrr"] == 0
+
+
+def test_repeats_are_one_case(evaluated: Any) -> None:
+    case = {"id": "q", "relevant_chunks": ["a"]}
+    results = [
+        TestResult("q", retrieved=["a"]),
+        TestResult("q", retrieved=["x"], repeat=1),
+        TestResult("q", status="error", error=ErrorInfo("timeout"), repeat=2),
+    ]
+    found = evaluated([case], results).section()
+    assert found["n"]["mrr"] == 1
+    assert found["mean"]["mrr"] == 0.5
