@@ -79,6 +79,26 @@ def test_labels_of_other_words_are_stale(tmp_path: Path) -> None:
     assert (joined.counts["stale"], joined.counts["unknown"]) == (2, 1)
 
 
+def test_labels_of_another_run_take_nothing_from_those_of_this_one(tmp_path: Path) -> None:
+    """One file serves all runs: the same case and claim id, other answers."""
+    this, other = sha256(ANSWER), sha256("another answer")
+    path = write(
+        tmp_path / "maria.jsonl",
+        row("1", "supported", answer_sha256=this),
+        row("2", "supported", answer_sha256=this),
+        row("3", "supported", answer_sha256=this),
+        row("1", "not_supported", answer_sha256=other),
+        row("2", None, answer_sha256=other),
+        row("3", None, answer_sha256=this),
+        row("3", "supported", answer_sha256=other),
+        row("4", "supported", answer_sha256=other),
+        row("4", None, answer_sha256=other),
+    )
+    joined = join(read_labels([path]), CLAIMS, "groundedness")
+    assert joined.human == {("q1", 0, "1"): 1, ("q1", 0, "2"): 1}
+    assert joined.counts["stale"] == 0  # 3 is taken back here, 4 there
+
+
 def test_annotators_are_joined_by_their_majority(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "verdicts" / f"{name}.jsonl", *(row(n, one) for n, one in said.items()))

@@ -203,7 +203,7 @@ def test_labels_of_texts_that_changed_are_left_out_and_counted(labelled: Any) ->
     path = labelled.label(lines)
     done = call(labelled, "--labels-file", str(path))
     assert done.returncode == 2
-    assert "1 of a changed answer, 1 cannot tell" in done.stderr
+    assert "1 of texts that have changed, 1 cannot tell" in done.stderr
 
 
 def own_rows() -> list[dict[str, Any]]:

@@ -119,3 +119,9 @@ def test_a_prompt_is_for_people_only() -> None:
     out = io.StringIO()
     Plain(Session([an_item(0)], lambda _: None), io.StringIO("q\n"), out, prompt=True).run()
     assert out.getvalue().endswith("1 supported, 2 not, 3 cannot tell, ? more> ")
+
+
+def test_an_item_without_texts_below_says_so() -> None:
+    said, written = talk("t\nt 1\n", [Item("k", "q [1]", "Q?", "A.", "A.")])
+    assert said.count("The bot answered without any passage.") == 3  # shown, and asked for twice
+    assert written == []

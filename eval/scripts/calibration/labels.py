@@ -2,10 +2,10 @@
 
 A line of ``eval/labels/verdicts/<annotator>.jsonl`` is one decision: ``{"case_id", "repeat",
 "metric", "claim_id", "claim", "answer_sha256", "label", "annotator", "at"}``. The label is one of
-``LABELS`` or null (taken back); the last line of an annotator for a claim counts. A fact has the
-metric correctness, and its own id (``f1``) and text under the same names. ``sample`` tells how the
-claim was chosen, ``after_verdict`` that the annotator had seen what the judge said, ``act`` that
-the line is an undo or a redo.
+``LABELS`` or null (taken back); of an annotator's lines for a claim whose words and answer are the
+run's, the last counts. A fact has the metric correctness, and its own id (``f1``) and text under
+the same names. ``sample`` tells how the claim was chosen, ``after_verdict`` that the annotator had
+seen what the judge said, ``act`` that the line is an undo or a redo.
 """
 
 from __future__ import annotations
@@ -143,24 +143,21 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
 
     Left out and counted: labels of claims that the run does not hold (``unknown``), of an answer or
     claim that has changed since (``stale``), claims that nobody could decide (``cannot_tell``), and
-    those on which as many annotators say yes as no (``disputed``).
+    those on which as many annotators say yes as no (``disputed``). A label of other words, from
+    another run, takes nothing from one that fits.
     """
     known = {claim.key: claim for claim in claims}
-    last: dict[tuple[Key, str], Label] = {}
-    counts: Counter[str] = Counter()
+    last: dict[str, dict[tuple[Key, str], Label]] = {"fits": {}, "stale": {}, "unknown": {}}
     for label in labels:
         if label.metric == metric:
-            last[label.key, label.annotator] = label
+            last[_place(label, known.get(label.key))][label.key, label.annotator] = label
+    fits = last.pop("fits")
+    counts: Counter[str] = Counter()
+    for name, others in last.items():
+        counts[name] = sum(one.label is not None for of, one in others.items() if of not in fits)
     by_claim: dict[Key, list[Label]] = {}
-    for label in last.values():
-        if label.label is None:
-            continue
-        claim = known.get(label.key)
-        if claim is None:
-            counts["unknown"] += 1
-        elif _stale(label, claim):
-            counts["stale"] += 1
-        else:
+    for label in fits.values():
+        if label.label is not None:
             by_claim.setdefault(label.key, []).append(label)
     human: dict[Key, int] = {}
     for key, given in by_claim.items():
@@ -193,7 +190,9 @@ def _by_verdict(
     return {label: dict(sorted(counts.items())) for label, counts in sorted(table.items())}
 
 
-def _stale(label: Label, claim: JudgedClaim) -> bool:
-    """Was the label given to other words? Fields that the file leaves out are not compared."""
+def _place(label: Label, claim: JudgedClaim | None) -> str:
+    """Does a label fit the claim of its key? Fields that the file leaves out are not compared."""
+    if claim is None:
+        return "unknown"
     other_answer = label.answer_sha256 and label.answer_sha256 != claim.answer_sha256
-    return bool(other_answer or (label.claim and label.claim != claim.claim))
+    return "stale" if other_answer or (label.claim and label.claim != claim.claim) else "fits"

@@ -30,7 +30,7 @@ RATES = {
 LEFT_OUT = {
     "cannot_tell": "cannot tell",
     "disputed": "disputed",
-    "stale": "of a changed answer",
+    "stale": "of texts that have changed",
     "unknown": "not in this run",
     "after_verdict": "given after seeing the verdict",
 }

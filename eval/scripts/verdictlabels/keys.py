@@ -118,6 +118,7 @@ Read the claim in the light of question and answer: "it" means what it
 means there. The marked window is where most of its words stand, found by
 counting words; the support may stand elsewhere, in another passage, or
 nowhere.
+
 """
 _FACTS = """
 How to label, so that everyone labels alike
@@ -131,10 +132,11 @@ Contradicted   The answer says something that cannot be true if the fact
 Cannot tell    The fact cannot be understood, or you lack the knowledge
                to read the answer.
 
-The fact comes from the reference answer, which stands above it; only the
-bot's answer, below, decides. The marked window is where most of its words
-stand, found by counting words; it may be said elsewhere, in other words,
-or nowhere.
+The fact comes from the reference answer: read it there for what it means.
+Only the bot's answer decides. The best window, which is marked, is where
+most of its words stand, found by counting words; it may be said elsewhere,
+in other words, or nowhere.
+
 """
 _COMMON_END = """\
 The judge's verdict is hidden until you have given yours.

@@ -163,6 +163,8 @@ class Plain:
         self.say(f"judge: {self.session.item.verdict}")
 
     def _passages(self, item: Item, number: str) -> None:
+        if not item.passages:
+            raise Refused(self._kind.none)
         if not number:
             for place, passage in enumerate(item.passages, 1):
                 self.say(f"{place}: {one_line(passage.title)}")
