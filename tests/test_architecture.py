@@ -1,26 +1,28 @@
-"""The rules of the house as tests: who imports whom, what a script looks like, shared options."""
+"""The rules of the house as tests: who imports whom, what is pure, how long a file may be."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.metadata
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
+from tests.sources import (
+    SCRIPTS,
+    SCRIPTS_DIR,
+    SLOW,
+    SOURCES,
+    TREES,
+    each_source,
+    imports,
+    name_of,
+    part_of,
+)
 
-import options
-
-SCRIPTS_DIR = Path(options.__file__).resolve().parent
-ROOT = SCRIPTS_DIR.parents[1]
-GUARD = 'if __name__ == "__main__":'
 MOST_LINES = 350
 LONG: dict[str, str] = {}
 """Files that break the rule today, with what would mend it."""
@@ -32,7 +34,6 @@ CHANCE = frozenset({"random", "secrets", "uuid"})
 IMPURE = FILES | NETWORK | CLOCKS | CHANCE
 IMPURE_CALLS = {"open", "print", "input", "now", "today", "utcnow"}
 FILE_CALLS = {"read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
-SLOW = {"textual", "sentence_transformers", "torch", "sklearn", "numpy", "requests", "rich"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ RULES = {
     "scorers": rule("storage scoring ragmetrics guardrails", "orjson"),
     "suite": rule(
         "storage options ragmetrics scoring scorers clients runner opensets tables targets gating "
-        "judging",  # counts the verdicts that a run has
+        "judging comparing",  # counts the verdicts that a run has; the reader of metrics.json
         "click msgspec orjson",
         "rich",
     ),
@@ -140,53 +141,8 @@ SCRIPT = rule(" ".join(RULES), "click msgspec orjson", " ".join(SLOW))
 """A script: every part, never another script; slow libraries inside functions only."""
 
 
-def sources(folder: Path = SCRIPTS_DIR) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(SCRIPTS_DIR).as_posix()
-
-
-SOURCES = sources()
 TOP = {path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py") for path in SOURCES}
-SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
 SCRIPT_NAMES = {path.stem for path in SCRIPTS}
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
-each_source = pytest.mark.parametrize("path", SOURCES, ids=name_of)
-each_script = pytest.mark.parametrize("script", sorted(SCRIPTS), ids=name_of)
-
-
-@dataclass(frozen=True)
-class Import:
-    module: str
-    line: int
-    late: bool
-    """Inside a function, or for the type checker only."""
-
-    @property
-    def top(self) -> str:
-        return self.module.partition(".")[0]
-
-
-def imports(tree: ast.Module) -> Iterator[Import]:
-    """Every import of a file, those inside functions too."""
-    late = {id(inner) for node in ast.walk(tree) if _runs_late(node) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, node.lineno, id(node) in late)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute here"
-            for alias in node.names:
-                # `from urllib import request` and `from clients import embedder` name modules.
-                yield Import(f"{node.module}.{alias.name}", node.lineno, id(node) in late)
-
-
-def _runs_late(node: ast.AST) -> bool:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return True
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def broken(part: str, allowed: Rule, tree: ast.Module) -> Iterator[str]:
@@ -206,10 +162,6 @@ def broken(part: str, allowed: Rule, tree: ast.Module) -> Iterator[str]:
 
 def _under(module: str, names: frozenset[str]) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in names)
-
-
-def part_of(path: Path) -> str:
-    return path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py")
 
 
 def test_every_part_has_a_rule() -> None:
@@ -303,7 +255,7 @@ def test_the_labelling_model_knows_no_screen_and_no_file() -> None:
 def test_no_name_hides_a_library() -> None:
     installed = set(importlib.metadata.packages_distributions())
     assert TOP & (set(sys.stdlib_module_names) | installed) == set()
-    assert not (ROOT / "eval" / "__init__.py").exists()
+    assert not (SCRIPTS_DIR.parent / "__init__.py").exists()
 
 
 @each_source
@@ -311,85 +263,3 @@ def test_files_stay_short(path: Path, request: pytest.FixtureRequest) -> None:
     if reason := LONG.get(name_of(path)):
         request.applymarker(pytest.mark.xfail(reason=reason))
     assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES, path
-
-
-@each_script
-def test_a_script_says_what_it_does_with_an_example(script: Path) -> None:
-    doc = ast.get_docstring(TREES[script])
-    assert doc is not None
-    assert f"python eval/scripts/{script.name}" in doc
-    assert doc.partition("\n")[0].endswith((".", "?"))
-
-
-@each_script
-def test_a_script_ends_with_its_guard(script: Path) -> None:
-    assert script.read_text("utf-8").endswith(f"\n\n\n{GUARD}\n    main()\n")
-
-
-HELP = """
-import runpy, sys
-sys.path.insert(0, sys.argv.pop(1))
-sys.argv = [sys.argv[1], "--help"]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-finally:
-    print("\\n" + " ".join({name.partition(".")[0] for name in sys.modules}))
-"""
-
-
-@each_script
-def test_help_loads_nothing_slow(script: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", HELP, str(SCRIPTS_DIR), str(script)],
-        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
-        capture_output=True,
-        encoding="utf-8",
-    )
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert done.returncode == 0, done.stderr
-    assert "click" in loaded
-    assert loaded & SLOW == set()
-
-
-def command_of(script: Path) -> click.Command:
-    command = importlib.import_module(script.stem).main
-    assert isinstance(command, click.Command)
-    return command
-
-
-@each_script
-def test_scripts_share_exit_codes_and_sources_of_defaults(script: Path) -> None:
-    assert isinstance(command_of(script), options.Command), "decorate main with @options.command()"
-
-
-@each_script
-def test_every_option_has_help(script: Path) -> None:
-    command = command_of(script)
-    assert command.help
-    bare = [one.name for one in command.params if isinstance(one, click.Option) and not one.help]
-    assert bare == []
-
-
-def shared_options() -> dict[str, dict[str, Any]]:
-    """The options of options.py by parameter name."""
-
-    @options.eval_set_option
-    @options.labels_option
-    @options.results_dir_option
-    @options.run_option
-    @options.json_option
-    @options.seed_option
-    @options.verbosity_options
-    @click.command()
-    def every() -> None: ...
-
-    return {str(param.name): param.to_info_dict() for param in every.params}
-
-
-@each_script
-def test_shared_options_are_the_same_everywhere(script: Path) -> None:
-    shared = shared_options()
-    mine = {str(param.name): param.to_info_dict() for param in command_of(script).params}
-    assert {name: mine[name] for name in mine.keys() & shared} == {
-        name: shared[name] for name in mine.keys() & shared
-    }

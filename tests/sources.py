@@ -1,0 +1,67 @@
+"""The sources of the toolkit as the tests read them: files, scripts, trees, imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import options
+
+SCRIPTS_DIR = Path(options.__file__).resolve().parent
+GUARD = 'if __name__ == "__main__":'
+SLOW = {"textual", "sentence_transformers", "torch", "sklearn", "numpy", "requests", "rich"}
+
+
+def sources(folder: Path = SCRIPTS_DIR) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SCRIPTS_DIR).as_posix()
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SCRIPTS_DIR).parts[0].removesuffix(".py")
+
+
+SOURCES = sources()
+SCRIPTS = [path for path in SCRIPTS_DIR.glob("*.py") if GUARD in path.read_text("utf-8")]
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+each_source = pytest.mark.parametrize("path", SOURCES, ids=name_of)
+each_script = pytest.mark.parametrize("script", sorted(SCRIPTS), ids=name_of)
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    line: int
+    late: bool
+    """Inside a function, or for the type checker only."""
+
+    @property
+    def top(self) -> str:
+        return self.module.partition(".")[0]
+
+
+def imports(tree: ast.Module) -> Iterator[Import]:
+    """Every import of a file, those inside functions too."""
+    late = {id(inner) for node in ast.walk(tree) if _runs_late(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, id(node) in late)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            for alias in node.names:
+                # `from urllib import request` and `from clients import embedder` name modules.
+                yield Import(f"{node.module}.{alias.name}", node.lineno, id(node) in late)
+
+
+def _runs_late(node: ast.AST) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return True
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

@@ -1,0 +1,98 @@
+"""What a script looks like: its docstring and guard, a quick --help, the shared options."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from tests.sources import GUARD, SCRIPTS_DIR, SLOW, TREES, each_script
+
+import options
+
+
+@each_script
+def test_a_script_says_what_it_does_with_an_example(script: Path) -> None:
+    doc = ast.get_docstring(TREES[script])
+    assert doc is not None
+    assert f"python eval/scripts/{script.name}" in doc
+    assert doc.partition("\n")[0].endswith((".", "?"))
+
+
+@each_script
+def test_a_script_ends_with_its_guard(script: Path) -> None:
+    assert script.read_text("utf-8").endswith(f"\n\n\n{GUARD}\n    main()\n")
+
+
+HELP = """
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+sys.argv = [sys.argv[1], "--help"]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print("\\n" + " ".join({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+@each_script
+def test_help_loads_nothing_slow(script: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELP, str(SCRIPTS_DIR), str(script)],
+        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert done.returncode == 0, done.stderr
+    assert "click" in loaded
+    assert loaded & SLOW == set()
+
+
+def command_of(script: Path) -> click.Command:
+    command = importlib.import_module(script.stem).main
+    assert isinstance(command, click.Command)
+    return command
+
+
+@each_script
+def test_scripts_share_exit_codes_and_sources_of_defaults(script: Path) -> None:
+    assert isinstance(command_of(script), options.Command), "decorate main with @options.command()"
+
+
+@each_script
+def test_every_option_has_help(script: Path) -> None:
+    command = command_of(script)
+    assert command.help
+    bare = [one.name for one in command.params if isinstance(one, click.Option) and not one.help]
+    assert bare == []
+
+
+def shared_options() -> dict[str, dict[str, Any]]:
+    """The options of options.py by parameter name."""
+
+    @options.eval_set_option
+    @options.labels_option
+    @options.results_dir_option
+    @options.run_option
+    @options.json_option
+    @options.seed_option
+    @options.verbosity_options
+    @click.command()
+    def every() -> None: ...
+
+    return {str(param.name): param.to_info_dict() for param in every.params}
+
+
+@each_script
+def test_shared_options_are_the_same_everywhere(script: Path) -> None:
+    shared = shared_options()
+    mine = {str(param.name): param.to_info_dict() for param in command_of(script).params}
+    assert {name: mine[name] for name in mine.keys() & shared} == {
+        name: shared[name] for name in mine.keys() & shared
+    }
