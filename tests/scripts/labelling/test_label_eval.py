@@ -14,7 +14,7 @@ import pytest
 import storage
 
 if TYPE_CHECKING:
-    from tests.conftest import FakeBot
+    from tests.fake_bot import FakeBot
     from tests.scripts.labelling.conftest import Tool
 
 Record = dict[str, Any]
