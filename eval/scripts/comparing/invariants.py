@@ -67,14 +67,14 @@ def read_run(folder: Path) -> Run:
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
         )
-    return Run(folder, _config(folder), read_metrics(folder))
+    return Run(folder, config_of(folder), read_metrics(folder))
 
 
 class _Api(msgspec.Struct):
     fields_seen: list[str] | None = None
 
 
-def _config(folder: Path) -> RunConfig:
+def config_of(folder: Path) -> RunConfig:
     """config.json where there is one, the parts that are looked into checked."""
     path = folder / "config.json"
     config = storage.read_config(folder) if path.exists() else RunConfig(folder.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 import storage
 
+REMEDY = "score the run again, or take the file from git"
 Numbers = dict[str, float | None]
 Counts = dict[str, int]
 
@@ -60,26 +62,50 @@ class _Head(msgspec.Struct):
 
 
 def read_metrics(folder: Path, whole: type[Section] = Section) -> dict[str, Any]:
-    """metrics.json of a run folder.
+    """metrics.json of a run folder, see ``read_sections``.
 
-    ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
-    StorageError where there is no file, or where a part is not of its type.
+    Raises StorageError where there is no file, or where a part is not of its type.
     """
     path = folder / "metrics.json"
     if not path.exists():
         raise storage.StorageError(
             f"{path}: no such file; score the run first (eval_suite.py --run {folder.name})."
         )
+    return read_sections(path, whole)
+
+
+def read_sections(
+    path: Path, whole: type[Section] = Section, remedy: str = REMEDY
+) -> dict[str, Any]:
+    """metrics.json, or another file with its ``sections``.
+
+    ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
+    StorageError, with ``remedy``, that names each part that is not of its type.
+    """
     found = storage.read_json(path, storage.SCHEMA)
-    _check(path, "", found, _Head)
-    for name, section in found.get("sections", {}).items():
-        _check(path, f"sections.{name}: ", section, whole if "mean" in section else Section)
+    faults = list(_faults("", found, _Head))
+    for name, section in found.get("sections", {}).items() if not faults else ():
+        faults += _faults(f"sections.{name}", section, whole if "mean" in section else Section)
+    if faults:
+        raise storage.StorageError.from_problems(
+            storage.Problem(str(path), None, field, f"{told}; {remedy}") for field, told in faults
+        )
     return found
 
 
-def _check(path: Path, where: str, value: Any, kind: type[msgspec.Struct]) -> None:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        told = f"{path}: {where}{error}; score the run again, or take the file from git."
-        raise storage.StorageError(told) from None
+def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """Field and fault of each part that is not of its type; of a table, of each of its entries."""
+    for field in msgspec.structs.fields(kind):
+        place = f"{where}.{field.name}".removeprefix(".")
+        if field.name not in value:
+            if field.required:
+                yield place, "is not there"
+            continue
+        part = value[field.name]
+        table = isinstance(part, dict)
+        for key, entry in ((k, {k: v}) for k, v in part.items()) if table else [("", part)]:
+            try:
+                msgspec.convert(entry, field.type)
+            except msgspec.ValidationError as error:
+                told = str(error).removesuffix(" - at `$[...]`")
+                yield f"{place}.{key}" if table else place, told

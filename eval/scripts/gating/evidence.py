@@ -9,21 +9,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
+import typed_lines
 from comparing import Row, Wanted, compare
-from comparing.invariants import Run, controls, judge_of
+from comparing.invariants import Run, config_of, controls, judge_of
 from comparing.scores import scored_sections, scores_file
 from ragmetrics.metric import Metric
 from storage import (
-    Problem,
     RunConfig,
     StorageError,
     find_run,
     read_cases,
-    read_config,
     read_json,
     sha256_file,
 )
-from suite.baseline import read_baseline
+from suite.baseline import Measured, read_baseline
 
 L = TypeVar("L")
 Section = Mapping[str, Any]
@@ -90,7 +89,7 @@ def side_of(folder: Path) -> Side:
         raise StorageError(
             f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
         )
-    read = read_baseline(folder)
+    read = read_baseline(folder, Measured)
     return Side(folder.resolve().name, read.sections, _header(folder / "metrics.json"), folder)
 
 
@@ -142,8 +141,7 @@ def judged_by(side: Side) -> Section:
 
 def _run(side: Side) -> Run:
     """The run behind a side; of a metrics.json alone, what that tells."""
-    known = side.folder is not None and (side.folder / "config.json").exists()
-    config = read_config(side.folder) if side.folder and known else RunConfig(side.label)
+    config = config_of(side.folder) if side.folder else RunConfig(side.label)
     metrics = {**side.header, "sections": side.sections}
     return Run(side.folder or Path(side.label), config, metrics)
 
@@ -171,20 +169,8 @@ def score_lines(folder: Path, section: str) -> Iterator[Line]:
 
 
 def _lines(folder: Path, section: str, kind: type[L]) -> Iterator[L]:
-    path = scores_file(folder, section)
-    decode = msgspec.json.Decoder(kind).decode
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield decode(line)
-                except msgspec.MsgspecError as error:
-                    said = f"is no score line ({error}); score the run again"
-                    raise StorageError.from_problems(
-                        [Problem(str(path), number, "", said)]
-                    ) from None
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    for _, _, line in typed_lines.read(scores_file(folder, section), kind):
+        yield line
 
 
 def tagged(evidence: Evidence, tags: Sequence[str]) -> dict[str, list[str]]:

@@ -9,13 +9,16 @@ for more evidence than a comparison case by case would.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from math import isfinite, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
-from storage import SCHEMA, Problem, StorageError, read_json
+import msgspec
+
+from comparing.metrics_file import Counts, Numbers, Section, read_sections
+from storage import StorageError
 from suite.measures import Measure
 
 Verdict = Literal["regression", "worse", "same", "better", "not comparable", "no longer measured"]
@@ -52,44 +55,37 @@ class Baseline:
     cases: int | None
 
 
-def read_baseline(path: Path) -> Baseline:
-    """A report or metrics.json. Raises StorageError when it is neither."""
+class Compared(Section, msgspec.Struct, kw_only=True):
+    """What a section must hold to be compared with another."""
+
+    mean: Numbers
+    ci95: dict[str, tuple[float, float] | None]
+    definitions: dict[str, str]
+
+
+class _Tells(msgspec.Struct):
+    estimable: bool
+
+
+class Measured(Compared, msgspec.Struct, kw_only=True):
+    """What a section must hold to be looked at by itself."""
+
+    n: Counts
+    not_applicable: Counts
+    failed: Counts
+    operating_points: dict[str, _Tells | None] = {}
+    latency_ms: dict[str, dict[str, Any]] = {}
+
+
+def read_baseline(path: Path, whole: type[Compared] = Compared) -> Baseline:
+    """A report or metrics.json. Raises StorageError when it is neither, or has a faulty part."""
     if path.is_dir():
         path = path / "metrics.json"
-    raw = read_json(path, SCHEMA)
+    raw = read_sections(path, whole, REMEDY)
     sections = raw.get("sections")
-    parts = ("mean", "ci95", "definitions")
-    if not isinstance(sections, dict) or not all(
-        isinstance(one, dict) and all(isinstance(one.get(part), dict) for part in parts)
-        for one in sections.values()
-    ):
+    if sections is None or not all("mean" in one for one in sections.values()):
         raise StorageError(f"{path}: is no baseline; {REMEDY}.")
-    problems = [
-        Problem(str(path), None, f"sections.{name}.{field}", f"{message}; {REMEDY}")
-        for name, section in sections.items()
-        for field, message in _wrong(section)
-    ]
-    if problems:
-        raise StorageError.from_problems(problems)
     return Baseline(str(path), sections, raw.get("suite"), raw.get("cases"))
-
-
-def _wrong(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What in a section could not be compared: field and what is wrong with it."""
-    for metric, mean in section["mean"].items():
-        if mean is not None and not _is_number(mean):
-            yield f"mean.{metric}", "is no number"
-    for metric, interval in section["ci95"].items():
-        pair = isinstance(interval, list) and len(interval) == 2 and all(map(_is_number, interval))
-        if interval is not None and not pair:
-            yield f"ci95.{metric}", "is no interval of two numbers"
-    for metric, definition in section["definitions"].items():
-        if not isinstance(definition, str):
-            yield f"definitions.{metric}", "is no text"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def compare(

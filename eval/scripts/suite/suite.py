@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import storage
+from comparing.metrics_file import read_sections
 from gating.against import comparable
 from gating.engine import check_names, judge
 from gating.evidence import Evidence, Side, baseline_of
@@ -17,7 +18,7 @@ from gating.rules import Rules, read_rules
 from gating.verdict import Check
 from ragmetrics.metric import Metric
 from suite.asking import ask
-from suite.baseline import Baseline, caveats, compare, read_baseline
+from suite.baseline import Baseline, Measured, caveats, compare, read_baseline
 from suite.diagnosis import diagnose
 from suite.judged import has_verdicts
 from suite.measures import measures
@@ -43,6 +44,7 @@ SMOKE = (
     "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
     "model is loaded."
 )
+KEPT = "delete the file, or take it from git"
 GONE = "the run has no such section; score it as the baseline's was"
 EARLIER = "scored earlier, by its own script"
 
@@ -201,7 +203,7 @@ def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> li
 def _kept(folder: Path) -> dict[str, Any]:
     """The run's metrics.json; {} before anything was scored."""
     path = folder / "metrics.json"
-    return storage.read_json(path, storage.SCHEMA) if path.exists() else {}
+    return read_sections(path, Measured, KEPT) if path.exists() else {}
 
 
 def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:

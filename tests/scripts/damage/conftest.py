@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 
 import compare_runs
 import convert_data
+import eval_suite
+import gate_run
 import judge_answers
 import report_run
 import score_abstention
@@ -106,6 +108,24 @@ class Desk:
     def judge(self) -> Result:
         words = ["--cache-dir", str(self.folder / "cache"), "--metrics", JUDGED]
         return self.invoke(judge_answers.main, "--run", "a", *words, *self.where)
+
+    def gate(self, run: str = "a", baseline: str = "b") -> Result:
+        return self.invoke(gate_run.main, "--run", run, "--baseline", baseline, *self.where)
+
+    def gate_against(self) -> Result:
+        return self.gate("b", "a")
+
+    def suite(self, run: str = "a", baseline: str = "b") -> Result:
+        """Against the other run, with gates that look at every section."""
+        gates = self.folder / "gates.toml"
+        gates.write_text('[gates.coverage]\n"*" = ">= 0"\n[gates.run]\ncases = ">= 0"\n')
+        words = ["--baseline", str(self.folder / "results" / baseline), "--gates", str(gates)]
+        return self.invoke(
+            eval_suite.main, "--run", run, "--perspective", "retrieval", *words, *self.where
+        )
+
+    def suite_against(self) -> Result:
+        return self.suite("b", "a")
 
     def browse(self) -> list[str]:
         """Every page of run ``a``, drawn; what the browser says of the run and its cases."""

@@ -85,6 +85,42 @@ def test_any_damage_is_a_sentence_or_does_no_harm(
             assert told, done.stderr
 
 
+GATES = ["gate", "gate_against", "suite", "suite_against"]
+
+
+@pytest.mark.parametrize("reader", GATES)
+@many
+@given(data=st.data())
+def test_a_gate_passes_fails_or_says_what_is_damaged(
+    copied: Callable[[], Any], reader: str, data: st.DataObject
+) -> None:
+    with copied() as desk:
+        path = desk.path(data.draw(st.sampled_from(["metrics.json", *FILES])))
+        damaged(data, path)
+        done = getattr(desk, reader)()
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        assert done.exit_code in (0, 1, 2)
+        if done.exit_code == 2:
+            assert path.name in done.stderr, done.stderr
+
+
+COUNTS = [("n", "4"), ("not_applicable", [1]), ("failed", {}), ("mean", "high")]
+
+
+@pytest.mark.parametrize("reader", GATES)
+@pytest.mark.parametrize(("part", "value"), COUNTS)
+def test_a_count_of_another_type_is_named_by_gates(
+    desk: Any, reader: str, part: str, value: Any
+) -> None:
+    desk.change("metrics.json", set_in("sections", "retrieval", part, "mrr", value))
+    before = desk.path("metrics.json").read_bytes()
+    done = getattr(desk, reader)()
+    assert done.exit_code == 2
+    assert f"metrics.json: sections.retrieval.{part}.mrr: Expected `" in done.stderr
+    assert desk.path("metrics.json").read_bytes() == before
+    assert not desk.path("gate.json").exists()
+
+
 @pytest.mark.parametrize("reader", ["rescore", "judge"])
 @many
 @given(data=st.data())

@@ -95,11 +95,14 @@ def test_a_faulty_baseline_is_refused_before_anything_is_scored(
 @pytest.mark.parametrize(
     ("part", "value", "says"),
     [
-        ("mean", "0.5", "sections.retrieval.mean.mrr: is no number"),
-        ("mean", True, "sections.retrieval.mean.mrr: is no number"),
-        ("ci95", [0.5], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
-        ("ci95", [0.5, None], "sections.retrieval.ci95.mrr: is no interval of two numbers"),
-        ("definitions", 1, "sections.retrieval.definitions.mrr: is no text"),
+        ("mean", "0.5", "sections.retrieval.mean.mrr: Expected `float | null`, got `str`;"),
+        ("mean", True, "sections.retrieval.mean.mrr: Expected `float | null`, got `bool`;"),
+        ("ci95", [0.5], "sections.retrieval.ci95.mrr: Expected `array` of length 2, got 1"),
+        ("ci95", [0.5, None], "sections.retrieval.ci95.mrr: Expected `float`, got `null`"),
+        ("definitions", 1, "sections.retrieval.definitions.mrr: Expected `str`, got `int`;"),
+        ("n", "4", "sections.retrieval.n.mrr: Expected `int`, got `str`;"),
+        ("not_applicable", [], "sections.retrieval.not_applicable.mrr: Expected `int`"),
+        ("failed", {}, "sections.retrieval.failed.mrr: Expected `int`"),
     ],
 )
 def test_a_baseline_with_a_faulty_value_is_refused(
@@ -107,7 +110,7 @@ def test_a_baseline_with_a_faulty_value_is_refused(
 ) -> None:
     write()
     section: dict[str, Any] = {"mean": {"mrr": 0.5}, "ci95": {}, "definitions": {}}
-    section[part]["mrr"] = value
+    section.setdefault(part, {})["mrr"] = value
     path = finished.folder / "base.json"
     path.write_text(json.dumps({"schema": 1, "sections": {"retrieval": section}}))
     done = finished.score(main, "--baseline", str(path), "--perspective", "retrieval")
