@@ -140,16 +140,18 @@ class Opened:
             return None
         offset = table.case_offsets[row]
         score_lines = {
-            section: line_at(folder / "scores" / f"{section}.jsonl", places[row])
+            section: line
             for section, places in sorted(table.places.items())
             if places[row] != UNSCORED
+            and (line := line_at(folder / "scores" / f"{section}.jsonl", places[row]))
         }
         verdicts = snapshot.verdicts
+        said = (line_at(verdicts.feed.path, place) for place in verdicts.of(*key))
         return build(
             line_at(snapshot.path, table.offsets[row]),
             b"" if offset == UNSCORED else line_at(self._eval_set, offset),
             self._labels() if offset != UNSCORED else {},
             score_lines,
-            [line_at(verdicts.feed.path, place) for place in verdicts.of(*key)],
+            [line for line in said if line],  # none: the file is gone, and is read anew soon
             key,
         )

@@ -55,10 +55,15 @@ class Snapshot:
                 self._score_step(reader)
 
     def check(self) -> None:
-        """Find new score files. Raises Replaced when a file was written anew."""
+        """Find new score files. Raises Replaced when a file was written anew or taken away."""
         if results_path(self._folder) != self.path or self.path.exists() != self._has_results:
             raise Replaced
-        for path in sorted(self._folder.glob("scores/*.jsonl")):
+        if self.verdicts.feed.offset and not self.verdicts.feed.path.exists():
+            raise Replaced
+        scored = sorted(self._folder.glob("scores/*.jsonl"))
+        if not self._signatures.keys() <= {path.stem for path in scored}:
+            raise Replaced
+        for path in scored:
             found = _signature(path)
             known = self._signatures.get(path.stem)
             if known is not None and known != found:
