@@ -1,10 +1,10 @@
-"""Writes a run that a judge has judged, as judge_answers.py leaves it. Loaded by the conftests."""
+"""Writes a run that a judge has judged, as judge_answers.py leaves it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class JudgedRun:
         self.answers: dict[str, str] = {}
         self.verdicts: list[dict[str, Any]] = []
 
-    def write(self, answers: dict[str, Sequence[Claim]], **changes: Any) -> None:
+    def write(self, answers: Mapping[str, Sequence[Claim]], **changes: Any) -> None:
         """An answer a case, made of its claims; ``changes`` go into every verdict line."""
         with (self.folder / "set.jsonl").open("w", encoding="utf-8") as file:
             for number, case_id in enumerate(answers):

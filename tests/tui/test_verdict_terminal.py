@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.calibration.judged_run import JudgedRun, mixed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"
@@ -21,15 +21,8 @@ SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"
 @pytest.fixture
 def judged(tmp_path: Path) -> Any:
     """A judged run of six answers on disk."""
-    path = ROOT / "tests" / "calibration" / "judged_run.py"
-    spec = importlib.util.spec_from_file_location("judged_run", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["judged_run"] = module
-    spec.loader.exec_module(module)
-    made = module.JudgedRun(tmp_path)
-    made.write(module.mixed(6)[0])
+    made = JudgedRun(tmp_path)
+    made.write(mixed(6)[0])
     return made
 
 
