@@ -145,6 +145,7 @@ def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: P
         (CALIBRATION | {"corrected": {"ppi": {"mean": 0.5}}}, "$.corrected[...]"),
         (CALIBRATION | {"worst": ["q1"]}, "$.worst[0]"),
         (CALIBRATION | {"by": {"category": 3}}, "$.by[...]"),
+        (CALIBRATION | {"by": {"category": {"factual": {"n": 9}}}}, "$.by[...][...]"),
         (CALIBRATION | {"confusion": {"not_not": 4}}, "$.confusion"),
     ],
 )
@@ -158,6 +159,11 @@ def test_a_damaged_calibration_is_named(
     assert f"{name}: is no calibration of a judge" in done.stderr
     assert place in done.stderr
     assert list(tmp_path.glob("report.*")) == []
+
+
+def test_a_figure_without_an_interval_has_none() -> None:
+    found = judge.calibration(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
+    assert found["figures"] == [{"name": "Cohen's kappa", "value": 0.5, "ci95": None}]
 
 
 def test_too_few_labels_are_told() -> None:

@@ -37,6 +37,15 @@ class _Confusion(msgspec.Struct):
     not_not: int
 
 
+class _Slice(msgspec.Struct):
+    n: int
+    unsupported: int
+    agree: int
+    specificity: float | None = None
+    sensitivity: float | None = None
+    kappa: float | None = None
+
+
 class _Labels(msgspec.Struct):
     annotators: dict[str, int] = {}
     alpha: float | None = None
@@ -68,7 +77,7 @@ class _Form(msgspec.Struct):
     confusion: _Confusion | None = None
     figures: dict[str, _Figure] | None = None
     corrected: dict[str, _Mean | float | None] | None = None
-    by: dict[str, dict[str, dict[str, float | None]]] = {}
+    by: dict[str, dict[str, _Slice]] = {}
     labels: _Labels = msgspec.field(default_factory=_Labels)
     worst: list[_Disagreement] = []
 

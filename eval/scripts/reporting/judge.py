@@ -56,9 +56,9 @@ def calibration(found: Mapping[str, Any]) -> Part:
         "confusion": found.get("confusion"),
         "tables": [{"head": head, "rows": rows} for head, rows in verdict_tables(found)],
         "figures": [
-            {"name": text, **figures[name]}
+            {"name": text, "value": row.get("value"), "ci95": row.get("ci95")}
             for name, text in figure_names(found).items()
-            if name in figures
+            if (row := figures.get(name)) is not None
         ],
         "shares": [
             {"name": name, "value": value, "ci95": interval}
