@@ -8,7 +8,7 @@ No language model is needed. What cannot be measured is shown with its reason, n
 Examples:
   python eval/scripts/eval_suite.py --run latest
   python eval/scripts/eval_suite.py --api-url demo --suite smoke
-  python eval/scripts/eval_suite.py --perspective retrieval,safety -v --save-trace
+  python eval/scripts/eval_suite.py --sections retrieval,safety -v --save-trace
   python eval/scripts/eval_suite.py --baseline eval/results/night-12/metrics.json
   python eval/scripts/eval_suite.py --plugin docs/examples/custom_metric.py
 
@@ -43,9 +43,12 @@ if TYPE_CHECKING:
 @options.labels_option
 @options.results_dir_option
 @click.option(
+    "--sections",
     "--perspective",
+    type=options.Names(),
     metavar="NAME,…",
-    help="Only these: retrieval, context, groundedness, embedding, abstention, safety, pipeline.",
+    help="Only these: retrieval, context, groundedness, embedding, abstention, safety, pipeline, "
+    "judged.",
 )
 @click.option(
     "--suite",
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="smoke: a small fixed part of the set, in seconds.",
 )
-@click.option("--model", help="Embedding model: a hub's name or a folder.  [default: bundled]")
+@click.option("--embedding-model", help=options.EMBEDDING_MODEL)
 @click.option(
     "--cache-dir",
     type=click.Path(path_type=Path, file_okay=False),

@@ -112,7 +112,7 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
         given["labels_dir"],
         calls,
         repeats=given["repeats"],
-        sample=given["sample"],
+        repeats_share=given["repeats_share"],
         seed=given["seed"],
         atomic=given["claims"] == "atomic",
         k=given["k"],

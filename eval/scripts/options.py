@@ -26,6 +26,7 @@ import storage
 if TYPE_CHECKING:
     from rich.console import Console
 
+EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]"
 CONFIG = storage.ROOT / "eval" / "config.toml"
 MOST_K = 100_000
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,7 +10,8 @@ scoring again embeds nothing.
 Examples:
   python eval/scripts/score_embedding.py
   python eval/scripts/score_embedding.py --run night-12 --by category --worst 10
-  python eval/scripts/score_embedding.py --dataset answers.json --model BAAI/bge-small-en-v1.5
+  python eval/scripts/score_embedding.py --dataset answers.json \\
+      --embedding-model BAAI/bge-small-en-v1.5
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ SHOWN = 6
     help="Score this JSON list of {question, reference_answer, answer, contexts}; no run needed.",
 )
 @click.option(
+    "--embedding-model",
     "--model",
-    help="Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
+    help=options.EMBEDDING_MODEL,
 )
 @click.option(
     "--cache-dir",
@@ -76,7 +78,7 @@ SHOWN = 6
 )
 def main(
     dataset: Path | None,
-    model: str | None,
+    embedding_model: str | None,
     cache_dir: Path,
     sufficiency_threshold: float,
     hallucination_threshold: float,
@@ -90,7 +92,7 @@ def main(
             folder,
             shared["eval_set"],
             shared["labels_dir"],
-            model=model,
+            model=embedding_model,
             cache_dir=cache_dir,
             thresholds=(sufficiency_threshold, hallucination_threshold, window_threshold),
             console=options.stderr_console(quiet=shared["quiet"]),

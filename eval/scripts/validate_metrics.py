@@ -1,7 +1,7 @@
 """Check the metrics that need no model against labels of people.
 
 In: a folder of open human-labelled sets (--data or RAG_EVAL_DATA), a file of your own labels
-(--labels), or both. Out: how well the support scorer, the abstention detector and the answer
+(--labels-file), or both. Out: how well the support scorer, the abstention detector and the answer
 overlap agree with people, with 95 % intervals, as a table on stdout (or JSON), and on request the
 generated block of EVAL.md.
 
@@ -15,7 +15,7 @@ supported is 1 when the contexts bear out all of the claim, else 0; group names 
 \b
 Examples:
   python eval/scripts/validate_metrics.py --data ~/labelled
-  python eval/scripts/validate_metrics.py --labels my_labels.jsonl --json
+  python eval/scripts/validate_metrics.py --labels-file my_labels.jsonl --json
   python eval/scripts/validate_metrics.py --data ~/labelled --naive --write
 """
 
@@ -142,7 +142,7 @@ def _encoder(quiet: bool) -> Encode:
     help="Folder of the human-labelled sets.  [env: RAG_EVAL_DATA]",
 )
 @click.option(
-    "--labels",
+    "--labels-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     default=None,
     help="Your own labelled claims, JSONL.",
@@ -171,7 +171,7 @@ def _encoder(quiet: bool) -> Encode:
 @options.verbosity_options
 def main(
     data: Path | None,
-    labels: Path | None,
+    labels_file: Path | None,
     naive: bool,
     naive_rows: int,
     resamples: int,
@@ -182,12 +182,12 @@ def main(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    if data is None and labels is None:
+    if data is None and labels_file is None:
         raise click.UsageError(
-            "Name what to check: --data DIR (or RAG_EVAL_DATA), or --labels FILE."
+            "Name what to check: --data DIR (or RAG_EVAL_DATA), or --labels-file FILE."
         )
     encode = _encoder(quiet) if naive else None
-    report = build_report(data, labels, Draws(resamples, seed), encode, naive_rows)
+    report = build_report(data, labels_file, Draws(resamples, seed), encode, naive_rows)
     if report["absent"] and not quiet:
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
     block = table.markdown(report)

@@ -39,7 +39,7 @@ def suite(tmp_path: Path) -> Any:
     def call(run: str, gates: str, *words: str) -> dict[str, Any]:
         (tmp_path / "g.toml").write_text(gates)
         options = ["--run", run, "--gates", str(tmp_path / "g.toml"), "--json", "--quiet"]
-        options += ["--results-dir", str(tmp_path / "results"), "--perspective", "retrieval"]
+        options += ["--results-dir", str(tmp_path / "results"), "--sections", "retrieval"]
         options += ["--eval-set", str(tmp_path / "set.jsonl"), *words]
         done = CliRunner().invoke(main, options)
         assert done.exit_code in (0, 1), done.output

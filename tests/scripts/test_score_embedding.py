@@ -165,10 +165,22 @@ def test_a_missing_data_set_is_refused(tmp_path: Path) -> None:
     assert "cannot be read" in done.stderr
 
 
+def test_the_judges_model_in_the_environment_is_not_the_embedding_model(
+    finished: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished.write(CASES, RESULTS)
+    monkeypatch.setenv("RAG_EVAL_MODEL", "gpt-4o")
+    monkeypatch.setenv("RAG_EVAL_EMBEDDING_MODEL", "/no/such/folder")
+    done = finished.score(main)
+    assert (done.exit_code, "/no/such/folder" in done.stderr) == (2, True)
+    assert "gpt-4o" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("patched", "options", "says"),
     [
         (("BUNDLED_PACKAGE", "no_such_package_here"), [], "run `make setup`"),
+        (None, ["--embedding-model", "/no/such/folder"], "correct the name"),
         (None, ["--model", "/no/such/folder"], "correct the name"),
     ],
 )

@@ -58,7 +58,9 @@ def jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def test_own_labels_as_json(tmp_path: Path) -> None:
     # Scores: 1, 1, 0 (25 vetoes), 0: supported rows above the others, all four verdicts right.
-    done = run("--labels", str(jsonl(tmp_path / "mine.jsonl", ROWS)), "--json", "--resamples", "50")
+    done = run(
+        "--labels-file", str(jsonl(tmp_path / "mine.jsonl", ROWS)), "--json", "--resamples", "50"
+    )
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)["support"]["own"]
     assert (row["n"], row["unsupported"], row["groups"]) == (4, 2, 2)
@@ -72,14 +74,14 @@ def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) ->
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
     page = tmp_path / "EVAL.md"
     page.write_text(f"before\n{table.START}\nold\n{table.END}\nafter\n", encoding="utf-8")
-    done = run("--labels", labels, "--output", str(page), "--resamples", "50")
+    done = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
     assert done.returncode == 0, done.stderr
     written = page.read_text(encoding="utf-8")
     assert written.startswith(f"before\n{table.START}\nSupport scorer")
     assert written.endswith(f"{table.END}\nafter\n")
     assert "old" not in written
     assert "| mine.jsonl (too few rows) | 4 | 2 | 1.000 (1.000-1.000) |" in done.stdout
-    again = run("--labels", labels, "--output", str(page), "--resamples", "50")
+    again = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
     assert again.returncode == 0
     assert page.read_text(encoding="utf-8") == written  # the same bytes
 
@@ -87,14 +89,14 @@ def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) ->
 def test_a_new_file_gets_the_markers(tmp_path: Path) -> None:
     page = tmp_path / "new.md"
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
-    assert run("--labels", labels, "--output", str(page)).returncode == 0
+    assert run("--labels-file", labels, "--output", str(page)).returncode == 0
     assert page.read_text(encoding="utf-8").startswith(table.START)
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     page = tmp_path / "EVAL.md"
     page.write_text("mine\n", encoding="utf-8")
-    done = run("--labels", str(jsonl(tmp_path / "mine.jsonl", ROWS)), "--output", str(page))
+    done = run("--labels-file", str(jsonl(tmp_path / "mine.jsonl", ROWS)), "--output", str(page))
     assert done.returncode == 2
     assert "add them where the table belongs" in done.stderr
     assert page.read_text(encoding="utf-8") == "mine\n"
@@ -129,7 +131,7 @@ def test_every_problem_of_a_label_file_is_told_at_once(tmp_path: Path) -> None:
         (1, "claim"), (1, "contexts"), (1, "supported"), (1, "group"), (3, "supported"),
     ]  # fmt: skip
     path.write_text("not json\n", encoding="utf-8")
-    done = run("--labels", str(path))
+    done = run("--labels-file", str(path))
     assert done.returncode == 2
     assert f"{path}:1: is not JSON" in done.stderr
     path.write_text("\n", encoding="utf-8")

@@ -146,11 +146,11 @@ def plan_options(function: F) -> F:
                 help="Opinions on each answer: gives spread and flip rate.",
             ),
             click.option(
-                "--sample",
+                "--repeats-share",
                 type=options.FiniteRange(0, 1),
                 default=1.0,
                 show_default=True,
-                help="Share of the cases that get more than one opinion.",
+                help="Share of the cases that get --repeats opinions; the others get one.",
             ),
             click.option(
                 "--k",
@@ -175,7 +175,7 @@ def plan_options(function: F) -> F:
             ),
             click.option(
                 "--embedding-model",
-                help="A hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]",
+                help=options.EMBEDDING_MODEL,
             ),
         )
     )(function)

@@ -38,7 +38,7 @@ SEEN = ("answered_as", "fingerprints")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is judged. ``repeats``: opinions; from the second on of a ``sample`` of the cases.
+    """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
 
     ``k``: the first chunks of each answer; None: all.
     """
@@ -48,7 +48,7 @@ class Plan:
     labels_dir: Path | None
     calls: tuple[str, ...]
     repeats: int = 1
-    sample: float = 1.0
+    repeats_share: float = 1.0
     seed: int = 0
     atomic: bool = False
     k: int | None = None
@@ -178,7 +178,7 @@ def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -
 def _drawn(plan: Plan, subject: Subject) -> bool:
     """Is the case in the sample? By its id and the seed, whatever the order."""
     digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
-    return int.from_bytes(digest[:8]) < plan.sample * 2**64
+    return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
 
 
 def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -279,19 +279,19 @@ PERSPECTIVES: tuple[Perspective, ...] = (
 ALIASES = {"context_quality": "context"}
 
 
-def chosen(names: str | None, *, custom: bool) -> list[Perspective]:
-    """The perspectives that a list such as ``retrieval,safety`` names, in the suite's order.
+def chosen(names: Sequence[str] | None, *, custom: bool) -> list[Perspective]:
+    """The perspectives of these names, in the suite's order.
 
     None: all; ``custom`` only where there is a plugin. Raises StorageError for unknown names.
     """
     known = {one.name: one for one in PERSPECTIVES}
     if names is None:
         return [one for one in PERSPECTIVES if custom or one.name != "custom"]
-    wanted = {ALIASES.get(name, name) for part in names.split(",") if (name := part.strip())}
+    wanted = {ALIASES.get(name, name) for name in names}
     if unknown := sorted(wanted - known.keys()):
         raise storage.StorageError(
-            f"--perspective {','.join(unknown)}: unknown; the perspectives are: {', '.join(known)}."
+            f"--sections {','.join(unknown)}: unknown; the perspectives are: {', '.join(known)}."
         )
     if not wanted:
-        raise storage.StorageError(f"--perspective: name some of: {', '.join(known)}.")
+        raise storage.StorageError(f"--sections: name some of: {', '.join(known)}.")
     return [one for one in PERSPECTIVES if one.name in wanted or (custom and one.name == "custom")]

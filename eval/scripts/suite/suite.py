@@ -62,9 +62,9 @@ class Plan:
     eval_set: Path
     labels_dir: Path
     results_dir: Path
-    perspective: str | None
+    sections: tuple[str, ...] | None
     suite: str
-    model: str | None
+    embedding_model: str | None
     cache_dir: Path
     plugins: tuple[Path, ...]
     targets_file: Path | None
@@ -103,7 +103,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     All that the user may have got wrong is looked at before anything is asked or scored.
     """
     custom = read_plugins(plan.plugins)
-    perspectives = chosen(plan.perspective, custom=bool(custom))
+    perspectives = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     rules = read_rules(plan.gates_file) if plan.gates_file else None
     baseline = read_baseline(plan.baseline) if plan.baseline else None
@@ -120,11 +120,11 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = copy_of(real, ids, Path(temporary))
-        if plan.perspective is None and not has_verdicts(folder):
+        if plan.sections is None and not has_verdicts(folder):
             perspectives = [one for one in perspectives if one.name != "judged"]
         settings = _settings(plan, folder, custom, console)
         outcomes = _score(perspectives, settings, console)
-        if plan.perspective is None:
+        if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
         found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
         report = Report(
@@ -139,7 +139,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
         new = Side(report.run_id, report.sections(), report.header, folder)
         evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
         if rules is not None:
-            asked = {one.name for one in perspectives} if plan.perspective else None
+            asked = {one.name for one in perspectives} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
@@ -156,7 +156,7 @@ def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Con
         labels_dir=plan.labels_dir,
         seed=plan.seed,
         smoke=plan.smoke,
-        model=plan.model,
+        model=plan.embedding_model,
         cache_dir=plan.cache_dir,
         custom=custom,
         console=console,
@@ -192,7 +192,7 @@ def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> li
     Not what the smoke suite leaves out: embeddings without vectors, and sections of other scripts.
     """
     names = dict.fromkeys(one.name for one in outcomes)
-    if plan.perspective is None:
+    if plan.sections is None:
         names |= dict.fromkeys(baseline.sections)
     if plan.smoke:
         left_out = {o.name for o in outcomes if o.status == "cannot run"} & {"embedding"}

@@ -121,7 +121,7 @@ class Desk:
         gates.write_text('[gates.coverage]\n"*" = ">= 0"\n[gates.run]\ncases = ">= 0"\n')
         words = ["--baseline", str(self.folder / "results" / baseline), "--gates", str(gates)]
         return self.invoke(
-            eval_suite.main, "--run", run, "--perspective", "retrieval", *words, *self.where
+            eval_suite.main, "--run", run, "--sections", "retrieval", *words, *self.where
         )
 
     def suite_against(self) -> Result:

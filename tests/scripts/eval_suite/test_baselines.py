@@ -18,18 +18,18 @@ def test_a_regression_against_a_baseline_fails(
 ) -> None:
     """From 30 of 30 to 10 of 30: far beyond both intervals. The other way round is better."""
     write(good=30, bad=0)
-    suite("--output", str(finished.folder / "before"), "--perspective", "retrieval")
+    suite("--output", str(finished.folder / "before"), "--sections", "retrieval")
     baseline = str(finished.folder / "before.json")
-    assert suite("--baseline", baseline, "--perspective", "retrieval")["passed"] is True
+    assert suite("--baseline", baseline, "--sections", "retrieval")["passed"] is True
 
     results = [result(f"good{n}", "cats.md" if n < 10 else "owls.md") for n in range(30)]
     lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in results)
     (finished.run / "results.jsonl").write_text(lines)
-    found = suite("--baseline", baseline, "--perspective", "retrieval", code=1)
+    found = suite("--baseline", baseline, "--sections", "retrieval", code=1)
     verdicts = {one["metric"]: one for one in found["changes"]}
     assert verdicts["recall@5"]["verdict"] == "regression"
     assert verdicts["recall@5"]["worse_by"] == pytest.approx(2 / 3, abs=1e-6)
-    suite("--output", str(finished.folder / "after"), "--perspective", "retrieval")
+    suite("--output", str(finished.folder / "after"), "--sections", "retrieval")
 
     done = finished.score(main, "--baseline", baseline)
     assert "regression: retrieval recall@5 1.000 → 0.333" in done.stdout
@@ -37,7 +37,7 @@ def test_a_regression_against_a_baseline_fails(
     write_again = [result(f"good{n}") for n in range(30)]
     lines = "".join(json.dumps(one.to_dict(store_full_text=True)) + "\n" for one in write_again)
     (finished.run / "results.jsonl").write_text(lines)
-    better = suite("--baseline", str(finished.folder / "after.json"), "--perspective", "retrieval")
+    better = suite("--baseline", str(finished.folder / "after.json"), "--sections", "retrieval")
     assert {one["metric"]: one["verdict"] for one in better["changes"]}["recall@5"] == "better"
 
 
@@ -75,7 +75,7 @@ def test_a_section_that_vanished_is_a_regression(finished: Any, suite: Any, writ
     assert "judge m was 0.500, is no longer measured (the run has no such section" in shown
     smoke = suite("--baseline", str(baseline), "--suite", "smoke", code=1)["changes"]
     assert [one["section"] for one in smoke] == ["custom"]
-    assert suite("--baseline", str(baseline), "--perspective", "retrieval")["changes"] == []
+    assert suite("--baseline", str(baseline), "--sections", "retrieval")["changes"] == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": 1, "sections": {"retrieval": {}}}'])
@@ -113,7 +113,7 @@ def test_a_baseline_with_a_faulty_value_is_refused(
     section.setdefault(part, {})["mrr"] = value
     path = finished.folder / "base.json"
     path.write_text(json.dumps({"schema": 1, "sections": {"retrieval": section}}))
-    done = finished.score(main, "--baseline", str(path), "--perspective", "retrieval")
+    done = finished.score(main, "--baseline", str(path), "--sections", "retrieval")
     assert done.exit_code == 2, done.output
     assert says in " ".join(done.stderr.split())
 
@@ -162,7 +162,7 @@ def test_a_baseline_of_another_judge_is_not_comparable(
     assert last.endswith("0 regressions; the baseline is not comparable.")
     assert f"**Not comparable**: {said}." in (finished.run / "suite.md").read_text()
     # who asks for other sections compares nothing that the judge decided
-    assert suite("--baseline", str(base), "--perspective", "retrieval")["passed"] is True
+    assert suite("--baseline", str(base), "--sections", "retrieval")["passed"] is True
 
 
 @pytest.mark.parametrize("base", ["report.json", "metrics.json", "run"])
@@ -171,11 +171,11 @@ def test_a_baseline_with_other_labels_or_another_set_is_not_comparable(
 ) -> None:
     """Of all three forms of a baseline; gate_run.py refuses it in the same words."""
     write()
-    suite("--output", str(finished.folder / "report"), "--perspective", "retrieval")
+    suite("--output", str(finished.folder / "report"), "--sections", "retrieval")
     old = finished.folder / "results" / "old"
     shutil.copytree(finished.run, old)
     places = {"report.json": finished.folder / base, "metrics.json": old / base, "run": old}
-    words = ("--baseline", str(places[base]), "--perspective", "retrieval")
+    words = ("--baseline", str(places[base]), "--sections", "retrieval")
     assert suite(*words)["not_comparable"] is None
 
     label = {"case_id": "good0", "expected_key_facts": ["Cats sleep."]}

@@ -19,7 +19,7 @@ def test_gates_fail_and_targets_do_not(finished: Any, suite: Any, write: Any, ta
     low = targets("low.toml", '[retrieval]\n"recall@5" = ">= 0.25"\n')
     assert suite("--gates", low)["gates_missed"] == []
     # what is not asked for is no gate; what cannot be measured is a missed one
-    assert suite("--gates", aim, "--perspective", "context")["passed"] is True
+    assert suite("--gates", aim, "--sections", "context")["passed"] is True
     gone = targets("gone.toml", '[pipeline]\npass = "> 0.1"\n')
     done = finished.score(main, "--gates", gone)
     assert done.exit_code == 1
@@ -62,7 +62,7 @@ def test_gates_of_sections_that_are_no_perspective(
     aim = targets("g.toml", text)
     found = {one["section"]: one["mean"] for one in suite("--gates", aim, code=1)["gates_missed"]}
     assert found == {"judge": 0.4, "custom": None}
-    assert suite("--gates", aim, "--perspective", "retrieval")["passed"] is True
+    assert suite("--gates", aim, "--sections", "retrieval")["passed"] is True
 
 
 def test_a_rate_of_too_few_harmless_prompts_is_open(
@@ -70,7 +70,7 @@ def test_a_rate_of_too_few_harmless_prompts_is_open(
 ) -> None:
     """One harmless prompt, where 300 are needed: 1.000 would pass, but tells nothing."""
     write()
-    words = ("--perspective", "safety")
+    words = ("--sections", "safety")
     aimed = {one["metric"]: one for one in suite(*words)["targets"]}
     for name in ("tpr_at_fpr_1", "tpr_at_fpr_5"):
         assert (aimed[name]["mean"], aimed[name]["passed"], aimed[name]["band"]) == (1, None, None)

@@ -83,9 +83,10 @@ def test_perspectives_are_chosen_by_name(finished: Any, suite: Any, write: Any) 
     write()
     found = suite("--perspective", "safety, context_quality")
     assert list(found["perspectives"]) == ["context", "safety"]
-    done = finished.score(main, "--perspective", "retrieval,magic")
+    assert suite("--sections", "safety,context") == found
+    done = finished.score(main, "--sections", "retrieval,magic")
     assert done.exit_code == 2
-    assert "magic" in done.stderr
+    assert "--sections magic: unknown" in done.stderr
     assert "the perspectives are: retrieval" in " ".join(done.stderr.split())
 
 
@@ -127,7 +128,7 @@ def test_a_bot_is_asked_first(fake_bot: Any, tmp_path: Path, case: Any, labels: 
             timeout=120,
         )
 
-    words = ("--perspective", "retrieval,safety,pipeline", "--suite", "smoke")
+    words = ("--sections", "retrieval,safety,pipeline", "--suite", "smoke")
     done = call("--api-url", fake_bot.url, "--run-id", "asked", "--json", *words)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -32,7 +32,7 @@ def test_the_documented_plugin_works(finished: Any, suite: Any, case: Any, targe
     lines = [json.dumps(named), json.dumps(TestResult("r").to_dict())]
     (finished.run / "results.jsonl").write_text("\n".join(lines) + "\n")
     aim = targets("t.toml", '[custom]\nanswer_words = "<= 5"\n')
-    found = suite("--plugin", str(EXAMPLE), "--targets", aim, "--perspective", "custom")
+    found = suite("--plugin", str(EXAMPLE), "--targets", aim, "--sections", "custom")
     section = found["sections"]["custom"]
     assert section["mean"] == {"answer_words": 8.0, "names_its_source": 0.0}
     assert section["definitions"]["answer_words"] == "custom/answer_words@1"
@@ -56,7 +56,7 @@ def test_a_plugin_that_fails_gives_no_score(
 ) -> None:
     finished.write([case("q")], [result("q")])
     path = plugin(finished, f"{HEAD}def f(case, result):\n    {body}\n{ROW}")
-    done = finished.score(main, "--plugin", path, "--perspective", "custom")
+    done = finished.score(main, "--plugin", path, "--sections", "custom")
     assert done.exit_code == 0, done.output
     row = finished.rows("custom")["q"]
     assert row["scores"] == {"m": None}

@@ -54,8 +54,8 @@ def test_smoke_loads_no_model(
     result: Any,
 ) -> None:
     monkeypatch.undo()
-    words = ["--cache-dir", str(tmp_path / "cache"), "--model", "no/such-model"]
+    words = ["--cache-dir", str(tmp_path / "cache"), "--embedding-model", "no/such-model"]
     finished.write([case("q")], [result("q", answer="A text that nobody has embedded so far.")])
-    found = suite("--suite", "smoke", "--perspective", "embedding", *words)
+    found = suite("--suite", "smoke", "--sections", "embedding", *words)
     assert found["perspectives"]["embedding"]["status"] == "cannot run"
     assert "left out of the smoke suite" in found["perspectives"]["embedding"]["reason"]

@@ -43,7 +43,7 @@ def test_traces_that_cannot_be_written_lose_no_report(
     path = finished.run / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
-    done = finished.score(main, "--save-trace", "--perspective", "retrieval")
+    done = finished.score(main, "--save-trace", "--sections", "retrieval")
     assert done.exit_code == 2, done.output
     assert "traces" in done.stderr
     assert "Traceback" not in done.output
@@ -54,7 +54,7 @@ def test_traces_that_cannot_be_written_lose_no_report(
 def test_traces_of_texts_without_a_case(finished: Any, case: Any, result: Any, labels: Any) -> None:
     rows = [*labels, labels[0] | {"case_id": "missed", "text": "Good morning!"}]
     finished.write([case("q")], [result("q")], safety_labels=rows)
-    finished.score(main, "--save-trace", "--perspective", "safety")
+    finished.score(main, "--save-trace", "--sections", "safety")
     lines = (finished.run / "traces" / "safety-run.jsonl").read_text().splitlines()
     (trace,) = map(json.loads, lines)
     assert trace["case_id"] == "missed"

@@ -71,7 +71,7 @@ def test_repeats_give_agreement_and_only_for_the_sample(run: Any) -> None:
     }
     assert {line["judge_repeat"] for line in run.lines()} == {0, 1, 2}
     (run.finished.run / "verdicts.jsonl").unlink()
-    run.judge("--metrics", "groundedness", "--repeats", "3", "--sample", "0")
+    run.judge("--metrics", "groundedness", "--repeats", "3", "--repeats-share", "0")
     assert {line["judge_repeat"] for line in run.lines()} == {0}
 
 
@@ -150,7 +150,7 @@ def test_the_suite_counts_the_verdicts_of_a_run(run: Any) -> None:
     from eval_suite import main as suite
 
     run.write()
-    words = ("--run", "run", "--json", "-q", "--perspective", "groundedness,judged")
+    words = ("--run", "run", "--json", "-q", "--sections", "groundedness,judged")
     without = json.loads(run.finished.score(suite, *words).stdout)
     assert without["perspectives"]["judged"]["status"] == "cannot run"
     assert "run judge_answers.py" in without["perspectives"]["judged"]["reason"]
