@@ -65,6 +65,11 @@ ENTRY = {"id": "1", "verdict": "supported"}
         ({"input": {"contexts": 3}}, r"is no verdict line \(.*input\.contexts"),
         ({"verdicts": None}, r"is no verdict line \(.*verdicts"),
         ({"parts": "1"}, r"is no verdict line \(.*parts"),
+        ({"judge_repeat": 2**31}, r"is no verdict line \(.*judge_repeat"),
+        (
+            {"input": {"claims": [{"id": "1", "text": "a", "span": [0, 2**60]}]}},
+            r"is no verdict line \(.*span",
+        ),
         ({"parts": 0}, r"is no verdict line \(.*parts"),
         ({"prompt": {"sha256": "p1"}}, r"is no verdict line \(.*name"),
         ({"status": "fine"}, r"is no verdict line \(.*status"),
@@ -87,7 +92,7 @@ def test_a_damaged_line_is_named_with_field_and_remedy(
 
 
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
-    assert joined({0: LINE | {"parts": 2**60}}) is None
+    assert joined({0: LINE | {"parts": 2**31 - 1}}) is None
 
 
 @pytest.mark.parametrize(

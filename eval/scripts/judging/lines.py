@@ -24,13 +24,13 @@ Line = dict[str, Any]
 Key = tuple[str, int, str, int, int]
 """case id, repeat of the answer, metric, opinion, part."""
 Status = Literal["ok", "failed", "not_applicable"]
-Place = Annotated[int, msgspec.Meta(ge=0)]
+Place = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 class _Item(TypedDict):
     id: str
     text: str
-    span: NotRequired[tuple[int, int] | None]
+    span: NotRequired[tuple[Place, Place] | None]
     lead: NotRequired[str]
 
 
@@ -81,7 +81,7 @@ class _Line(TypedDict):
     metric: str
     judge_repeat: Place
     part: NotRequired[Place]
-    parts: Annotated[int, msgspec.Meta(ge=1)]
+    parts: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
     status: Status
     reason: str | None
     failure: str | None
@@ -205,7 +205,7 @@ class _Judge(TypedDict, total=False):
     identity: JudgeIdentity
     prompts: dict[str, _Text]
     parameters: dict[str, Any]
-    k: Annotated[int, msgspec.Meta(ge=1)] | None
+    k: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None
     answered_as: list[str]
     fingerprints: list[str]
 
