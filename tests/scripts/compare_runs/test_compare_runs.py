@@ -3,79 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import click
-import pytest
-from click.testing import CliRunner, Result
-from markdown_it import MarkdownIt
+from tests.scripts.compare_runs.runs import Compare, run
 
-import compare_runs
-import score_pipeline
 import score_retrieval
-import storage
-from storage import ResultsWriter, RetrievedChunk, TestResult
-
-CASES = 24
-HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] ``` <script>alert(1)</script> ![i](http://e/) @all"
-Compare = Callable[..., Result]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A set of 24 questions and the runs ``good`` (gold first), ``bad`` (every third time gone,
-    k 5 instead of 9) and ``same`` (as good), all scored."""
-    lines = [
-        {
-            "id": f"q{i}",
-            "question": f"What is {i}? {HOSTILE}" if i == 3 else f"What is {i}?",
-            "answerable": True,
-            "category": "factual" if i < 12 else "reasoning",
-            "relevant_docs": [f"notes/{i}.md"],
-            "gold_supports": [],
-            "expected_outcome": "success",
-            "conversation": i // 4,
-        }
-        for i in range(CASES)
-    ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (tmp_path / "set.jsonl").write_text(text, encoding="utf-8")
-    for name, lost, k in (("good", 0, 9), ("bad", 3, 5), ("same", 0, 9)):
-        writer = ResultsWriter(tmp_path / "results", name)
-        config = storage.RunConfig(
-            name,
-            dataset={"sha256": storage.sha256_file(tmp_path / "set.jsonl")},
-            retriever={"k": k},
-        )
-        writer.write_config(config)
-        for i in range(CASES):
-            found = "other.md" if lost and i % lost == 0 else f"notes/{i}.md"
-            chunks: list[RetrievedChunk | str] = [RetrievedChunk("c", "x.md", "x.md", rank=1)]
-            chunks.append(RetrievedChunk("d", found, found, rank=2))
-            answer = f"{name} says {i}. {HOSTILE}\n```\n<b>out</b>\n" if i == 3 else f"It is {i}."
-            result = TestResult(f"q{i}", lines[i]["question"], answer=answer, retrieved=chunks)  # type: ignore[arg-type]
-            writer.write_result(result)
-        writer.finish(line["id"] for line in lines)  # type: ignore[misc]
-        for script in (score_retrieval.main, score_pipeline.main):
-            done = run(script, tmp_path, "--run", name, "-q")
-            assert done.exit_code == 0, done.output
-    return tmp_path
-
-
-def run(command: click.Command, folder: Path, *words: str, columns: int = 100) -> Result:
-    places = ("--eval-set", str(folder / "set.jsonl"), "--results-dir", str(folder / "results"))
-    return CliRunner().invoke(command, [*words, *places], env={"COLUMNS": str(columns)})
-
-
-@pytest.fixture
-def compare(folder: Path) -> Compare:
-    return lambda *words, **more: run(compare_runs.main, folder, *words, **more)
 
 
 def test_the_report_on_the_terminal(compare: Compare) -> None:
@@ -244,74 +177,3 @@ def test_a_run_that_is_not_there_and_a_metric_that_is_none(compare: Compare) -> 
     assert "neither run has it" in compare("good", "bad", "--metrics", "recal").stderr
     assert "not compared; choose from" in compare("good", "bad", "--flips-by", "recal").stderr
     assert compare("good").exit_code == 2
-
-
-def foreign_markup(text: str) -> set[str]:
-    """What a Markdown parser makes of a document besides our own: HTML, links, images, mentions."""
-    found = set()
-    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
-        for part in (token, *(token.children or ())):
-            ours = ("<details><summary>", "</details>")
-            if part.type in ("html_block", "html_inline") and not part.content.startswith(ours):
-                found.add(part.content)
-            if part.type in ("image", "link_open") or (part.type == "text" and "@" in part.content):
-                found.add(part.content or part.type)
-    return found
-
-
-def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
-    compare: Compare, folder: Path
-) -> None:
-    path = folder / "diff.md"
-    words = ("good", "bad", "--metrics", "recall@5", "--flips", "30", "--markdown", str(path))
-    assert compare(*words).exit_code == 0
-    text = path.read_text("utf-8")
-    assert compare(*words).exit_code == 0
-    assert path.read_text("utf-8") == text
-    assert text.startswith("# `good` → `bad`\n")
-    assert "\x1b" not in text
-    assert "<script>" in text
-    assert foreign_markup(text) == set()
-    assert str(folder) not in text
-
-
-def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> None:
-    for name in ("good", "bad"):
-        path = folder / "results" / name / "scores" / "custom.jsonl"
-        value = float(name == "good")
-        line = {"case_id": "q0", "scores": {HOSTILE: value}}
-        rows = [line | {"case_id": f"q{i}"} for i in range(CASES)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    path = folder / "diff.md"
-    words = ("--power", "1", "--all", "--flips-by", HOSTILE, "--markdown", str(path))
-    done = compare("good", "bad", *words)
-    assert done.exit_code == 0, done.stderr
-    assert "\x1b" not in done.stdout
-    text = path.read_text("utf-8")
-    assert "\x1b" not in text
-    assert "<script>" in text
-    assert foreign_markup(text) == set()
-
-
-def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
-    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30")
-    assert "\x1b" not in done.stdout
-    assert "\x07" not in done.stdout
-    assert "[bold red]x[/]" in done.stdout
-
-
-def test_as_a_process_it_ends_quietly_when_the_reader_has_left(folder: Path) -> None:
-    script = Path(compare_runs.__file__)
-    words = [sys.executable, str(script), "good", "bad", "--all"]
-    words += ["--results-dir", str(folder / "results"), "--eval-set", str(folder / "set.jsonl")]
-    with subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        errors: Any = process.stderr.read()
-    assert (process.returncode, errors) == (0, b"")

@@ -7,47 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripts.report_run.answers import CASES, result
 
 import report_run
 import score_pipeline
 import score_retrieval
-from storage import ErrorInfo, Reference, RetrievedChunk, TestResult
+from storage import RetrievedChunk
 
 FORMS = ("md", "json", "html")
-
-
-def result(case_id: str, rank: int | None, **more: Any) -> TestResult:
-    """An answer whose gold passage stands at ``rank`` of three."""
-    chunks: list[RetrievedChunk | str] = [
-        RetrievedChunk(chunk_id="gold" if place == rank else f"x{place}", text="Words.", rank=place)
-        for place in (1, 2, 3)
-    ]
-    said: dict[str, Any] = {"answer": "It is so [1].", "confidence": 0.5} | more
-    refs = [Reference(index=1, chunk_id="gold" if rank == 1 else "x1")]
-    return TestResult(case_id, f"About {case_id}?", retrieved=chunks, references=refs, **said)
-
-
-CASES: list[dict[str, Any]] = [
-    {"id": "first", "relevant_chunks": ["gold"], "category": "factual"},
-    {"id": "third", "relevant_chunks": ["gold"], "category": "factual"},
-    {"id": "never", "relevant_chunks": ["gold"], "category": "reasoning"},
-    {"id": "bare", "category": "reasoning"},
-    {"id": "broken", "relevant_chunks": ["gold"], "category": "reasoning"},
-]
-RESULTS = [
-    result("first", 1),
-    result("third", 3, confidence=0.9),
-    result("never", None, confidence=0.9),
-    result("bare", 1),
-    TestResult("broken", "?", status="error", error=ErrorInfo("timeout", "no answer in 60 s", 4)),
-]
-
-
-@pytest.fixture
-def run(finished: Any) -> Any:
-    finished.write(CASES, RESULTS)
-    assert finished.score(score_retrieval.main, "--quiet").exit_code == 0
-    return finished
 
 
 def made(run: Any, *options: str) -> dict[str, Any]:
@@ -241,75 +208,3 @@ def test_forms_and_place_are_chosen(run: Any, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"r1.2.html", "r1.2.md"}
     assert not (run.run / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--format", "pdf"], "name some of md, json, html"),
-        (["--worst-by", "nonsense"], "'nonsense': the run has no such metric; choose one of: "),
-        (["--confidence-by", "nonsense"], "'nonsense': the run has no such metric"),
-    ],
-)
-def test_a_wrong_wish_is_one_sentence_and_writes_nothing(
-    run: Any, options: list[str], told: str
-) -> None:
-    done = run.score(report_run.main, *options)
-    assert done.exit_code == 2
-    assert told in " ".join(done.stderr.split())
-    assert list(run.run.glob("report.*")) == []
-
-
-def test_an_unscored_run_is_told_what_to_do(finished: Any) -> None:
-    finished.write(CASES, RESULTS)
-    done = finished.score(report_run.main)
-    assert done.exit_code == 2
-    assert "metrics.json: no such file; score the run first" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("section", "told"),
-    [
-        ({"n": None}, "sections.retrieval: Expected `object`, got `null` - at `$.n`"),
-        ({"mean": {"recall@5": "0.5"}}, "sections.retrieval: Expected `float | null`"),
-        ({"by": {"tag": [1]}}, "sections.retrieval: Expected `object`, got `array`"),
-        ({"latency_ms": {"total": {"p50": 1}}}, "sections.retrieval: Object missing required"),
-    ],
-)
-def test_a_damaged_metrics_json_is_one_sentence(
-    run: Any, section: dict[str, Any], told: str
-) -> None:
-    path = run.run / "metrics.json"
-    found = json.loads(path.read_text())
-    found["sections"]["retrieval"] |= section
-    path.write_text(json.dumps(found))
-    done = run.score(report_run.main)
-    assert done.exit_code == 2
-    assert f"metrics.json: {told}" in " ".join(done.stderr.split())
-    assert list(run.run.glob("report.*")) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"case_id": "x"}',
-        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {"mrr": "high"}}',
-        '{"case_id": "x", "repeat": 0, "status": "scored", "scores": {}, "reasons": [1]}',
-        '{"case_id": "x", "repeat": {}, "status": "scored", "scores": {}}',
-    ],
-)
-def test_a_damaged_score_line_is_named(run: Any, line: str) -> None:
-    path = run.run / "scores" / "retrieval.jsonl"
-    path.write_text(path.read_text() + line + "\n")
-    done = run.score(report_run.main)
-    assert done.exit_code == 2
-    assert "retrieval.jsonl:6: is no score line (" in done.stderr
-    assert "; score the run again\n" in done.stderr
-    assert list(run.run.glob("report.*")) == []
-
-
-def test_a_folder_that_cannot_be_written_keeps_the_old_report(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = run.score(report_run.main, "--output", str(tmp_path / "file" / "report"))
-    assert done.exit_code == 2
-    assert "cannot be made" in done.stderr

@@ -1,0 +1,61 @@
+"""Three runs to compare, on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare, run
+
+import compare_runs
+import score_pipeline
+import score_retrieval
+import storage
+from storage import ResultsWriter, RetrievedChunk, TestResult
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A set of 24 questions and the runs ``good`` (gold first), ``bad`` (every third time gone,
+    k 5 instead of 9) and ``same`` (as good), all scored."""
+    lines = [
+        {
+            "id": f"q{i}",
+            "question": f"What is {i}? {HOSTILE}" if i == 3 else f"What is {i}?",
+            "answerable": True,
+            "category": "factual" if i < 12 else "reasoning",
+            "relevant_docs": [f"notes/{i}.md"],
+            "gold_supports": [],
+            "expected_outcome": "success",
+            "conversation": i // 4,
+        }
+        for i in range(CASES)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "set.jsonl").write_text(text, encoding="utf-8")
+    for name, lost, k in (("good", 0, 9), ("bad", 3, 5), ("same", 0, 9)):
+        writer = ResultsWriter(tmp_path / "results", name)
+        config = storage.RunConfig(
+            name,
+            dataset={"sha256": storage.sha256_file(tmp_path / "set.jsonl")},
+            retriever={"k": k},
+        )
+        writer.write_config(config)
+        for i in range(CASES):
+            found = "other.md" if lost and i % lost == 0 else f"notes/{i}.md"
+            chunks: list[RetrievedChunk | str] = [RetrievedChunk("c", "x.md", "x.md", rank=1)]
+            chunks.append(RetrievedChunk("d", found, found, rank=2))
+            answer = f"{name} says {i}. {HOSTILE}\n```\n<b>out</b>\n" if i == 3 else f"It is {i}."
+            result = TestResult(f"q{i}", lines[i]["question"], answer=answer, retrieved=chunks)  # type: ignore[arg-type]
+            writer.write_result(result)
+        writer.finish(line["id"] for line in lines)  # type: ignore[misc]
+        for script in (score_retrieval.main, score_pipeline.main):
+            done = run(script, tmp_path, "--run", name, "-q")
+            assert done.exit_code == 0, done.output
+    return tmp_path
+
+
+@pytest.fixture
+def compare(folder: Path) -> Compare:
+    return lambda *words, **more: run(compare_runs.main, folder, *words, **more)

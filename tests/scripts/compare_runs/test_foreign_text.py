@@ -1,0 +1,86 @@
+"""Foreign text in Markdown and on the terminal, and a reader that has left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from tests.scripts.compare_runs.runs import CASES, HOSTILE, Compare
+
+import compare_runs
+
+
+def foreign_markup(text: str) -> set[str]:
+    """What a Markdown parser makes of a document besides our own: HTML, links, images, mentions."""
+    found = set()
+    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
+        for part in (token, *(token.children or ())):
+            ours = ("<details><summary>", "</details>")
+            if part.type in ("html_block", "html_inline") and not part.content.startswith(ours):
+                found.add(part.content)
+            if part.type in ("image", "link_open") or (part.type == "text" and "@" in part.content):
+                found.add(part.content or part.type)
+    return found
+
+
+def test_markdown_is_the_same_bytes_and_shuts_foreign_text_in(
+    compare: Compare, folder: Path
+) -> None:
+    path = folder / "diff.md"
+    words = ("good", "bad", "--metrics", "recall@5", "--flips", "30", "--markdown", str(path))
+    assert compare(*words).exit_code == 0
+    text = path.read_text("utf-8")
+    assert compare(*words).exit_code == 0
+    assert path.read_text("utf-8") == text
+    assert text.startswith("# `good` → `bad`\n")
+    assert "\x1b" not in text
+    assert "<script>" in text
+    assert foreign_markup(text) == set()
+    assert str(folder) not in text
+
+
+def test_a_hostile_metric_name_does_nothing(compare: Compare, folder: Path) -> None:
+    for name in ("good", "bad"):
+        path = folder / "results" / name / "scores" / "custom.jsonl"
+        value = float(name == "good")
+        line = {"case_id": "q0", "scores": {HOSTILE: value}}
+        rows = [line | {"case_id": f"q{i}"} for i in range(CASES)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = folder / "diff.md"
+    words = ("--power", "1", "--all", "--flips-by", HOSTILE, "--markdown", str(path))
+    done = compare("good", "bad", *words)
+    assert done.exit_code == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    text = path.read_text("utf-8")
+    assert "\x1b" not in text
+    assert "<script>" in text
+    assert foreign_markup(text) == set()
+
+
+def test_hostile_texts_do_nothing_on_the_terminal(compare: Compare) -> None:
+    done = compare("good", "bad", "--metrics", "recall@5", "--flips", "30")
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+    assert "[bold red]x[/]" in done.stdout
+
+
+def test_as_a_process_it_ends_quietly_when_the_reader_has_left(folder: Path) -> None:
+    script = Path(compare_runs.__file__)
+    words = [sys.executable, str(script), "good", "bad", "--all"]
+    words += ["--results-dir", str(folder / "results"), "--eval-set", str(folder / "set.jsonl")]
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"RAG_EVAL_CONFIG": os.devnull},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors: Any = process.stderr.read()
+    assert (process.returncode, errors) == (0, b"")
