@@ -151,7 +151,7 @@ def _present_judge(run: Path) -> Callable[[Line], bool]:
 
 def _judge_of(run: Path) -> dict[str, Any]:
     """The judge's part of config.json; empty when there is none."""
-    return storage.read_config(run).judge if (run / "config.json").is_file() else {}
+    return lines.judge_of(run) if (run / "config.json").is_file() else {}
 
 
 def _whole(parts: Mapping[int, Line]) -> bool:

@@ -14,6 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+import calibrate_judge
 import compare_runs
 import convert_data
 import eval_suite
@@ -108,6 +109,13 @@ class Desk:
     def judge(self) -> Result:
         words = ["--cache-dir", str(self.folder / "cache"), "--metrics", JUDGED]
         return self.invoke(judge_answers.main, "--run", "a", *words, *self.where)
+
+    def decide(self) -> Result:
+        words = ["--run", "a", "--decide-by", "judge"]
+        return self.invoke(score_abstention.main, *words, *self.where)
+
+    def calibrate(self) -> Result:
+        return self.invoke(calibrate_judge.main, "--run", "a", *self.where)
 
     def gate(self, run: str = "a", baseline: str = "b") -> Result:
         return self.invoke(gate_run.main, "--run", run, "--baseline", baseline, *self.where)
