@@ -11,7 +11,8 @@ reference answers (present, missing, contradicted), in calibration_correctness.j
 A label is one JSON object a line:
   {"case_id": "q1", "repeat": 0, "claim_id": "1", "label": "not_supported"}
 with the label supported, not_supported or cannot_tell; for a fact
-  {"case_id": "q1", "metric": "correctness", "claim_id": "f1", "label": "present"}
+  {"case_id": "q1", "metric": "correctness",
+   "claim_id": "f1", "label": "present"}
 with present, missing, contradicted or cannot_tell. A file of claims with
 contexts of their own is judged at once by --judge and needs no run:
   {"claim": "B is free.", "contexts": ["0 EUR"], "supported": 1, "group": "a"}
