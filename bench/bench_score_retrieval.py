@@ -6,7 +6,8 @@ Every contestant is a process of its own, in turn with the others; the peers rea
 judgements and rankings from JSONL with orjson (their fastest way in) and compute what they have of
 our metrics; their means must agree with ours. "pytrec_eval, our job" reads our files with ids and
 writes the scores of each case, as we do. Files of three kinds: texts (chunks with 200 characters
-and all fields), ranks (chunk_id and rank), ids (plain ids).
+and all fields), ranks (chunk_id and rank), ids (plain ids). Scores of an earlier round are removed
+first: to free a large file takes longer than to write it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -30,7 +32,13 @@ TOLERANCE = {"pytrec_eval": 1e-9, "ir_measures": 1e-9, "ranx": 1e-6}
 HEAD = ("contestant", "input", "CPU s", "wall s", "peak MB", "means that agree with ours")
 
 
+def job(data: Path) -> Measured:
+    (data / "pytrec_eval.jsonl").unlink(missing_ok=True)
+    return peer("pytrec_eval_job", data)
+
+
 def ours(data: Path, kind: str, jobs: int | None) -> Measured:
+    shutil.rmtree(data / kind / "scores", ignore_errors=True)
     words: list[str | Path] = [sys.executable, SCRIPTS / "score_retrieval.py", "--json", "--quiet"]
     words += ["--run", data / kind, "--eval-set", data / "eval_set.jsonl"]
     return measure(words + (["--jobs", str(jobs)] if jobs else []))
@@ -73,7 +81,7 @@ def bench(data: Path, kinds: list[str], peers: list[str], rounds: int) -> bool:
     for name in peers:
         runs[f"{name}|qrels + run"] = partial(peer, name, data)
     if "pytrec_eval" in peers and "ids" in kinds:
-        runs["pytrec_eval, our job|ids"] = partial(peer, "pytrec_eval_job", data)
+        runs["pytrec_eval, our job|ids"] = partial(job, data)
     found = in_turn(runs, rounds)
     sound, rows = True, []
     means = {kind: full_means(data, kind) for kind in kinds}
