@@ -10,8 +10,9 @@ file line by line with orjson: the floor of whatever reads JSON.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 KS = (1, 3, 5, 10)
 Qrels = dict[str, dict[str, int]]
@@ -22,39 +23,28 @@ NAMES |= {"recall_any": "success"}
 """Our metrics that trec_eval has, under its names."""
 
 
-def read(folder: Path) -> tuple[Qrels, Run]:
-    """The judgements, and the rankings as falling scores."""
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     import orjson
 
-    qrels, run = {}, {}
-    with open(folder / "qrels.jsonl", "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            qrels[row["id"]] = row["relevant"]
-    with open(folder / "run.jsonl", "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            ids = row["retrieved"]
-            run[row["id"]] = {name: float(len(ids) - place) for place, name in enumerate(ids)}
+    return map(orjson.loads, open(path, "rb"))  # noqa: SIM115 - closed when the process ends
+
+
+def read(folder: Path) -> tuple[Qrels, Run]:
+    """The judgements, and the rankings as falling scores."""
+    qrels = {row["id"]: row["relevant"] for row in rows_of(folder / "qrels.jsonl")}
+    run = {row["id"]: falling(row["retrieved"]) for row in rows_of(folder / "run.jsonl")}
     return qrels, run
 
 
 def read_ours(folder: Path) -> tuple[Qrels, Run]:
     """The same from the eval set and the run folder that score_retrieval reads."""
-    import orjson
+    cases, results = rows_of(folder / "eval_set.jsonl"), rows_of(folder / "ids" / "results.jsonl")
+    qrels = {row["id"]: row["chunk_relevance_grades"] for row in cases}
+    return qrels, {row["test_case_id"]: falling(row["retrieved"]) for row in results}
 
-    qrels, run = {}, {}
-    with open(folder / "eval_set.jsonl", "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            qrels[row["id"]] = row["chunk_relevance_grades"]
-    with open(folder / "ids" / "results.jsonl", "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            ids = row["retrieved"]
-            places = {name: float(len(ids) - place) for place, name in enumerate(ids)}
-            run[row["test_case_id"]] = places
-    return qrels, run
+
+def falling(ids: list[str]) -> dict[str, float]:
+    return {name: float(len(ids) - place) for place, name in enumerate(ids)}
 
 
 def pytrec_eval(folder: Path) -> dict[str, float]:
@@ -117,10 +107,7 @@ def ranx(folder: Path) -> dict[str, float]:
 
 
 def parse(path: Path) -> dict[str, float]:
-    import orjson
-
-    with open(path, "rb") as file:
-        return {"lines": float(sum(1 for line in file if orjson.loads(line)))}
+    return {"lines": float(sum(1 for row in rows_of(path) if row))}
 
 
 PEERS: dict[str, Callable[[Path], dict[str, float]]] = {
