@@ -26,7 +26,7 @@ NAMES |= {"recall_any": "success"}
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     import orjson
 
-    return map(orjson.loads, open(path, "rb"))  # noqa: SIM115 - closed when the process ends
+    return map(orjson.loads, open(path, "rb"))  # closed when the process ends
 
 
 def read(folder: Path) -> tuple[Qrels, Run]:
