@@ -5,6 +5,7 @@ What ``scoring.py`` gives to a process. Nothing here knows of other ranges.
 
 from __future__ import annotations
 
+import errno
 import gc
 from array import array
 from collections import Counter
@@ -23,6 +24,8 @@ from storage import Problem, TestCase, TestResult, Work
 if TYPE_CHECKING:
     from scoring import Scorer
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What only writing can fail with."""
 ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[Outcome]]
 
 
@@ -62,6 +65,8 @@ def score_range(
     try:
         return _score_joined(work, scorer, labels, folder, ordered)
     except OSError as error:
+        if error.errno not in FULL:
+            raise  # a scorer's own, such as that of a model's file
         where = f"{folder.parent}: the scores cannot be written ({error.strerror})"
         raise storage.StorageError(f"{where}; make room and score again.") from None
     finally:

@@ -53,6 +53,7 @@ __all__ = [
     "CATEGORIES",
     "EVAL_SET",
     "LABELS_DIR",
+    "PARTIAL",
     "RESULTS",
     "RESULTS_DIR",
     "SCHEMA",

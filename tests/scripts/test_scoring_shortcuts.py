@@ -226,3 +226,15 @@ def test_scores_that_cannot_be_written_are_one_sentence_with_the_folder(tmp_path
         "make room and score again.\n"
     )
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["results.jsonl"]
+
+
+def test_a_file_that_a_scorer_misses_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    class Missing(RetrievalScorer):
+        def score_all(self, cases: Any, results: Any) -> list[Outcome]:
+            raise FileNotFoundError(2, "No such file", "model.bin")
+
+    set_ = write(tmp_path / "s.jsonl", [{"id": "q", "question": "?", "relevant_chunks": ["a"]}])
+    write(tmp_path / "results.jsonl", [{"test_case_id": "q"}])
+    with pytest.raises(FileNotFoundError, match=r"model\.bin"):
+        score_run(tmp_path, set_, Missing())
+    assert not (tmp_path / "metrics.json").exists()

@@ -20,6 +20,8 @@ from runner.prompts import Prompt, ask_prompts
 from runner.selection import Job, expand, select
 from runner.tally import Tally, printable
 from storage import (
+    PARTIAL,
+    RESULTS,
     ResultsWriter,
     RunConfig,
     StorageError,
@@ -29,9 +31,6 @@ from storage import (
     read_cases,
     read_config,
 )
-
-PARTIAL = "results.partial.jsonl"
-RESULTS = "results.jsonl"
 
 if TYPE_CHECKING:
     from rich.console import Console
