@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.key_names import textual_name
 
 from labeller.actions import ACTIONS
 from labeller.ports import Refused
@@ -19,21 +20,6 @@ KEYS = sorted(
     {key for action in ACTIONS if action.id not in LEAVING for key in action.keys}
     | {"a", "b", "c", "g", "ctrl+t", "ctrl+v", "delete", "Z", "ö", "日", "f3"}
 )
-NAMES = {
-    "?": "question_mark",
-    "/": "slash",
-    ".": "full_stop",
-    "+": "plus",
-    "=": "equals_sign",
-    "-": "minus",
-    "'": "apostrophe",
-    "<": "less_than_sign",
-    ">": "greater_than_sign",
-    "@": "at",
-    "&": "ampersand",
-    "}": "right_curly_bracket",
-    "{": "left_curly_bracket",
-}
 # Most keys open a window or type into one; the labelling keys and Esc are pressed more often.
 HOT = [*"1234567890 xasfuuUUmbMrvtjklhRBS+-<>@&", "enter", "enter", "colon", "down", "tab"]
 WEIGHTED = KEYS + ["space" if key == " " else key for key in HOT] * 8 + ["escape", "d"] * 25
@@ -65,7 +51,7 @@ async def storm(b: Any, keys: list[str]) -> bytes:
         for number, key in enumerate(keys):
             if b.app._exit:
                 break
-            b.app.simulate_key(NAMES.get(key, key))
+            b.app.simulate_key(textual_name(key))
             if number % 20 == 19 or key == "ctrl+s":
                 # A q that met no window ended the app: that is its job, and the storm is over.
                 await pilot.pause()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.key_names import textual_name
+
 from labeller.actions import ACTIONS, actions_of, keymap_id, keymap_problems
 from labeller.keys import keys_for
 
@@ -34,23 +36,3 @@ def test_every_key_of_the_table_is_bound() -> None:
             for number, key in enumerate(action.keys, start=1):
                 wanted = str(number % 10) if action.id == "mark-row" else ""
                 assert keys[textual_name(key)] == (action.id, wanted)
-
-
-def textual_name(key: str) -> str:
-    """The name of a one-character key, written out by hand for the signs that the table uses."""
-    names = {
-        "?": "question_mark",
-        "/": "slash",
-        ".": "full_stop",
-        "+": "plus",
-        "=": "equals_sign",
-        "-": "minus",
-        "'": "apostrophe",
-        "<": "less_than_sign",
-        ">": "greater_than_sign",
-        "@": "at",
-        "&": "ampersand",
-        "}": "right_curly_bracket",
-        "{": "left_curly_bracket",
-    }
-    return names.get(key, key)
