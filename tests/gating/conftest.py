@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.definitions import definition_of
 
 import gate_run
 
@@ -72,7 +73,7 @@ class MadeRun:
             "n": {metric: len(values) for metric, values in known.items()},
             "not_applicable": {m: len(table[m]) - len(values) for m, values in known.items()},
             "failed": dict.fromkeys(table, 0),
-            "definitions": {m: f"{name}/{m.partition('@')[0]}@1" for m in table},
+            "definitions": {m: definition_of(name, m) for m in table},
             "options": {},
         }
 

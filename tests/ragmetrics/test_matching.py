@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,21 @@ def test_window_similarity_by_hand() -> None:
     assert window_similarity("abc", "") == 0.0
     # A chunk shorter than the snippet is one window: distance 2 of 4.
     assert window_similarity("abcd", "ab") == 0.5
+
+
+EDITS = [(length, edits) for length in range(2, 61) for edits in range(1, length // 2 + 1)]
+"""A snippet of so many characters with so many wrong ones is 1 - edits / length similar."""
+
+
+@pytest.mark.parametrize("slip", [Fraction(0), Fraction(1, 10**6)])
+def test_a_similarity_of_exactly_the_least_is_enough(slip: Fraction) -> None:
+    for length, edits in EDITS:
+        snippet = "a" * length
+        chunk = "a" * (length - edits) + "b" * edits
+        least = float(1 - Fraction(edits, length) + slip)
+        assert holds(chunk, snippet, least) is (slip == 0), (length, edits)
+        alike = window_similarity(snippet, chunk, least)
+        assert alike == pytest.approx(1 - edits / length if slip == 0 else 0.0), (length, edits)
 
 
 @given(st.text("ab ", min_size=1, max_size=6), st.text("ab ", min_size=1, max_size=20))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -95,6 +97,40 @@ def test_merged_halves_equal_the_whole(rows: Rows, cut: int) -> None:
         half.add(half.new_row(row), parts)
     left.merge(right)
     assert left.summary(METRICS, seed=0, resamples=200) == summary(rows)
+
+
+HARD = (1e16, 1.0, -1e16, 0.1, 1 / 3, 1e-9, 5e-324, -0.7, 2**53 + 2.0, 3e-17)
+"""1e16 + 1 is 1e16: added up in another order, or in parts, these give another sum."""
+hard_rows = st.lists(
+    st.tuples(st.tuples(st.sampled_from(HARD), values), slices), min_size=1, max_size=60
+)
+
+
+@given(hard_rows, st.sampled_from([1, 2, 3, 8]), st.randoms(use_true_random=False))
+def test_no_split_and_no_order_changes_a_bit(rows: Rows, splits: int, chance: Random) -> None:
+    expected = summary(rows)
+    shuffled = list(rows)
+    chance.shuffle(shuffled)
+    parts = [t.Tally(2) for _ in range(splits)]
+    for place, (row, members) in enumerate(shuffled):
+        part = parts[place * splits // len(shuffled)]
+        part.add(part.new_row(row), members)
+    chance.shuffle(parts)
+    for part in parts[1:]:
+        parts[0].merge(part)
+    assert parts[0].summary(METRICS, seed=0, resamples=200) == expected
+
+
+@given(hard_rows)
+def test_means_are_rounded_once(rows: Rows) -> None:
+    report = summary(rows)
+    for part, found in [((), report["mean"])] + [
+        (("tag", name), entry["mean"])
+        for name, entry in report["by"].get("tag", {}).items()  # type: ignore[attr-defined]
+    ]:
+        scores = [row[0] for row, members in rows if not part or part in members]
+        exactly = sum(map(Fraction, scores), Fraction(0)) / len(scores)  # type: ignore[arg-type]
+        assert found["share"] == float(exactly)  # type: ignore[index]
 
 
 @given(rows_of)

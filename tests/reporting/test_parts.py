@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.definitions import definition_of
 
 import report_run
 from ragmetrics.metric import Metric
@@ -117,8 +118,12 @@ def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, mad
 
 
 SECTION: dict[str, Any] = {
-    "definitions": {"recall@10": "retrieval/recall@1", "recall@2": "retrieval/recall@1",
-                    "mine": "custom/mine@1", "precision@2": "retrieval/precision@1"},
+    "definitions": {
+        "recall@10": definition_of("retrieval", "recall"),
+        "recall@2": definition_of("retrieval", "recall"),
+        "mine": "custom/mine@1",
+        "precision@2": definition_of("retrieval", "precision"),
+    },
     "mean": {"mine": 0.4, "precision@2": 0.5, "recall@10": 0.8, "recall@2": 0.6},
     "n": {"mine": 25, "precision@2": 25, "recall@10": 25, "recall@2": 25},
     "ci95": {},

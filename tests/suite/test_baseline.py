@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.definitions import definition_of
 
 from storage import StorageError
 from suite.baseline import Baseline, Change, caveats, compare, read_baseline, verdict
@@ -17,7 +18,7 @@ from suite.measures import measures
 
 def section(mean: float | None, low: float, high: float, name: str = "mrr") -> dict[str, Any]:
     return {
-        "definitions": {name: f"retrieval/{name}@1"},
+        "definitions": {name: definition_of("retrieval", name)},
         "mean": {name: mean},
         "ci95": {name: None if mean is None else [low, high]},
         "n": {name: 50},
@@ -67,7 +68,7 @@ def test_without_intervals_only_max_drop_decides() -> None:
 
 def test_another_definition_is_not_compared() -> None:
     before = section(0.9, 0.89, 0.91)
-    before["definitions"]["mrr"] = "retrieval/mrr@2"
+    before["definitions"]["mrr"] = "retrieval/mrr@99"
     assert change(before, section(0.1, 0.09, 0.11)).verdict == "not comparable"
 
 

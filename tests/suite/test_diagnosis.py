@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.definitions import definition_of
 
 from suite.diagnosis import HEADLINES, diagnose, health
 from suite.measures import Measure, band, known_metrics, measures
@@ -119,22 +120,22 @@ def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
 @pytest.mark.parametrize(
     ("name", "mean", "expected"),
     [
-        ("retrieval/mrr@1", 0.9, "excellent"),
-        ("retrieval/mrr@1", 0.7, "good"),
-        ("retrieval/mrr@1", 0.5, "fair"),
-        ("retrieval/mrr@1", 0.499, "poor"),
-        ("retrieval/mrr@1", None, None),
-        ("context/redundancy_ngram@1", 0.05, "excellent"),  # low is good: 0.95 is left
-        ("embedding/context_relevance@1", 0.9, None),  # a cosine is no share
-        ("groundedness/unsupported_claims@1", 0.9, None),  # a count
+        ("retrieval/mrr", 0.9, "excellent"),
+        ("retrieval/mrr", 0.7, "good"),
+        ("retrieval/mrr", 0.5, "fair"),
+        ("retrieval/mrr", 0.499, "poor"),
+        ("retrieval/mrr", None, None),
+        ("context/redundancy_ngram", 0.05, "excellent"),  # low is good: 0.95 is left
+        ("embedding/context_relevance", 0.9, None),  # a cosine is no share
+        ("groundedness/unsupported_claims", 0.9, None),  # a count
     ],
 )
 def test_bands(name: str, mean: float | None, expected: str | None) -> None:
-    assert band(mean, known_metrics()[name]) == expected
+    assert band(mean, known_metrics()[definition_of(*name.split("/"))]) == expected
 
 
 SECTION: dict[str, Any] = {
-    "definitions": {"mrr": "retrieval/mrr@1", "scope_miss": "retrieval/scope_miss@1"},
+    "definitions": {name: definition_of("retrieval", name) for name in ("mrr", "scope_miss")},
     "mean": {"mrr": 0.5, "scope_miss": None},
     "ci95": {"mrr": [0.25, 0.75], "scope_miss": None},
     "n": {"mrr": 4, "scope_miss": 0},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.definitions import definition_of
 
 PLAIN = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -21,11 +22,10 @@ PLAIN = {
 
 
 def metrics(run_id: str, means: dict[str, dict[str, float | None]], **more: Any) -> dict[str, Any]:
-    """A metrics.json; ``definitions``: other ids than ``section/metric@1``, by section.metric."""
+    """A metrics.json; ``definitions``: other ids than the catalogue's, by section.metric."""
     other = more.pop("definitions", {})
     sections = {}
     for name, table in means.items():
-        stems = {metric: metric.partition("@")[0] for metric in table}
         sections[name] = {
             "mean": table,
             "ci95": {metric: None if v is None else [v, v] for metric, v in table.items()},
@@ -33,7 +33,7 @@ def metrics(run_id: str, means: dict[str, dict[str, float | None]], **more: Any)
             "not_applicable": dict.fromkeys(table, 0),
             "failed": dict.fromkeys(table, 0),
             "definitions": {
-                metric: other.get(f"{name}.{metric}", f"{name}/{stems[metric]}@1")
+                metric: other.get(f"{name}.{metric}", definition_of(name, metric))
                 for metric in table
             },
             "options": {"seed": 0},

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ class JudgedScorer:
                 "items": counts["items"],
                 "flipped": counts["flipped"],
                 "flip_rate": counts["flipped"] / counts["items"],
-                "mean_spread": {name: sum(w) / len(w) for name, w in sorted(spread.items())},
+                "mean_spread": {name: fsum(w) / len(w) for name, w in sorted(spread.items())},
             }
         return section | more
 

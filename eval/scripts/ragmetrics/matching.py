@@ -18,6 +18,9 @@ Mode = Literal["chunk", "anchor", "doc", "text"]
 MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
 DEFAULT_GRADE = 3.0
 MIN_SIMILARITY = 0.8
+SLACK = 1e-9
+"""What a similarity may fall short by and still be the least one that is asked for: 28 right of 35
+characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
 _SPACE = re.compile(r"\s+")
 
@@ -138,7 +141,8 @@ def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bo
 
 def _holds(chunk: str, snippet: str, min_similarity: float) -> bool:
     return bool(snippet) and (
-        snippet in chunk or window_similarity(snippet, chunk, min_similarity) >= min_similarity
+        snippet in chunk
+        or window_similarity(snippet, chunk, min_similarity) >= min_similarity - SLACK
     )
 
 
@@ -146,7 +150,8 @@ def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
     """Normalised Levenshtein similarity of a text to the best window of another, in [0, 1].
 
     Windows have the snippet's length; a chunk that is shorter is one window. 1 - distance /
-    max(length), by rapidfuzz; 0.0 when the best is below ``cutoff`` or either text is empty.
+    max(length), by rapidfuzz; 0.0 when the best is below ``cutoff`` by more than rounding, or
+    either text is empty.
     """
     from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
@@ -156,9 +161,12 @@ def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
     width = len(snippet)
     windows = (chunk[start : start + width] for start in range(max(1, len(chunk) - width + 1)))
     best = process.extractOne(
-        snippet, windows, scorer=Levenshtein.normalized_similarity, score_cutoff=cutoff
+        snippet,
+        windows,
+        scorer=Levenshtein.normalized_similarity,
+        score_cutoff=max(0.0, cutoff - 1e-6),  # a hint: rapidfuzz refuses what it exactly is
     )
-    return float(best[1]) if best else 0.0
+    return float(best[1]) if best and best[1] >= cutoff - SLACK else 0.0
 
 
 def evidence_rank(

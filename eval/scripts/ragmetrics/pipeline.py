@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragmetrics import exact
 from ragmetrics.casescores import CaseScores, Collector
 
 OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked")
@@ -179,7 +180,8 @@ class Totals:
         self.errors: Counter[str] = Counter()
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.tokens: Counter[str] = Counter()
-        self.cost: float | None = None
+        self._cost: int | None = None
+        """In units of ``exact.py``."""
         self._times: dict[str, array[float]] = {}
         self._budgets: dict[tuple[str, float], array[float]] = {}
 
@@ -204,10 +206,15 @@ class Totals:
             if isinstance(count, int) and not isinstance(count, bool):
                 self.tokens[name] += count
         if cost is not None:
-            self.cost = (self.cost or 0.0) + cost
+            self._cost = (self._cost or 0) + exact.units(cost)
         if "total" in times:
             for name, bound in budgets.items():
                 self._budgets.setdefault((name, bound), array("d")).append(times["total"])
+
+    @property
+    def cost(self) -> float | None:
+        """What all responses together cost, in US dollars; None when none tells."""
+        return None if self._cost is None else exact.rounded(self._cost)
 
     def latency(self) -> dict[str, dict[str, float]]:
         """p50, p95, p99 and max in ms and n of each stage, known stages first."""

@@ -1,14 +1,17 @@
 """Means with their uncertainty: seeded bootstrap, Wilson interval; pure functions.
 
 Values come with counts (``values[i]`` occurred ``counts[i]`` times), since most metrics have few
-distinct values: resampling then costs one multinomial draw instead of one draw a case.
+distinct values: resampling then costs one multinomial draw instead of one draw a case. No sum is
+left to a BLAS, whose order of adding up is the machine's: the same values give the same bytes.
 """
 
 from __future__ import annotations
 
 import zlib
-from math import sqrt
+from math import fsum, sqrt
 from typing import TYPE_CHECKING
+
+from ragmetrics import exact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +69,7 @@ def bootstrap_mean(
     values, counts = values[counts > 0], counts[counts > 0]
     if len(values) == 1:
         return float(values[0]), float(values[0])
-    centre = float(values @ counts) / n
+    centre = exact.mean(values, counts)
     sigma, skew = _shape(values - centre, counts, n)
     if n > DRAWN_CASES and abs(skew) <= NEARLY_NORMAL:
         # z + skew (z² - 1) / 6 at z = ±1.96 (Cornish and Fisher 1938); the next terms are O(1/n)
@@ -81,13 +84,16 @@ def bootstrap_mean(
         if one_by_one:
             means.append(every[rng.integers(0, n, size=(size, n), dtype=np.int32)].mean(axis=1))
         else:
-            means.append(rng.multinomial(n, counts / n, size=size) @ values / n)
+            draws = rng.multinomial(n, counts / n, size=size)
+            means.append((draws * values).sum(axis=1) / n)
     low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
     return float(low), float(high)
 
 
 def _shape(deviations: Floats, counts: NDArray[np.int64], n: int) -> tuple[float, float]:
     """Standard deviation and skewness of the bootstrap distribution of the mean."""
-    variance = float(deviations**2 @ counts) / n
-    third = float(deviations**3 @ counts) / n
-    return sqrt(variance / n), third / (variance**1.5 * sqrt(n)) if variance**1.5 else 0.0
+    squares = deviations * deviations * counts
+    variance = fsum(squares.tolist()) / n
+    third = fsum((squares * deviations).tolist()) / n
+    cubed = variance * sqrt(variance)
+    return sqrt(variance / n), third / (cubed * sqrt(n)) if cubed else 0.0

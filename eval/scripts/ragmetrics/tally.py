@@ -1,16 +1,19 @@
 """From the scores of single cases to means, intervals and slices; pure, memory flat.
 
 Rows of scores repeat (most metrics have few distinct values), so distinct rows are counted instead
-of kept. A score is a float, None (not applicable) or FAILED; only floats enter a mean.
+of kept. Sums are exact: however the cases are ordered, split and merged, the bytes are the same. A
+score is a float, None (not applicable) or FAILED; only floats enter a mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import fsum
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ragmetrics import stats
+from ragmetrics import exact, stats
 from ragmetrics.catalogue import Metric
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ def average(rows: Sequence[Values]) -> Values:
     for column in zip(*rows, strict=True):
         numbers = [value for value in column if isinstance(value, float)]
         if numbers:
-            merged.append(sum(numbers) / len(numbers))
+            merged.append(fsum(numbers) / len(numbers))
         else:
             merged.append(FAILED if FAILED in column else None)
     return tuple(merged)
@@ -53,7 +56,8 @@ class Tally:
         self._values: list[tuple[NDArray[np.float64], NDArray[np.int64]] | None] = [None] * width
         self._missing = [0] * width
         self._failed = [0] * width
-        self._sums: dict[Slice, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._sums: dict[Slice, tuple[list[int], list[int]]] = {}
+        """By slice and metric: the sum of the scores in units (``exact.py``), and their number."""
 
     def new_row(self, values: Values) -> int:
         """A handle for a row of scores (one for each metric), good until the next ``fold``."""
@@ -87,16 +91,16 @@ class Tally:
         failed = np.zeros(table.shape, dtype=bool)
         failed[[place for place, row in enumerate(self._rows) if FAILED in row]] = lost or False
         scored = ~np.isnan(table)
-        filled, numbers = np.where(scored, table, 0.0), scored.astype(float)
         counts = np.zeros(len(self._rows), dtype=np.int64)
+        groups: list[tuple[Slices, NDArray[np.int64], NDArray[np.int64]]] = []
         for slices, known in self._counts.items():
             handles = np.fromiter(known, dtype=np.int64)
             times = np.fromiter(known.values(), dtype=np.int64)
             counts[handles] += times
-            weights = times.astype(float)
-            sums = weights @ filled[handles], weights @ numbers[handles]
-            for part in slices:
-                self._add_sums(part, *sums)
+            groups.append((slices, handles, times))
+        self._add_limb(groups, 0, scored.astype(np.int64), of=1)
+        for shift, limb in exact.limbs(np.where(scored, table, 0.0), int(counts.sum())):
+            self._add_limb(groups, shift, limb, of=0)
         for column in range(self.width):
             kept = scored[:, column]
             self._failed[column] += (lost_here := int(counts[failed[:, column]].sum()))
@@ -115,10 +119,27 @@ class Tally:
         total = np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
         self._values[column] = (distinct[total > 0], total[total > 0])
 
-    def _add_sums(self, part: Slice, sums: Any, numbers: Any) -> None:
-        if (known := self._sums.get(part)) is not None:
-            sums, numbers = sums + known[0], numbers + known[1]
-        self._sums[part] = (sums, numbers)
+    def _add_limb(
+        self,
+        groups: Sequence[tuple[Slices, NDArray[np.int64], NDArray[np.int64]]],
+        shift: int,
+        limb: NDArray[np.int64],
+        of: Literal[0, 1],
+    ) -> None:
+        """Add a limb of the rows, as often as each group has them, to the group's slices."""
+        sums: dict[Slice, NDArray[np.int64]] = {}
+        for slices, handles, times in groups:
+            part_sum = times @ limb[handles]
+            for part in slices:
+                sums[part] = sums[part] + part_sum if part in sums else part_sum
+        for part, found in sums.items():
+            self._add_sums(part, [total << shift for total in found.tolist()], of)
+
+    def _add_sums(self, part: Slice, more: Sequence[int], of: Literal[0, 1]) -> None:
+        if part not in self._sums:
+            self._sums[part] = ([0] * self.width, [0] * self.width)
+        known = self._sums[part][of]
+        known[:] = map(add, known, more)
 
     def merge(self, other: Tally) -> None:
         """Add what another tally of the same metrics counted."""
@@ -130,7 +151,8 @@ class Tally:
             self._missing[column] += other._missing[column]
             self._failed[column] += other._failed[column]
         for part, (sums, numbers) in other._sums.items():
-            self._add_sums(part, sums, numbers)
+            self._add_sums(part, sums, 0)
+            self._add_sums(part, numbers, 1)
 
     def summary(
         self, metrics: Sequence[Metric], seed: int, resamples: int = stats.RESAMPLES
@@ -156,7 +178,7 @@ class Tally:
             report["ci95"][metric.name] = None
             if known is not None and n:
                 values, counts = known
-                report["mean"][metric.name] = float(values @ counts) / n
+                report["mean"][metric.name] = exact.mean(values, counts)
                 report["ci95"][metric.name] = list(
                     _interval(metric, values, counts, seed, resamples)
                 )
@@ -170,15 +192,15 @@ class Tally:
         """
         report: dict[str, dict[str, Any]] = {}
         for (dimension, value), (sums, numbers) in sorted(self._sums.items()):
-            most = int(numbers.max())
+            most = max(numbers)
             if not most:
                 continue
             means, fewer = {}, {}
             for name, total, n in zip(names, sums, numbers, strict=True):
                 if n:
-                    means[name] = float(total) / int(n)
+                    means[name] = exact.rounded(total, n)
                 if n and n != most:
-                    fewer[name] = int(n)
+                    fewer[name] = n
             entry: dict[str, Any] = {"n": most, "mean": means}
             report.setdefault(dimension, {})[value] = entry | ({"n_of": fewer} if fewer else {})
         return report
@@ -192,7 +214,7 @@ def _interval(
     resamples: int,
 ) -> tuple[float, float]:
     if metric.binary and set(values.tolist()) <= {0.0, 1.0}:
-        return stats.wilson(float(values @ counts), int(counts.sum()))
+        return stats.wilson(int(counts[values == 1.0].sum()), int(counts.sum()))
     rng = stats.generator(seed, metric.definition + metric.name)
     return stats.bootstrap_mean(values, counts, rng, resamples)
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import abstention, casescores, numbercheck, ratios, stats
+from ragmetrics import abstention, casescores, exact, numbercheck, ratios, stats
 from ragmetrics.catalogue import Metric
 from ragmetrics.claimfilter import Claim, extract
 from ragmetrics.claims import merged, prepare, score_claim
@@ -182,8 +182,10 @@ class AbstentionScorer:
             else:
                 failed += state == "failed"
                 unscored += state != "failed"
-        hits = sum(part[0] * count for part, count in parts.items())
-        wrong = sum(part[1] * count for part, count in parts.items())
+        hits, wrong = (
+            exact.rounded(sum(exact.units(part[of]) * count for part, count in parts.items()))
+            for of in (0, 1)
+        )
         rng = stats.generator(seed, RUN_ROWS[0].definition)
         value = ratios.f1(hits, wrong)
         interval = None if value is None else ratios.f1_interval(parts, rng)

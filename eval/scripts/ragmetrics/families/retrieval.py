@@ -7,9 +7,13 @@ from typing import Any
 from ragmetrics import retrieval
 from ragmetrics.metric import Metric
 
+MATCHING = 2
+"""Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches."""
+
 
 def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
-    row: dict[str, Any] = {"needs": "gold supports", "at_k": function is not None} | more
+    row: dict[str, Any] = {"needs": "gold supports", "at_k": function is not None}
+    row |= {"version": MATCHING} | more
     return Metric(name, "retrieval", meaning, source=source, function=function, **row)
 
 
@@ -73,6 +77,7 @@ ROWS: tuple[Metric, ...] = (
         higher_is_better=False,
         binary=True,
         needs="gold paths; folder_selection in the result",
+        version=1,
     ),
     _row(
         "attribution_hit",
@@ -94,5 +99,6 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="recency_conflict_rule; an answer",
+        version=1,
     ),
 )

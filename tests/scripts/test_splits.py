@@ -1,0 +1,71 @@
+"""A run scored in any number of ranges gives the same bytes: metrics.json and score lines."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import scorepart
+import scoring
+import storage
+from ragmetrics.metric import Metric
+from scoring import Outcome, Row
+from storage import TestCase, TestResult, Work
+
+HARD = (1e16, 1.0, -1e16, 0.1, 1 / 3, 1e-9, -0.7, 2**53 + 2.0, 3e-17, -(2**53) - 2.0)
+"""1e16 + 1 is 1e16: added up in another order, or in parts, these give another sum."""
+CASES = 700
+
+
+class Hard:
+    """Scores of the kinds that there are: hard to add up, shares, yes and no."""
+
+    section = "hard"
+    metrics = (
+        Metric("hard", "made", "", "", "", low=None, high=None),
+        Metric("share", "made", "", "", ""),
+        Metric("flag", "made", "", "", "", binary=True),
+    )
+    options: dict[str, Any] = {}  # noqa: RUF012 - the protocol's own form
+
+    def score(self, case: TestCase, result: TestResult) -> Outcome:
+        number = int(case.id[1:])
+        draw = Random(number)
+        share = draw.randrange(1, 90) / 97
+        return Row((HARD[number * 7 % len(HARD)], share, float(share > 0.5))), {}
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Work:
+    cases = [
+        {"id": f"q{n}", "question": "?" * 40, "vaults": ["ab"[n % 3 > 0]], "tags": [f"t{n % 7}"]}
+        for n in range(CASES)
+    ]
+    answers = [{"test_case_id": case["id"], "answer": "x" * 40} for case in cases]
+    paths = (tmp_path / "results.jsonl", tmp_path / "set.jsonl")
+    for path, rows in zip(paths, (answers, cases), strict=True):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Work(*paths)
+
+
+def score(whole: Work, splits: int, folder: Path) -> tuple[bytes, bytes]:
+    """The section, unrounded, and the score lines of a run that is scored in so many ranges."""
+    folder.mkdir()
+    works = storage.split(whole, splits) if splits > 1 else [whole]
+    assert len(works) == splits
+    score_one = partial(scorepart.score_range, scorer=Hard(), labels={}, folder=folder)
+    parts = [score_one(work) for work in works]
+    assert not any(part.problems for part in parts)
+    lines = b"".join(part.rows.read_bytes() for part in parts)
+    return storage.json_bytes(scoring._section(parts, Hard(), seed=0)), lines
+
+
+def test_any_number_of_ranges_gives_the_same_bytes(whole: Work, tmp_path: Path) -> None:
+    one, two, three, eight = (score(whole, n, tmp_path / f"s{n}") for n in (1, 2, 3, 8))
+    assert one == two == three == eight
+    assert json.loads(one[0])["n"] == {"hard": CASES, "share": CASES, "flag": CASES}
