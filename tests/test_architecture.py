@@ -64,7 +64,8 @@ RULES = {
     "worst": rule("storage ragmetrics", "orjson"),
     "scorebook": rule("storage ragmetrics", "orjson"),
     "scorepart": rule("storage ragmetrics scorebook scoring"),
-    "scoring": rule("storage options ragmetrics scorebook scorepart", "orjson numpy"),
+    "workers": rule(""),
+    "scoring": rule("storage options ragmetrics scorebook scorepart workers", "orjson numpy"),
     "scorecli": rule("storage options ragmetrics scoring tables targets worst", "click", "rich"),
     "scorers": rule("storage scoring ragmetrics guardrails", "orjson"),
     "suite": rule(

@@ -32,7 +32,7 @@ FOLDER_MODES = ("off", "on", "on_with_fallback")
 LARGEST_K = 100
 
 
-@options.command()
+@options.command(how_to_go_on="The same command serves it again; the index is kept.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -143,28 +143,28 @@ def main(
     POST /api/v1/ask takes {question, k, vaults, folders, folder_mode}; ?debug=true adds what was
     retrieved. GET /health tells what is served. Stop it with Ctrl-C.
     """
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    over = threading.Event()
     if exit_with_stdin:
-        threading.Thread(target=_stop_with_stdin, daemon=True).start()
+        threading.Thread(target=_stop_with_stdin, args=(over,), daemon=True).start()
     _check_host(host, allow_remote, quiet)
     _log_to_stderr(verbose)
     _warn_in_words(quiet)
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)  # one of an earlier run would tell a wrong port
-    index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
-    _serve(_bot(index, settings), host, port, ready_file)
+    try:
+        index = _index(vault, None if lexical_only else _embedder(settings), settings, quiet)
+        _serve(_bot(index, settings), host, port, ready_file)
+    except KeyboardInterrupt:
+        if not over.is_set():
+            raise
 
 
-def _stop(signal_number: int, frame: object) -> None:
-    interrupted = signal_number == signal.SIGINT
-    sys.exit(options.Exit.INTERRUPTED if interrupted else options.Exit.DONE)
-
-
-def _stop_with_stdin() -> None:
+def _stop_with_stdin(over: threading.Event) -> None:
+    """Interrupt the main thread when stdin ends; ``over`` tells it that this was meant."""
     # Raw reads: a buffered reader would hold a lock that the interpreter wants at its end.
     while os.read(0, 4096):
         pass
+    over.set()
     os.kill(os.getpid(), signal.SIGTERM)
 
 

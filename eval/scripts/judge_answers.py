@@ -52,7 +52,10 @@ SHARED = (
 """Options that every score script has."""
 
 
-@options.command(help=__doc__)
+@options.command(
+    help=__doc__,
+    how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
+)
 @score_options
 @flags.judge_options
 @flags.plan_options

@@ -29,7 +29,7 @@ import options
 ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 
 
-@options.command()
+@options.command(how_to_go_on="Every label is kept: the same command goes on there.")
 @options.eval_set_option
 @options.labels_option
 @options.results_dir_option

@@ -7,12 +7,15 @@ built-in value.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import io
 import math
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,15 +80,20 @@ def _check_shape(where: str, param: click.Option, value: Any) -> None:
         raise storage.StorageError(f"{where}: takes one value, not a list.")
 
 
+SAME_AGAIN = "Nothing is half-written: start the same command again."
+
+
 class Command(click.Command):
     """A command that knows the three sources of defaults, and ends an interrupted run with 130.
 
-    Run ids, metrics and profiles are offered by the shell (``completion.py``); --help ends with
-    examples and exit codes.
+    Ctrl+C, SIGTERM and SIGHUP are one thing: KeyboardInterrupt in the main thread, so that whatever
+    cleans up does; then ``how_to_go_on`` is said. Run ids, metrics and profiles are offered by the
+    shell (``completion.py``); --help ends with examples and exit codes.
     """
 
-    def __init__(self, *args: Any, **given: Any) -> None:
+    def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **given: Any) -> None:
         super().__init__(*args, **given)
+        self.how_to_go_on = how_to_go_on
         completers.attach(self)
 
     def make_context(
@@ -124,15 +132,18 @@ class Command(click.Command):
         if not standalone_mode:
             return run()
         _print_what_can_be_shown()
-        try:
-            result = run()
-            sys.exit(result if isinstance(result, int) else Exit.DONE)
-        except click.ClickException as error:
-            error.show()
-            sys.exit(error.exit_code)
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
-            sys.exit(Exit.INTERRUPTED)
+        with _signals_interrupt():
+            try:
+                result = run()
+                sys.exit(result if isinstance(result, int) else Exit.DONE)
+            except click.ClickException as error:
+                error.show()
+                sys.exit(error.exit_code)
+            except (click.Abort, KeyboardInterrupt):
+                with contextlib.suppress(OSError):  # the terminal may be what is gone
+                    below = "\n" if sys.stderr.isatty() else ""  # the terminal's own ^C
+                    click.echo(f"{below}Interrupted. {self.how_to_go_on}".rstrip(), err=True)
+                sys.exit(Exit.INTERRUPTED)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run; an output that nobody can take ends the script in a sentence or in silence."""
@@ -140,6 +151,8 @@ class Command(click.Command):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+        except KeyboardInterrupt:
+            raise click.Abort from None  # click would print to a terminal that may be gone
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return Exit.DONE
@@ -150,6 +163,32 @@ class Command(click.Command):
             raise storage.StorageError(
                 f"the output cannot be written ({error.strerror})."
             ) from None
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt; a further one does not disturb the cleaning up.
+
+    A signal that is ignored from the start (nohup) stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python gives signals to the main thread alone
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+
+    def interrupt(number: int, frame: object) -> None:
+        for known in numbers:
+            signal.signal(known, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _print_what_can_be_shown() -> None:

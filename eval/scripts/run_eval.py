@@ -22,7 +22,6 @@ Exit codes: 0 done, 2 bad input or usage, 3 bot unreachable or too many errors, 
 from __future__ import annotations
 
 import re
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +68,7 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
     return [Prompt(one.case_id, one.text) for one in labels if one.kind in ("attack", "benign")]
 
 
-@options.command(cls=Command)
+@options.command(cls=Command, how_to_go_on="")  # the session knows the run id, and says it
 @options.eval_set_option
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
@@ -180,7 +179,6 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **given: Any) -> No
 
     if labels and given["from_jsonl"]:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     default = click.core.ParameterSource.DEFAULT
     named = frozenset(name for name in given if ctx.get_parameter_source(name) is not default)
     filters = given.pop("filter")

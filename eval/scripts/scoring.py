@@ -7,10 +7,8 @@ records, so that one process, a pool of processes or a cluster takes the same wo
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +21,7 @@ from ragmetrics.catalogue import Metric
 from scorebook import NOTHING, Evidence, Outcome, Reasons, Row
 from scorepart import Scored, score_range
 from storage import OutOfOrderError, Problem, TestCase, TestResult, Work
+from workers import worker_pool
 
 __all__ = [
     "NOTHING",
@@ -40,6 +39,7 @@ POOL_FROM = 16 * 1024 * 1024
 """Bytes of results from which a second process pays for its own start."""
 MOST_JOBS = 4
 COPIED = 1 << 20
+SCRATCH = ".scores."
 
 
 class Scorer(Protocol):
@@ -98,8 +98,8 @@ def score_run(
     labels, places = storage.read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / "scores"
-    with _folder_in(folder) as temporary:
-        one = partial(score_range, scorer=scorer, labels=labels, folder=Path(temporary))
+    with storage.scratch_folder(folder, SCRATCH) as temporary:
+        one = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
         parts = _score_parts(whole, one, _jobs(jobs, results, labels))
         for part in parts:
             problems.extend(part.problems)
@@ -183,17 +183,6 @@ def _join_files(parts: Sequence[Path], target: Path) -> None:
         raise storage.StorageError(f"{target}: cannot be written ({error.strerror}).") from None
 
 
-@contextlib.contextmanager
-def _folder_in(folder: Path) -> Iterator[str]:
-    """A temporary folder on the file system of the run, so that its files can be moved there."""
-    try:
-        temporary = tempfile.TemporaryDirectory(prefix=".scores.", dir=folder)
-    except OSError as error:
-        raise storage.StorageError(f"{folder}: cannot be written ({error.strerror}).") from None
-    with temporary as path:
-        yield path
-
-
 def _jobs(asked: int | None, results: Path, labels: storage.Labels) -> int:
     """One process for small runs and for labelled sets (the labels would be copied to each)."""
     if asked is not None:
@@ -221,12 +210,10 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
     """
     works = storage.split(whole, jobs) if jobs > 1 else [whole]
     if len(works) > 1:
-        from concurrent.futures import ProcessPoolExecutor
-
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
         try:
-            with ProcessPoolExecutor(len(works)) as pool:
+            with worker_pool(len(works)) as pool:
                 parts = list(pool.map(one, works))
             if not any(part.problems for part in parts) and not _share_ids(parts, whole):
                 return parts

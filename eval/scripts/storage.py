@@ -47,6 +47,7 @@ from records.results import (
     RunConfig,
     TestResult,
 )
+from records.scratch import scratch_folder
 
 __all__ = [
     "CACHE_DIR",
@@ -98,6 +99,7 @@ __all__ = [
     "replace_bytes",
     "replace_json",
     "rounded",
+    "scratch_folder",
     "sha256_file",
     "split",
     "unknown_labels",

@@ -12,6 +12,7 @@ from records.errors import StorageError
 from records.files import replace_bytes
 
 KEPT: Final = 10
+STAMP: Final = r"\d{8}-\d{6}"
 
 
 def back_up(path: Path, data: bytes, at: str) -> Path:
@@ -22,26 +23,12 @@ def back_up(path: Path, data: bytes, at: str) -> Path:
     stamp = re.sub(r"[^0-9T]", "", at.partition(".")[0]).replace("T", "-")
     copy = path.with_name(f"{path.name}.{stamp}.bak")
     replace_bytes(copy, data)
-    pattern = re.compile(re.escape(path.name) + r"\.\d{8}-\d{6}\.bak")
+    pattern = re.compile(re.escape(path.name) + rf"\.{STAMP}\.bak")
     copies = sorted(p for p in path.parent.iterdir() if pattern.fullmatch(p.name))
     for old in copies[:-KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()
     return copy
-
-
-def clear_leftovers(path: Path) -> None:
-    """Remove half-written copies of `path` and its backups that killed sessions left.
-
-    Only under the lock of `path`.
-    """
-    stamp = r"(\.\d{8}-\d{6}\.bak)?"
-    pattern = re.compile(re.escape(f".{path.name}") + stamp + r"\.[a-z0-9_]{8}")
-    for folder in {path.parent, Path(os.path.realpath(path)).parent}:
-        for left in folder.iterdir() if folder.is_dir() else ():
-            if pattern.fullmatch(left.name):
-                with contextlib.suppress(OSError):
-                    left.unlink()
 
 
 def read_bytes(path: Path) -> bytes:

@@ -13,7 +13,7 @@ from label_store.cases import (
     identify_judgement,
     validate,
 )
-from label_store.disk import clear_leftovers, is_read_only, read_bytes, read_or_empty
+from label_store.disk import STAMP, is_read_only, read_bytes, read_or_empty
 from label_store.document import Document
 from label_store.journal import Event, Journal
 from label_store.lock import SetLock
@@ -22,6 +22,7 @@ from label_store.view_file import ViewFile
 from labeller.entry import GOLD
 from labeller.history import timestamp
 from labeller.model import Conflict, Session, View
+from records.files import clear_leftovers
 
 Record = dict[str, Any]
 
@@ -89,7 +90,7 @@ class LabelFiles:
                 self.read_only = f"{self._lock.holder} is at work on it"
             else:
                 for path in (self.judgements_path, *(() if self.second else (self.path,))):
-                    clear_leftovers(path)
+                    clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
         except OSError as error:
             self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
         target = self.judgements_path if self.second else self.path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shlex
-import signal
 import sys
 import time
 from pathlib import Path
@@ -136,9 +135,6 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
 
         gc.enable()
 
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):  # leave as for Ctrl+C: saved, and with the lock let go of
-                signal.signal(getattr(signal, name), signal.default_int_handler)
         for stream in (sys.stdin, sys.stdout):
             stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         prompt = sys.stdin.isatty()

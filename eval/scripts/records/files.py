@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -48,6 +49,19 @@ def replace_bytes(path: Path, data: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def clear_leftovers(path: Path, between: str = "") -> None:
+    """Remove half-written copies of ``path`` that killed processes left; only under its lock.
+
+    ``between``: a pattern of what may stand between the name and the random end, for its backups.
+    """
+    pattern = re.compile(re.escape(f".{path.name}") + between + r"\.[a-z0-9_]{8}")
+    for folder in {path.parent, Path(os.path.realpath(path)).parent}:
+        for left in folder.iterdir() if folder.is_dir() else ():
+            if pattern.fullmatch(left.name):
+                with contextlib.suppress(OSError):
+                    left.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import StorageError
-from records.files import locked, read_json, replace_json
+from records.files import clear_leftovers, locked, read_json, replace_json
 from records.results import SCHEMA
 
 ROUND = 6
@@ -23,6 +23,7 @@ def update_metrics(
     """
     path = folder / "metrics.json"
     with locked(path):
+        clear_leftovers(path)
         known: dict[str, Any] = {"schema": SCHEMA}
         if path.exists():
             known = read_json(path, SCHEMA)

@@ -40,15 +40,15 @@ def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]
     try:
         yield _address(child)
     finally:
-        child.terminate()
+        if child.stdin:
+            child.stdin.close()
         try:
             child.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-        for stream in (child.stdin, child.stdout):
-            if stream:
-                stream.close()
+        if child.stdout:
+            child.stdout.close()
 
 
 def _split(option: str) -> list[str]:

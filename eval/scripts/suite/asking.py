@@ -29,9 +29,14 @@ def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
     Its talk goes to our stderr. Raises AskingFailed with its exit code when it fails.
     """
     chosen = [word for one in ids for word in ("--filter", f"id={glob.escape(one)}")]
-    done = subprocess.run(
-        [sys.executable, str(RUN_EVAL), *words, *chosen], stdout=subprocess.PIPE, text=True
-    )
-    if done.returncode != 0:
-        raise AskingFailed(done.returncode if done.returncode > 0 else 130)
-    return Path(done.stdout.strip())
+    command = [sys.executable, str(RUN_EVAL), *words, *chosen]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            out, _ = child.communicate()
+        except BaseException:
+            child.terminate()  # not killed: it has to say how the run goes on
+            child.wait()
+            raise
+    if child.returncode != 0:
+        raise AskingFailed(child.returncode if child.returncode > 0 else 130)
+    return Path(out.strip())
