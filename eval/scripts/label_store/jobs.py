@@ -100,7 +100,7 @@ def serve(plan: Plan) -> int:
     _talk(plan, f"http://{plan.host}:{plan.port} (Ctrl+C stops it)")
     command = shlex.join([sys.executable, str(script), *words])
     OwnPagesServer(command, plan.host, plan.port, "label_eval").serve()
-    return options.Exit.DONE
+    return options.Exit.INTERRUPTED  # it ends by a signal alone, and keeps that to itself
 
 
 def label(plan: Plan) -> int:

@@ -90,5 +90,6 @@ def test_a_browser_on_this_machine_gets_the_same_app(tool: Tool) -> None:
     finally:
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
+    assert child.returncode == 130
     judged = (tool.folder / "labels" / "judgements" / "gold.jsonl").read_text()
     assert json.loads(judged)["flag"] is True
