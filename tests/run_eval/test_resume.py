@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fake_bot import FakeBot
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Read = Callable[..., list[dict[str, Any]]]
@@ -139,6 +141,49 @@ def test_resume_refuses_another_set_or_configuration(
     for number in range(5):
         fake_bot.script(f"question {number}", lambda e: e.reply(changed))
     assert "index.corpus_hash: was absent, is new" in refused("--max-error-rate", "0.5")
+
+
+def test_a_bot_that_came_back_on_another_port_is_asked_on(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run, read: Read
+) -> None:
+    fake_bot.script("question 2", lambda e: e.reply({}, 400))
+    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1")
+    assert invoke(*words).returncode == 3
+    folder = tmp_path / "results" / "r"
+    before = json.loads((folder / "config.json").read_text())
+    other = FakeBot()
+    try:
+        again = ("--resume", "--retry-errors")
+        done = invoke(*words, *again, url=other.url)
+        assert done.returncode == 0, done.stderr
+        assert f"begun at {fake_bot.url}; it goes on at {other.url}" in " ".join(
+            done.stderr.split()
+        )
+        assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
+        assert set(other.asked) == {"question 2", "question 3", "question 4"}
+        after = json.loads((folder / "config.json").read_text())
+        assert (before["api"]["url"], after["api"]["url"]) == (fake_bot.url, other.url)
+        assert after["config_hash"] == before["config_hash"]
+        kept = (folder / "config.json").read_bytes()
+        assert invoke(*words, *again).returncode == 0  # complete: nobody is asked, nothing written
+        assert (folder / "config.json").read_bytes() == kept
+    finally:
+        other.close()
+
+
+def test_a_bot_that_is_gone_is_named_by_the_address_that_was_tried(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run
+) -> None:
+    fake_bot.script("question 2", lambda e: e.reply({}, 400))
+    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--retries", "0")
+    assert invoke(*words).returncode == 3
+    before = (tmp_path / "results" / "r" / "config.json").read_bytes()
+    other = FakeBot()
+    other.close()
+    done = invoke(*words, "--resume", "--retry-errors", url=other.url)
+    assert done.returncode == 3
+    assert f"no answer from {other.url}" in done.stderr
+    assert (tmp_path / "results" / "r" / "config.json").read_bytes() == before
 
 
 def test_two_processes_that_begin_one_run_make_it_once(
