@@ -243,3 +243,21 @@ def test_a_folder_that_lost_its_configuration_is_not_written_over(
     assert "choose another --run-id" in done.stderr
     assert [path.name for path in folder.iterdir()] == [left]
     assert (folder / left).read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_lines_that_a_finished_run_lost_are_asked_again(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run, read: Read, end: str
+) -> None:
+    """q1 and q3 are gone from results.jsonl; whoever took them out may have taken the last line
+    end with them."""
+    assert invoke("--run-id", "r").returncode == 0
+    folder = tmp_path / "results" / "r"
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    (folder / "results.jsonl").write_text("\n".join([lines[0], lines[2], lines[4]]) + end)
+    done = invoke("--run-id", "r", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
+    assert {name: fake_bot.asked[name] for name in fake_bot.asked} == {
+        f"question {n}": 2 if n in (1, 3) else 1 for n in range(5)
+    }
