@@ -90,7 +90,10 @@ def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     config = folder / "config.json"
     known = storage.read_config(folder) if config.exists() else storage.RunConfig(folder.name)
     results = storage.count_results(folder / storage.RESULTS)
-    header = {"run_id": folder.resolve().name, "config_hash": known.config_hash}
+    header: dict[str, Any] = {
+        "run_id": folder.resolve().name,
+        "config_hash": known.config_hash,
+    }
     header |= storage.asked_counts(known, results)
     return header | (
         {"eval_set_sha256": storage.sha256_file(eval_set)} if eval_set.exists() else {}
