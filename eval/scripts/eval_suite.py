@@ -85,6 +85,14 @@ if TYPE_CHECKING:
     help="Exit 1 when one of these is missed; written like targets.toml.",
 )
 @click.option(
+    "--allow-missing",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="With --gates: let up to N cases without a result pass.",
+)
+@click.option(
     "--baseline",
     type=click.Path(path_type=Path),
     help="Report or metrics.json to compare with; exit 1 on a regression, and when it was measured "

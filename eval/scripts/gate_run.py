@@ -13,15 +13,16 @@ Examples:
   python eval/scripts/gate_run.py --baseline eval/results/main/metrics.json --github
   python eval/scripts/gate_run.py --baseline old --accept 'ndcg@5=rank matters less than recall'
 
-Against a baseline also fails: a case that is missing, a section or metric that is no longer
-measured, a lower coverage, and runs that were not measured alike. What a rule names and could not
-be measured fails. EVAL.md explains the rules.
+A case that was asked and has no result fails the gate. Against a baseline also fails: a case that
+is missing, a section or metric that is no longer measured, a lower coverage, and runs that were not
+measured alike. What a rule names and could not be measured fails. EVAL.md explains the rules.
 
 Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,14 @@ SECTIONS = (
     metavar="METRIC=REASON",
     help="Let this failure pass, and record why.",
 )
+@click.option(
+    "--allow-missing",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Let up to N cases without a result pass.",
+)
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--markdown", "markdown_file", type=FILE, help="Write a comment to this file.")
 @click.option("--github", is_flag=True, help="Print GitHub Actions annotations too.")
@@ -92,7 +101,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
 
     if given["github"] and given["as_json"]:
         raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
-    rules = read_rules(gates_file)
+    rules = replace(read_rules(gates_file), allow_missing=given["allow_missing"])
     accepts = parse_accepts(given["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None

@@ -89,7 +89,7 @@ def main(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    from scorecli import show
+    from scorecli import show, warn_of_missing
     from scorers.safety import SafetyScorer
     from suite.safety import score_safety
 
@@ -105,6 +105,8 @@ def main(
         show_slices(console, section, by)
         if worst:
             show_worst(console, scorer, judged, worst)
+    if not quiet and (folder / "config.json").exists():
+        warn_of_missing(folder, storage.read_config(folder))
     failed = max(section["failed"].values(), default=0)
     if failed and not quiet:
         click.echo(f"Note: {failed} prompts failed in this run and count nowhere.", err=True)

@@ -162,15 +162,28 @@ def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: boo
     """Say on stderr what a reader of the numbers should know."""
     known = (folder / "config.json").exists()
     config = storage.read_config(folder) if known else storage.RunConfig(folder.name)
-    asked = config.dataset.get("sha256")
+    warn_of_missing(folder, config)
+    asked_with = config.dataset.get("sha256")
     if needs_texts and config.run.get("store_full_text") is False:
         click.echo(
             "Note: this run keeps only the beginning of each chunk, so what needs its text is not "
             "applicable; ask again with run_eval.py --store-full-text.",
             err=True,
         )
-    if asked and asked != storage.sha256_file(eval_set):
+    if asked_with and asked_with != storage.sha256_file(eval_set):
         click.echo("Note: the eval set has changed since this run was made.", err=True)
     failed = max(section["failed"].values(), default=0)
     if failed:
         click.echo(f"Note: {failed} cases failed in this run and count nowhere.", err=True)
+
+
+def warn_of_missing(folder: Path, config: storage.RunConfig) -> None:
+    """Say on stderr how many asked cases a run that was just scored has no result of."""
+    asked = storage.asked_of(config)
+    header = storage.read_json(folder / "metrics.json")
+    remark = storage.missing_remark(header, asked.repeats if asked else 1)
+    if remark:
+        name = folder.resolve().name
+        asks = config.api.get("source") == "http"
+        remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
+        click.echo(f"Note: {remark} and count nowhere; {remedy}.", err=True)

@@ -43,7 +43,8 @@ class Scored:
 
     tally: Tally
     rows: Path
-    cases: int = 0
+    results: Counter[int] = field(default_factory=Counter)
+    """How many cases have n results, by n."""
     errors: int = 0
     ids: set[str] = field(default_factory=set)
     """Ids of the cases, when there are labels."""
@@ -119,8 +120,10 @@ def _score_joined(
             distinct = len(set(map(id, cases)))
             if distinct < len(results):
                 part.problems.extend(_twice(work.results, results))
+                part.results.update(Counter(map(id, cases)).values())
+            else:
+                part.results[1] += distinct
             file.write(book.enter(cases, results, _outcomes(quick, book, cases, results)))
-            part.cases += distinct
             part.errors += sum(result.status == "error" for result in results)
             if labels:
                 part.ids.update(case.id for case in cases)

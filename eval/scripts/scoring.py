@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -160,12 +161,14 @@ def _header(
 ) -> dict[str, Any]:
     config = folder / "config.json"
     known = storage.read_config(folder) if config.exists() else storage.RunConfig(folder.name)
+    results = sum((part.results for part in parts), Counter())
     return {
         "run_id": folder.resolve().name,
         "config_hash": known.config_hash,
         "eval_set_sha256": storage.sha256_file(eval_set),
         "labels_sha256": storage.labels_sha256(labels_dir),
-        "cases": sum(part.cases for part in parts),
+        **storage.asked_counts(known, results),
+        "cases": results.total(),
         "errors": sum(part.errors for part in parts),
     }
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from records.asked import asked_counts, asked_of, count_results, missing_remark
 from records.case_file import Labels, iter_cases, iter_lines, recurs
 from records.cases import CATEGORIES, GoldFact, GoldSupport, TestCase, case_from_dict
 from records.errors import Problem, StorageError
@@ -77,9 +78,12 @@ __all__ = [
     "TestCase",
     "TestResult",
     "Work",
+    "asked_counts",
+    "asked_of",
     "case_from_dict",
     "check_schema",
     "config_hash",
+    "count_results",
     "cut_torn_tail",
     "find_run",
     "git_commit",
@@ -91,6 +95,7 @@ __all__ = [
     "json_bytes",
     "labels_sha256",
     "locked",
+    "missing_remark",
     "read_cases",
     "read_config",
     "read_json",
@@ -196,6 +201,7 @@ class ResultsWriter:
             raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
         self._partial = self.folder / PARTIAL
         self._lines: JsonlWriter | None = None
+        self._finished: list[int] = []  # offsets of the lines that a run brought with it
 
     def write_config(self, config: RunConfig) -> None:
         """Replace config.json; its ``config_hash`` is computed here."""
@@ -205,9 +211,10 @@ class ResultsWriter:
     def reopen(self, keep: Callable[[TestResult], bool]) -> set[tuple[str, int]]:
         """Continue a run: (case id, repeat) of the results kept so far.
 
-        A finished run whose results are all kept stays finished; otherwise its kept lines become
-        the partial file, and what ``keep`` refuses will be asked again. Raises StorageError, with
-        nothing changed, at a line that is no result of this version.
+        A finished run whose results are all kept stays finished until another result is written
+        (it may have lost lines); otherwise its kept lines become the partial file, and what
+        ``keep`` refuses will be asked again. Raises StorageError, with nothing changed, at a line
+        that is no result of this version.
         """
         target = self.folder / RESULTS
         cut_torn_tail(self._partial)
@@ -229,6 +236,7 @@ class ResultsWriter:
                     dropped = True
                     kept.pop(key, None)
                 offset += len(line)
+        self._finished = [*kept.values()]
         if source == self._partial or dropped:
             _copy_lines(source, kept.values(), self._partial)
             target.unlink(missing_ok=True)
@@ -237,6 +245,9 @@ class ResultsWriter:
     def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
         """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
         if self._lines is None:
+            if self._finished and not self._partial.exists():  # a finished run lost lines
+                _copy_lines(self.folder / RESULTS, self._finished, self._partial)
+                (self.folder / RESULTS).unlink()
             self._lines = JsonlWriter(self._partial)
         full = self.store_full_text if store_full_text is None else store_full_text
         self._lines.write(result.to_dict(store_full_text=full))
@@ -287,7 +298,7 @@ def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
     with open(source, "rb") as lines, open(temporary, "wb") as file:
         for offset in offsets:
             lines.seek(offset)
-            file.write(lines.readline())
+            file.write(lines.readline().rstrip(b"\n") + b"\n")
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(target)

@@ -65,6 +65,30 @@ def test_states_of_a_run_in_progress(runs: Any) -> None:
     assert library.refresh()[0].state == "empty"
 
 
+def test_what_has_no_result_is_told_scored_or_not(runs: Any) -> None:
+    config = {"run": {"selected": 3, "repeat": 1}}
+    runs.run("lost", [{"id": "a"}, {"id": "b"}], config=config)
+    (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
+    assert (info.state, info.missing) == ("complete", "1 of 3 asked cases has no result")
+    run = opened(runs, "lost", start=False)
+    assert "1 of 3 asked cases has no result" in run.notices
+    # scored: metrics.json tells
+    means = {"retrieval": {"mean": {"mrr": 1.0}, "n": {"mrr": 2}}}
+    head = {"asked": 90, "missing": 11, "cases": 79, "errors": 0, "sections": means}
+    runs.run("lost", [{"id": "a"}], config=config, metrics=head)
+    (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
+    assert info.missing == "11 of 90 asked cases have no result"
+    runs.run("lost", [{"id": "a"}, {"id": "b"}, {"id": "c"}], config=config, metrics={"cases": 3})
+    (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
+    assert info.missing == ""
+
+
+def test_a_run_in_progress_misses_nothing_yet(runs: Any) -> None:
+    runs.run("live", [{"id": "a"}], partial=True, config={"run": {"selected": 3}})
+    (info,) = RunLibrary(runs.results_dir, runs.eval_set, None).refresh()
+    assert (info.planned, info.missing) == (3, "")
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"sections":{"x":{"mean":{"y":"high"}}}}', "\x00"])
 def test_a_damaged_metrics_file_is_named_and_the_run_still_listed(runs: Any, text: str) -> None:
     folder = runs.run("a", [{"id": "a"}])

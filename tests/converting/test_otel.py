@@ -259,3 +259,14 @@ def test_values_of_any_depth_end() -> None:
     assert isinstance(plain(deep), list)
     assert attributes_of([{"key": "a", "value": {"intValue": "9" * 5000}}]) == {"a": None}
     assert attributes_of("nonsense") == {}
+
+
+def test_a_trace_was_asked_of_the_run_that_it_stands_in(desk: Any) -> None:
+    """Two logs of different questions: what one service was asked, the other was not."""
+    logs = [
+        desk.file(f"{name}.json", json.dumps(otlp(*new_names(name)))) for name in ("one", "two")
+    ]
+    desk.take("otel", *logs)
+    for run in ("one", "two"):
+        config = json.loads((desk.folder / "out/results" / run / "config.json").read_text())
+        assert (config["run"]["selected"], config["dataset"]["cases"]) == (1, 2)

@@ -107,6 +107,7 @@ def test_a_run_id_of_ones_own(desk: Any) -> None:
     assert config.dataset["sha256"] == storage.sha256_file(desk.folder / "out/eval_set.jsonl")
     assert config.dataset["labels_sha256"]
     assert config.run["imported"] == {"format": "json", "files": ["rows.jsonl"]}
+    assert config.run["selected"] == config.dataset["cases"] == len(desk.cases())
     said = desk.refused("json", desk.rows("rows.jsonl", ROWS), more=["--run-id", "../x"])
     assert "use letters, digits" in said
 

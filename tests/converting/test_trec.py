@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import json
 import string
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import score_retrieval
 from converting.judged import Ranked, order_key, single
+from records.asked import Asked
+from storage import asked_of, read_config
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\n"
 RUN = "q1 Q0 d2 1 9.5 mine\nq1 Q0 d1 2 3.25 mine\nq3 Q0 d1 1 1 mine\n"
@@ -271,3 +276,22 @@ def test_an_export_without_judgements_comes_back(desk: Any) -> None:
     report = desk.take("trec", *sources)
     assert report["left_out"] == {"empty files": 1}
     assert desk.results("t")[0]["retrieved"][0]["chunk_id"] == "d1"
+
+
+def test_a_run_was_asked_every_topic_with_a_relevant_document(desk: Any) -> None:
+    """Asked are q1 and q2 (relevant documents), and q3, which the run answers though nobody judged
+    it. q4 has no relevant document, so a missing list loses nothing. q2 has no list: missing."""
+    sources = [desk.file("qrels", QRELS + "q4 0 d1 0\n"), desk.file("run", RUN)]
+    desk.take("trec", *sources, desk.file("other", "q4 Q0 d1 1 1 other\n"))
+    results = desk.folder / "out/results"
+    assert asked_of(read_config(results / "mine")) == Asked(3)
+    assert asked_of(read_config(results / "other")) == Asked(3)  # q1, q2, and q4 that it answers
+    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--results-dir", str(results)]
+    words += ["--labels-dir", str(desk.folder / "out/labels")]
+    for run, missing, said in (("mine", 1, "1 of 3 asked cases has"), ("other", 2, "2 of 3")):
+        done = CliRunner().invoke(score_retrieval.main, [*words, "--run", run])
+        assert done.exit_code == 0, done.output
+        assert f"Note: {said}" in done.stderr
+        assert "make the run again" in done.stderr
+        head = json.loads((results / run / "metrics.json").read_text())
+        assert (head["asked"], head["missing"]) == (3, missing)

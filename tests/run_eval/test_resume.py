@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fake_bot import FakeBot
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Read = Callable[..., list[dict[str, Any]]]
@@ -141,6 +143,49 @@ def test_resume_refuses_another_set_or_configuration(
     assert "index.corpus_hash: was absent, is new" in refused("--max-error-rate", "0.5")
 
 
+def test_a_bot_that_came_back_on_another_port_is_asked_on(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run, read: Read
+) -> None:
+    fake_bot.script("question 2", lambda e: e.reply({}, 400))
+    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1")
+    assert invoke(*words).returncode == 3
+    folder = tmp_path / "results" / "r"
+    before = json.loads((folder / "config.json").read_text())
+    other = FakeBot()
+    try:
+        again = ("--resume", "--retry-errors")
+        done = invoke(*words, *again, url=other.url)
+        assert done.returncode == 0, done.stderr
+        assert f"begun at {fake_bot.url}; it goes on at {other.url}" in " ".join(
+            done.stderr.split()
+        )
+        assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
+        assert set(other.asked) == {"question 2", "question 3", "question 4"}
+        after = json.loads((folder / "config.json").read_text())
+        assert (before["api"]["url"], after["api"]["url"]) == (fake_bot.url, other.url)
+        assert after["config_hash"] == before["config_hash"]
+        kept = (folder / "config.json").read_bytes()
+        assert invoke(*words, *again).returncode == 0  # complete: nobody is asked, nothing written
+        assert (folder / "config.json").read_bytes() == kept
+    finally:
+        other.close()
+
+
+def test_a_bot_that_is_gone_is_named_by_the_address_that_was_tried(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run
+) -> None:
+    fake_bot.script("question 2", lambda e: e.reply({}, 400))
+    words = ("--run-id", "r", "--concurrency", "1", "--max-error-rate", "0.1", "--retries", "0")
+    assert invoke(*words).returncode == 3
+    before = (tmp_path / "results" / "r" / "config.json").read_bytes()
+    other = FakeBot()
+    other.close()
+    done = invoke(*words, "--resume", "--retry-errors", url=other.url)
+    assert done.returncode == 3
+    assert f"no answer from {other.url}" in done.stderr
+    assert (tmp_path / "results" / "r" / "config.json").read_bytes() == before
+
+
 def test_two_processes_that_begin_one_run_make_it_once(
     fake_bot: Any, tmp_path: Path, command: Callable[..., list[str]], environment: dict[str, str]
 ) -> None:
@@ -198,3 +243,21 @@ def test_a_folder_that_lost_its_configuration_is_not_written_over(
     assert "choose another --run-id" in done.stderr
     assert [path.name for path in folder.iterdir()] == [left]
     assert (folder / left).read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_lines_that_a_finished_run_lost_are_asked_again(
+    fake_bot: FakeBot, tmp_path: Path, invoke: Run, read: Read, end: str
+) -> None:
+    """q1 and q3 are gone from results.jsonl; whoever took them out may have taken the last line
+    end with them."""
+    assert invoke("--run-id", "r").returncode == 0
+    folder = tmp_path / "results" / "r"
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    (folder / "results.jsonl").write_text("\n".join([lines[0], lines[2], lines[4]]) + end)
+    done = invoke("--run-id", "r", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert [line["test_case_id"] for line in read(folder)] == [f"q{n}" for n in range(5)]
+    assert {name: fake_bot.asked[name] for name in fake_bot.asked} == {
+        f"question {n}": 2 if n in (1, 3) else 1 for n in range(5)
+    }

@@ -53,7 +53,8 @@ class Opened:
     @property
     def notices(self) -> Sequence[str]:
         failure = [f"{self.run_id}: {self.failure}"] if self.failure else []
-        return [*failure, *self._snapshot.notices()]
+        missing = [self.info.missing] if self.info.missing else []
+        return [*failure, *missing, *self._snapshot.notices()]
 
     def start(self, tell: Callable[[], None]) -> None:
         """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""

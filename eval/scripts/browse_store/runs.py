@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from browser.model import RunInfo, State
-from storage import PARTIAL, RESULTS
+from storage import (
+    PARTIAL,
+    RESULTS,
+    RunConfig,
+    asked_counts,
+    asked_of,
+    count_results,
+    missing_remark,
+)
 
 STILL_SECONDS = 120.0
 """A partial file that did not grow for so long belongs to a run that was stopped."""
@@ -40,7 +49,9 @@ class _Section(msgspec.Struct):
 
 
 class _Metrics(msgspec.Struct):
+    asked: int | None = None
     cases: int | None = None
+    missing: int | None = None
     errors: int | None = None
     sections: dict[str, _Section] = {}
 
@@ -78,21 +89,27 @@ def run_info(folder: Path) -> RunInfo:
     state = _state(folder)
     config = config or _Config()
     metrics = metrics or _Metrics()
-    planned = config.run.get("selected")
-    repeat = config.run.get("repeat")
-    many = repeat if isinstance(repeat, int) and repeat > 1 else 1
+    snapshot = RunConfig(folder.name, dataset=config.dataset, run=config.run)
+    asked = asked_of(snapshot)
+    planned = asked.cases * asked.repeats if asked else None
     done = metrics.cases
     if state in ("running", "stopped"):
         done = _count_lines(folder / PARTIAL)
     elif done is None and state == "complete":
         done = _count_lines(folder / RESULTS)
+    head = {"asked": metrics.asked, "missing": metrics.missing}
+    scored = bool(metrics.sections) or state != "complete"
+    if not scored and done is not None and planned is not None and done < planned:
+        with contextlib.suppress(OSError):  # gone since its lines were counted
+            head = asked_counts(snapshot, count_results(folder / RESULTS))
     return RunInfo(
         run_id=folder.name,
         state=state,
         started=config.started or "",
         done=done,
-        planned=planned * many if isinstance(planned, int) else None,
+        planned=planned,
         errors=metrics.errors,
+        missing=missing_remark(head, asked.repeats if asked else 1),
         sections={
             name: {
                 metric: (mean, section.n.get(metric, 0)) for metric, mean in section.mean.items()

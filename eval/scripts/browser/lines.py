@@ -226,7 +226,7 @@ def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool)
         elif column.name == "done":
             done = "-" if run.done is None else str(run.done)
             text = display(f"{done}/{run.planned or '?'}" if in_progress else done)
-            style = "key" if in_progress else "row"
+            style = "key" if in_progress else "bad" if run.missing else "row"
         elif column.name == "errors":
             text = display("-" if run.errors is None else str(run.errors))
             style = "bad" if run.errors else "row"

@@ -33,6 +33,8 @@ class RunInfo:
     done: int | None = None
     planned: int | None = None
     errors: int | None = None
+    missing: str = ""
+    """How many of the asked cases have no result, in words; "" for none."""
     sections: Mapping[str, Mapping[str, tuple[float | None, int]]] = field(default_factory=dict)
     config: tuple[tuple[str, str], ...] = ()
     problem: str = ""

@@ -129,6 +129,8 @@ def about(doc: Doc, run: RunInfo) -> Doc:
         )
     elif run.state == "empty":
         doc.line("No result yet.", "dim")
+    if run.missing:
+        doc.line(f"! {run.missing}", "warn")
     if not run.sections and run.state == "complete":
         doc.line(f"Not scored yet: eval_suite.py --run {run.run_id}", "warn")
     for section, means in run.sections.items():

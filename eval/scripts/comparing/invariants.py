@@ -219,6 +219,9 @@ def remarks(
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
         notes.append("Both runs have the same configuration: differences are chance.")
+    for run in (base, new):
+        if remark := storage.missing_remark(run.metrics):
+            notes.append(f"{run.id}: {remark}, so they are in no mean and no difference.")
     failed = [run.metrics.get("errors") or 0 for run in (base, new)]
     if any(failed):
         notes.append(

@@ -56,7 +56,9 @@ class _Head(msgspec.Struct):
     config_hash: str | None = None
     eval_set_sha256: str | None = None
     labels_sha256: str | None = None
+    asked: int | None = None
     cases: int = 0
+    missing: int | None = None
     errors: int = 0
     sections: dict[str, dict[str, Any]] = {}
 

@@ -42,13 +42,15 @@ class Answer:
 class Item:
     """A case as a line of the eval set, labels included, and the answers to it.
 
-    ``path`` and ``line`` tell where it was read, for messages.
+    ``path`` and ``line`` tell where it was read, for messages. ``asked``: every run should answer
+    the case; else only those were asked it that did.
     """
 
     case: dict[str, Any]
     path: Path
     line: int | None = None
     answers: list[Answer] = field(default_factory=list)
+    asked: bool = True
 
 
 class Ids:

@@ -93,7 +93,8 @@ def _item(judged: Judged, topic: Topic, notes: Notes, decode: bool) -> Item:
         for name, groups in judged.runs
         if topic.id in groups
     ]
-    return Item(case, judged.path, topic.line or None, answers)
+    relevant = any(grade > 0 for grade in grades.values())
+    return Item(case, judged.path, topic.line or None, answers, asked=relevant)
 
 
 def _grades(

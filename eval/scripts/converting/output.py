@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -71,6 +72,8 @@ class Output:
         self._lines: dict[str, int] = {}
         self._ids: dict[str, int | None] = {}
         self._runs: dict[str, str] = {}
+        self._asked = 0
+        self._answered_unasked: Counter[str] = Counter()
         (self._made / "labels" / "verdicts").mkdir(parents=True)
 
     def add(self, item: Item) -> None:
@@ -93,6 +96,9 @@ class Output:
         self._write("eval_set.jsonl", case)
         for name, fields in labels.items():
             self._write(f"labels/{name}.jsonl", {"case_id": identity} | fields)
+        self._asked += item.asked
+        if not item.asked:
+            self._answered_unasked.update({answer.run for answer in item.answers})
         for answer in item.answers:
             self._add_answer(answer)
 
@@ -157,8 +163,8 @@ class Output:
             told = f" (left out: {why})" if why else ""
             raise StorageError(f"The source holds no case{told}; nothing was written.")
         self._open.close()
-        for run in self._runs.values():
-            self._write_config(run)
+        for name, run in self._runs.items():
+            self._write_config(run, self._asked + self._answered_unasked[name])
         for folder in (self._made / "labels" / "verdicts", self._made / "labels"):
             if not any(folder.iterdir()):
                 folder.rmdir()
@@ -169,7 +175,7 @@ class Output:
         move(self._made, self._target, runs, force=force)
         return [self._target / "eval_set.jsonl", *(self._target / run for run in runs)]
 
-    def _write_config(self, run: str) -> None:
+    def _write_config(self, run: str, asked: int) -> None:
         eval_set = self._made / "eval_set.jsonl"
         results = self._made / "results" / run / storage.RESULTS
         config = RunConfig(
@@ -183,7 +189,7 @@ class Output:
                 "cases": len(self._ids),
             },
             answerer={"imported_sha256": storage.sha256_file(results)},
-            run={"store_full_text": True, "imported": self._source},
+            run={"store_full_text": True, "imported": self._source, "selected": asked},
         )
         config.config_hash = storage.config_hash(config)
         storage.replace_json(results.with_name("config.json"), msgspec.to_builtins(config))

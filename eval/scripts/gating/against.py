@@ -41,7 +41,7 @@ def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) 
     kept = {name: one for name, one in base.sections.items() if not sections or name in sections}
     base = replace(base, sections=kept)
     evidence = replace(evidence, base=base)
-    yield _cases(evidence)
+    yield _cases(evidence, rules.allow_missing)
     yield from _measured(evidence, base)
     named = [
         (section, metric, glob, rule)
@@ -61,20 +61,20 @@ def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) 
     yield from _unused(rules, base)
 
 
-def _cases(evidence: Evidence) -> Check:
-    """Every case of the baseline must be in the run."""
+def _cases(evidence: Evidence, allowed: int) -> Check:
+    """Every case of the baseline must be in the run, but for as many as are allowed."""
     base = evidence.base
     assert base is not None
-    must = "no case missing"
+    must = f"at most {allowed} cases missing" if allowed else "no case missing"
     gone = missing_cases(evidence)
     old, now = base.header.get("cases"), evidence.new.header.get("cases")
     reason = ""
     if gone is None:
-        if isinstance(old, int) and isinstance(now, int) and now < old:
+        if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
             reason = f"the baseline has {old} cases, the run {now}"
         elif not isinstance(old, int) or not isinstance(now, int):
             reason = "one of the two does not say how many cases it has; score it again"
-    elif gone:
+    elif len(gone) > allowed:
         some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
         reason = f"{len(gone)} cases are missing: {some}; ask them with run_eval.py --resume"
     return Check(

@@ -9,7 +9,7 @@ from gating.against import against, refuse_same, skipped
 from gating.calibrated import calibrated
 from gating.cases import must_pass
 from gating.evidence import Evidence
-from gating.numbers import floors, limits, shares
+from gating.numbers import complete, floors, limits, shares
 from gating.rules import Rules
 from gating.verdict import ORDER, Accept, Check, Verdict, with_accepts
 from storage import StorageError, sha256_file
@@ -30,6 +30,7 @@ def judge(
     if sections is not None:
         rules = rules.within(sections)
     checks: list[Check] = [
+        complete(rules, evidence),
         *floors(rules, evidence),
         *shares(rules, evidence),
         *limits(rules, evidence),

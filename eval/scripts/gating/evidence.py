@@ -26,6 +26,17 @@ from suite.baseline import Measured, read_baseline
 
 L = TypeVar("L")
 Section = Mapping[str, Any]
+HEAD = (
+    "run_id",
+    "config_hash",
+    "eval_set_sha256",
+    "labels_sha256",
+    "asked",
+    "cases",
+    "missing",
+    "errors",
+)
+"""What metrics.json says of the run itself."""
 FREE = ("definitions",)
 """Differences that each metric's own check tells."""
 
@@ -109,9 +120,8 @@ def baseline_of(results_dir: Path, given: str) -> Side:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    names = ("run_id", "config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
     raw = read_json(path)
-    return {name: raw[name] for name in names if name in raw}
+    return {name: raw[name] for name in HEAD if name in raw}
 
 
 def paired(evidence: Evidence, sections: set[str]) -> dict[str, Row]:

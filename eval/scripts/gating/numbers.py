@@ -9,6 +9,7 @@ from typing import Any
 from gating.evidence import Evidence, Side
 from gating.rules import Rules
 from gating.verdict import Check
+from storage import missing_remark
 from suite.measures import Measure, measures
 from tables import number
 from targets import GATES, Target
@@ -109,6 +110,26 @@ def _share(
     return Check(
         rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
     )
+
+
+def complete(rules: Rules, evidence: Evidence) -> Check:
+    """No asked case may lack its result, but for as many as are allowed. Not known: skipped."""
+    header, allowed = evidence.new.header, rules.allow_missing
+    must = f"at most {allowed} without a result" if allowed else "every asked case has a result"
+    asked, missing = header.get("asked"), _number(header.get("missing"))
+    if missing is None:
+        reason = "config.json does not say how many cases were asked"
+        if "missing" not in header:
+            reason = "metrics.json does not say whether results are missing; score the run again"
+        return Check("missing", "run", "missing", "skipped", must, reason=reason)
+    reason = ""
+    if missing > allowed:
+        reason = (
+            f"{missing_remark(header)}, so every mean leaves them out; ask them with run_eval.py "
+            f"--resume and score again, or let that pass with --allow-missing {missing:.0f}"
+        )
+    status: Any = "failed" if reason else "passed"
+    return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
 
 
 def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:

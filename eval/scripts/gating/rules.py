@@ -74,6 +74,8 @@ class Rules:
     must_pass: Sequence[MustPass] = ()
     coverage_drop: float = 0.0
     require_baseline: bool = False
+    allow_missing: int = 0
+    """Cases that may lack a result; said on the command line, never in the file."""
     lines: Mapping[Place, int] = field(default_factory=dict)
 
     @property

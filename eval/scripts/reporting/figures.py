@@ -91,12 +91,14 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
     return notes + [f"{name}: {one['note']}" for name, one in points if one and one["note"]]
 
 
-def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Part:
+def verdict(
+    perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
+) -> Part:
     """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
 
     ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict, in a perspective with
     any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
-    verdict can be trusted.
+    verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
         {"place": place, "section": part["name"]}
@@ -121,14 +123,16 @@ def verdict(perspectives: Sequence[Part], answers: int, failed_calls: int) -> Pa
         "measured": len(known),
         "kept": len(known) - len(missed),
         "says": f"{text}.",
-        "doubts": list(_doubts(known, answers, failed_calls)),
+        "doubts": list(_doubts(known, answers, failed_calls, missing)),
         "missed": missed,
         "unsure": [one for one in known if one["passed"] and one["close"]],
         "open": [one for one in unknown if one["section"] in measured],
     }
 
 
-def _doubts(known: Sequence[Part], answers: int, failed_calls: int) -> Iterator[str]:
+def _doubts(known: Sequence[Part], answers: int, failed_calls: int, missing: str) -> Iterator[str]:
+    if missing:
+        yield f"{missing}. They count in no mean."
     if failed_calls:
         yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
     if few := sum(one["few"] for one in known):

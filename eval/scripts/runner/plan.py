@@ -215,7 +215,7 @@ def _compared(config: RunConfig, facts: bool) -> dict[str, Any]:
     compared: dict[str, Any] = {
         "dataset.sha256": config.dataset.get("sha256"),
         "seed": config.seed,
-        **{f"api.{name}": config.api.get(name) for name in ("source", "url", "profile_sha256")},
+        **{f"api.{name}": config.api.get(name) for name in ("source", "profile_sha256")},
         **{f"run.{name}": config.run.get(name) for name in selection},
         **dict(_flat("retriever.requested", config.retriever.get("requested"))),
     }

@@ -90,6 +90,8 @@ class _Session:
         self._last_error: TestResult | None = None
         self._facts: dict[str, dict[str, Any]] | None = None
         self._writer: ResultsWriter | None = None
+        self._first_address = ""
+        """Where a resumed run was begun, when that is not where it goes on."""
 
     @property
     def folder(self) -> Path:
@@ -107,6 +109,10 @@ class _Session:
             missing = [job for job in jobs if job.key not in done]
             if not missing:
                 return self._complete()
+            if self._first_address:
+                moved = f"This run was begun at {self._first_address}; it goes on at "
+                moved += f"{self._config.api['url']}."
+                self._console.print(printable(moved), soft_wrap=True)
             first = api.ask(self._question(missing[0]))
             if first.result.error is not None and not first.connected:
                 raise Unreachable(
@@ -220,6 +226,9 @@ class _Session:
         old.run = self._config.run  # concurrency and time-outs may be others
         old.tool_version = self._config.tool_version
         old.run_id = self._config.run_id  # a folder that was copied or renamed is a run by itself
+        if (address := self._config.api.get("url")) != old.api.get("url"):
+            self._first_address = str(old.api.get("url"))
+            old.api["url"] = address  # a bot may come back anywhere: its facts tell who it is
         self._config = old
 
     def _check_new(self) -> None:

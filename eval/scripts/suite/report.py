@@ -48,6 +48,12 @@ class Report:
         another way; targets alone fail nothing."""
         return not (self.gates or self.regressions or self.unlike)
 
+    @property
+    def incomplete(self) -> str:
+        """How many asked cases have no result, in a sentence; "" for none."""
+        remark = storage.missing_remark(self.header)
+        return f"{remark}; every mean leaves them out." if remark else ""
+
     def of(self, section: str) -> dict[str, Measure]:
         return {one.metric: one for (name, _), one in self.found.items() if name == section}
 
@@ -151,8 +157,8 @@ def markdown(report: Report, every: bool = True) -> str:
     cases, errors = report.header.get("cases"), report.header.get("errors")
     if cases is not None:
         lines += [f"{cases} cases, {errors} failed calls. {verdict_text(report)}", ""]
-    if report.left_out:
-        lines += [_safe(report.left_out), ""]
+    for note in filter(None, (report.incomplete, report.left_out)):
+        lines += [_safe(note), ""]
     lines += ["## Diagnosis", ""]
     for finding in report.findings:
         because = f" ({_safe('; '.join(finding.because))})" if finding.because else ""

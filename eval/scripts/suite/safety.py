@@ -86,10 +86,15 @@ def _pass_over(problem: storage.Problem) -> None:
 
 
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
-    """Which run this is; the counts of its cases are known to the scorers of cases."""
+    """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
     config = folder / "config.json"
     known = storage.read_config(folder) if config.exists() else storage.RunConfig(folder.name)
-    header = {"run_id": folder.resolve().name, "config_hash": known.config_hash}
+    results = storage.count_results(folder / storage.RESULTS)
+    header: dict[str, Any] = {
+        "run_id": folder.resolve().name,
+        "config_hash": known.config_hash,
+    }
+    header |= storage.asked_counts(known, results)
     return header | (
         {"eval_set_sha256": storage.sha256_file(eval_set)} if eval_set.exists() else {}
     )

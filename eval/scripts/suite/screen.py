@@ -23,6 +23,8 @@ def print_report(console: Console, report: Report, every: bool) -> None:
     console.print(f"Run {report.run_id}, {report.suite} suite")
     if report.left_out:
         console.print(Text(report.left_out))
+    if report.incomplete:
+        console.print(Text(report.incomplete, style="yellow"))
     console.print(_table(report, every))
     for outcome in report.outcomes:
         scored = outcome.status == "scored"

@@ -49,9 +49,11 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     wanted = set(ids)
     target = parent / folder.name
     target.mkdir()
-    for name in ("config.json", SAFETY_ANSWERS):
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, target / name)
+    if (folder / SAFETY_ANSWERS).exists():
+        shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
+    if (folder / "config.json").exists():
+        config = _config_of_part(storage.read_config(folder), len(wanted))
+        storage.replace_json(target / "config.json", msgspec.to_builtins(config))
     kept = 0
     with open(target / storage.RESULTS, "wb") as file:
         for result in storage.iter_results(folder / storage.RESULTS):
@@ -63,3 +65,14 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
             f"{folder}: has no result of the smoke suite's cases; use --suite full."
         )
     return target
+
+
+def _config_of_part(config: storage.RunConfig, cases: int) -> storage.RunConfig:
+    """The configuration of a copy that holds the results of so many cases of the set.
+
+    Of a run that was asked its whole set they were all asked. Of another nobody knows how many.
+    """
+    asked = storage.asked_of(config)
+    whole = asked is not None and asked.cases == config.dataset.get("cases")
+    run = {name: value for name, value in config.run.items() if name != "imported"}
+    return msgspec.structs.replace(config, run=run | {"selected": cases if whole else None})

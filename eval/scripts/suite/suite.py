@@ -13,7 +13,7 @@ import storage
 from comparing.metrics_file import read_sections
 from gating.against import comparable
 from gating.engine import check_names, judge
-from gating.evidence import Evidence, Side, baseline_of
+from gating.evidence import HEAD, Evidence, Side, baseline_of
 from gating.rules import Rules, read_rules
 from gating.verdict import Check
 from ragmetrics.metric import Metric
@@ -69,6 +69,7 @@ class Plan:
     plugins: tuple[Path, ...]
     targets_file: Path | None
     gates_file: Path | None
+    allow_missing: int
     baseline: Path | None
     max_drop: float | None
     save_trace: bool
@@ -105,7 +106,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     custom = read_plugins(plan.plugins)
     perspectives = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
-    rules = read_rules(plan.gates_file) if plan.gates_file else None
+    rules = _rules(plan)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
     ids = smoke_ids(storage.read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
@@ -147,6 +148,12 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
         written = write_report(report, plan.output or real / name)
         traces = _traces(plan, perspectives, report, settings, targets, real)
     return report, [*written, *traces]
+
+
+def _rules(plan: Plan) -> Rules | None:
+    if plan.gates_file is None:
+        return None
+    return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
 
 
 def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Console) -> Settings:
@@ -234,8 +241,7 @@ def _gates(rules: Rules, evidence: Evidence, asked: set[str] | None) -> list[Che
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
     known = _kept(folder)
-    names = ("config_hash", "eval_set_sha256", "labels_sha256", "cases", "errors")
-    return {name: known[name] for name in names if name in known}
+    return {name: known[name] for name in HEAD if name in known}
 
 
 def _traces(

@@ -79,7 +79,8 @@ def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Not
         extra["conversation"] = str(conversation)
     notes.kept.update(list(extra))
     answers = [Answer(run or path.stem, result)]
-    return Item(case | ({"metadata": extra} if extra else {}), path, None, answers)
+    case |= {"metadata": extra} if extra else {}
+    return Item(case, path, None, answers, asked=False)  # a log holds what its service was asked
 
 
 def _question(by_kind: dict[str, list[Span]], notes: Notes) -> str | None:

@@ -1,0 +1,99 @@
+"""How many cases a run was asked, and how many of them have no result.
+
+Everybody who tells of missing results asks here: the scorers, the gate, the report, the browser.
+A call that failed has a result, its error; missing is what has no line in results.jsonl.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from records.results import RunConfig
+
+
+class Asked(NamedTuple):
+    """A number of cases, each asked ``repeats`` times."""
+
+    cases: int
+    repeats: int = 1
+
+    def missing(self, results: Mapping[int, int]) -> int:
+        """Asked cases that lack a result (with repeats: any of theirs).
+
+        ``results``: how many cases have n results, by n.
+        """
+        complete = sum(cases for n, cases in results.items() if n >= self.repeats)
+        return max(0, self.cases - complete)
+
+
+def asked_of(config: RunConfig) -> Asked | None:
+    """What a run was asked; None when its configuration does not say.
+
+    run_eval.py records how many cases it selected, convert_data.py how many a run should answer;
+    an import that does not say so should answer every case of its set.
+    """
+    cases = _count(config.run.get("selected"))
+    if cases is None and "imported" in config.run:
+        cases = _count(config.dataset.get("cases"))
+    if cases is None:
+        return None
+    return Asked(cases, _count(config.run.get("repeat")) or 1)
+
+
+def _count(value: object) -> int | None:
+    """A count as a file holds it; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value
+
+
+def asked_counts(config: RunConfig, results: Mapping[int, int]) -> dict[str, int | None]:
+    """``asked`` and ``missing`` for the head of metrics.json; both None when it is not known.
+
+    ``results``: how many cases have n results, by n.
+    """
+    asked = asked_of(config)
+    if asked is None:
+        return {"asked": None, "missing": None}
+    return {"asked": asked.cases, "missing": asked.missing(results)}
+
+
+class _CaseOf(msgspec.Struct):
+    test_case_id: str
+
+
+def count_results(path: Path) -> Counter[int]:
+    """How many cases have n results, by n. Lines that are no results do not count.
+
+    No file, no results. Memory: a hash a line.
+    """
+    decode = msgspec.json.Decoder(_CaseOf).decode
+    hashes = array("q")
+    if path.exists():
+        with open(path, "rb") as lines:
+            for line in lines:
+                try:
+                    hashes.append(hash(decode(line).test_case_id))
+                except (msgspec.MsgspecError, UnicodeDecodeError):
+                    continue
+    return Counter(sum(1 for _ in group) for _, group in groupby(sorted(hashes)))
+
+
+def missing_remark(header: Mapping[str, Any], repeats: int = 1) -> str:
+    """``11 of 90 asked cases have no result``; "" when none is missing, or nothing is known.
+
+    ``header``: the head of metrics.json, or a report's. ``repeats``: how often each was asked.
+    """
+    asked, missing = header.get("asked"), header.get("missing")
+    if not asked or not missing:
+        return ""
+    verb = "has" if missing == 1 else "have"
+    text = f"{missing:,} of {asked:,} asked cases {verb} no result"
+    return text if repeats == 1 else f"{text}, or fewer than the {repeats} asked for"

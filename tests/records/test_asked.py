@@ -1,0 +1,74 @@
+"""How many cases were asked, and how many of them have no result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from records.asked import Asked, asked_counts, asked_of, count_results, missing_remark
+from records.results import RunConfig
+
+
+@pytest.mark.parametrize(
+    ("config", "asked"),
+    [
+        ({"run": {"selected": 90, "repeat": 1}}, Asked(90)),
+        ({"run": {"selected": 90, "repeat": 3}, "dataset": {"cases": 200}}, Asked(90, 3)),
+        ({"run": {"selected": 90}}, Asked(90)),
+        # an import asks every case of its set, unless it says otherwise
+        ({"run": {"imported": {"format": "ragas"}}, "dataset": {"cases": 7}}, Asked(7)),
+        ({"run": {"imported": {}, "selected": 5}, "dataset": {"cases": 7}}, Asked(5)),
+        # the set of any other run says nothing of what was asked of it
+        ({"dataset": {"cases": 7}}, None),
+        ({}, None),
+        # a file that somebody wrote by hand
+        ({"run": {"selected": True}}, None),
+        ({"run": {"selected": -1}}, None),
+        ({"run": {"selected": "90"}}, None),
+        ({"run": {"selected": 9, "repeat": "3"}}, Asked(9)),
+    ],
+)
+def test_what_a_configuration_says_was_asked(config: dict[str, Any], asked: Asked | None) -> None:
+    assert asked_of(RunConfig("r", **config)) == asked
+
+
+def test_a_case_is_missing_when_any_of_its_results_is() -> None:
+    """4 cases, each asked twice: one has both results, two have one, one has none: 3 lack some.
+    A case with a third result makes up for nothing."""
+    assert Asked(4, 2).missing(Counter({2: 1, 1: 2})) == 3
+    assert Asked(4, 2).missing(Counter({3: 1, 1: 2})) == 3
+    assert Asked(4).missing(Counter({1: 3})) == 1
+    assert Asked(4).missing(Counter({1: 4})) == 0
+    assert Asked(4).missing(Counter({1: 9})) == 0  # more than were asked: a set that grew
+    assert Asked(4).missing(Counter()) == 4
+
+
+def test_counts_for_the_head_of_metrics_json() -> None:
+    config = RunConfig("r", run={"selected": 90})
+    assert asked_counts(config, {1: 79}) == {"asked": 90, "missing": 11}
+    assert asked_counts(RunConfig("r"), {1: 79}) == {"asked": None, "missing": None}
+
+
+def test_results_are_counted_by_case(tmp_path: Path) -> None:
+    """a has two results that do not stand together, b one; what is no result is none."""
+    path = tmp_path / "results.jsonl"
+    path.write_text(
+        '{"test_case_id":"a"}\n{"test_case_id":"b","repeat":0}\n\n{"broken\n{"test_case_id":7}\n'
+        '{"test_case_id":"a","repeat":1}\n'
+    )
+    assert count_results(path) == {2: 1, 1: 1}
+    assert count_results(tmp_path / "nothing") == {}
+
+
+def test_the_sentence() -> None:
+    assert missing_remark({"asked": 90, "missing": 11}) == "11 of 90 asked cases have no result"
+    assert missing_remark({"asked": 90, "missing": 1}) == "1 of 90 asked cases has no result"
+    thousands = {"asked": 2500, "missing": 1069}
+    assert missing_remark(thousands) == "1,069 of 2,500 asked cases have no result"
+    for complete in ({"asked": 90, "missing": 0}, {"asked": None, "missing": None}, {}):
+        assert missing_remark(complete) == ""
+    repeated = missing_remark({"asked": 90, "missing": 2}, repeats=3)
+    assert repeated == "2 of 90 asked cases have no result, or fewer than the 3 asked for"
