@@ -12,6 +12,7 @@ FORMAT ?= csv
 FROM ?=
 TO ?=
 ARGS ?=
+FULL ?= 1
 TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 
 PY := $(VENV)/bin/python
@@ -72,8 +73,9 @@ demo: setup ## ask the embedded bot 90 questions, score and judge its answers, d
 	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
 	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
 
-run: setup ## ask your bot: make run API=http://localhost:9000
-	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) $(ARGS)
+run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200 characters a passage)
+	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) \
+	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
 score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)
 
