@@ -32,7 +32,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate drafts import export judge-demo judge-cache \
-  test static check format bench docs lock clean
+  test static check format golden bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -150,6 +150,11 @@ check: static test ## everything that must be green before a commit
 format: setup-dev ## let ruff format and mend the code
 	$(VENV)/bin/ruff format $(CODE)
 	$(VENV)/bin/ruff check --fix $(CODE)
+
+golden: setup-dev ## write the golden files and pictures of the tests anew, after a wanted change
+	$(PY) -m pytest -q tests/test_golden.py -k bytes --golden
+	$(PY) -m pytest -q tests/tui/test_snapshots.py --snapshot-update
+	@git --no-pager diff --stat -- tests
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again
 	$(PY) $(SCRIPTS)/make_docs.py

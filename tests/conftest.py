@@ -20,6 +20,10 @@ FOR_TESTS = {"RAG_EVAL_DATA", "RAG_EVAL_CHROMIUM"}
 """Variables that say where the tests find something; all others are settings of the scripts."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write the golden files anew")
+
+
 def pytest_configure() -> None:
     """Whose machine this is must not matter, to this process and to those that tests start.
 
