@@ -12,6 +12,7 @@ FORMAT ?= csv
 FROM ?=
 TO ?=
 ARGS ?=
+FULL ?= 1
 TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 
 PY := $(VENV)/bin/python
@@ -31,7 +32,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate drafts import export judge-demo judge-cache \
-  test static check format bench docs lock clean
+  test static check format golden bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^## / {print substr($$0, 4)} \
@@ -72,8 +73,9 @@ demo: setup ## ask the embedded bot 90 questions, score and judge its answers, d
 	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
 	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
 
-run: setup ## ask your bot: make run API=http://localhost:9000
-	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) $(ARGS)
+run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200 characters a passage)
+	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) \
+	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
 score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)
 
@@ -148,6 +150,11 @@ check: static test ## everything that must be green before a commit
 format: setup-dev ## let ruff format and mend the code
 	$(VENV)/bin/ruff format $(CODE)
 	$(VENV)/bin/ruff check --fix $(CODE)
+
+golden: setup-dev ## write the golden files and pictures of the tests anew, after a wanted change
+	$(PY) -m pytest -q tests/test_golden.py -k bytes --golden
+	$(PY) -m pytest -q tests/tui/test_snapshots.py --snapshot-update
+	@git --no-pager diff --stat -- tests
 
 docs: setup ## write the generated parts of EVAL.md and docs/ again
 	$(PY) $(SCRIPTS)/make_docs.py

@@ -59,7 +59,7 @@ WORDS = (  # noqa: SIM905
 ).split()
 
 
-def make_data(folder: Path) -> None:
+def make_data(folder: Path, count: int) -> None:
     """Write eval_set.jsonl and one run with full chunk texts."""
     draw = random.Random(7)
 
@@ -76,7 +76,7 @@ def make_data(folder: Path) -> None:
             size += len(word) + 1
         return " ".join(words)[:length]
 
-    ids = [f"q-{number:05d}" for number in range(QUESTIONS)]
+    ids = [f"q-{number:05d}" for number in range(count)]
     questions = {case_id: f"How is {text(60)} kept for item {case_id}?" for case_id in ids}
     with (folder / "eval_set.jsonl").open("w", encoding="utf-8") as file:
         for case_id, question in questions.items():
@@ -160,13 +160,17 @@ def _medians(costs: Iterable[Cost]) -> dict[str, float]:
 def main() -> int:
     """Measure at 160x48 and print; exit 1 when a budget does not hold."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--questions", type=int, default=QUESTIONS, help="at least 70 (%(default)s)"
+    )
+    parser.add_argument("--starts", type=int, default=5, help="(%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        make_data(Path(name))
+        make_data(Path(name), given.questions)
         # In turn, so that a busy spell of the machine meets both alike.
         smallest, starts = [], []
-        for _ in range(5):
+        for _ in range(given.starts):
             smallest.append(start_ms([sys.executable, "-c", MINIMAL_APP], b"ready"))
             starts.append(start_ms(command(Path(name)), b"lines 1-"))
         slower = max(1.0, statistics.median(smallest) / MINIMAL_START_MS)

@@ -38,8 +38,9 @@ def scripts() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="(%(default)s)")
+    parser.add_argument("--scripts", help="some of them, as name,name (all)")
     options = parser.parse_args()
-    names = scripts()
+    names = options.scripts.split(",") if options.scripts else scripts()
     enter = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import "
     runs = {"Python alone": partial(measure, [sys.executable, "-c", "pass"])}
     for name in names:

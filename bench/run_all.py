@@ -2,11 +2,13 @@
 
 python bench/run_all.py            # about 20 minutes, 1.5 GB of made data in a temporary folder
 python bench/run_all.py --quick    # small sizes, about 3 minutes
+python bench/run_all.py --tiny     # only to see that all of them run; the figures mean nothing
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,18 +23,41 @@ QUICK = {
     "bench_judge": ["--concurrency", "32", "--seconds", "2", "--rounds", "2"],
     "bench_start": ["--rounds", "3"],
 }
+TINY = {
+    "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1"],
+    "bench_compare": ["--cases", "60", "--rounds", "1"],
+    "bench_embedding": ["--limit", "2", "--rounds", "1"],
+    "bench_judge": [
+        *("--concurrency", "2", "--latency", "5", "--seconds", "0.2"),
+        *("--rounds", "1", "--verdicts", "20"),
+    ],
+    "bench_labeller": ["--questions", "70", "--starts", "1"],
+    "bench_report": ["--cases", "20", "--chunks", "3", "--rounds", "1"],
+    "bench_run_eval": ["--concurrency", "2", "--latency", "5", "--seconds", "0.2", "--rounds", "1"],
+    "bench_score_retrieval": ["--cases", "30", "--chunks", "5", "--rounds", "1"],
+    "bench_start": ["--scripts", "gate_run,score_retrieval", "--rounds", "1"],
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds")
+    parser.add_argument("--tiny", action="store_true", help="smallest sizes")
+    parser.add_argument("--only", metavar="NAME", help="one of them, such as bench_report")
     options = parser.parse_args()
+    sizes: dict[str, list[str]] = TINY if options.tiny else QUICK if options.quick else {}
+    names = sorted(path.stem for path in HERE.glob("bench_*.py"))
+    if options.only and options.only not in names:
+        parser.error(f"--only {options.only}: there are {', '.join(names)}")
+    # measured is the toolkit, not what somebody has set up for it
+    env = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
+    env["RAG_EVAL_CONFIG"] = os.devnull
     failed = []
-    for path in sorted(HERE.glob("bench_*.py")):
-        words = QUICK.get(path.stem, []) if options.quick else []
-        print(f"\n# {path.stem}", flush=True)
-        if subprocess.run([sys.executable, str(path), *words]).returncode:
-            failed.append(path.stem)
+    for name in [options.only] if options.only else names:
+        print(f"\n# {name}", flush=True)
+        words = [sys.executable, str(HERE / f"{name}.py"), *sizes.get(name, [])]
+        if subprocess.run(words, env=env).returncode:
+            failed.append(name)
     if failed:
         sys.exit(f"ended with an error: {', '.join(failed)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -15,9 +16,24 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 
+FOR_TESTS = {"RAG_EVAL_DATA", "RAG_EVAL_CHROMIUM"}
+"""Variables that say where the tests find something; all others are settings of the scripts."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write the golden files anew")
+
+
 def pytest_configure() -> None:
-    """Tests press Ctrl-C; started in the background (nohup, CI), they would hand on that it is
-    ignored."""
+    """Whose machine this is must not matter, to this process and to those that tests start.
+
+    No RAG_EVAL_* setting and no eval/config.toml reaches a script. Tests press Ctrl-C; started in
+    the background (nohup, CI), they would hand on that it is ignored.
+    """
+    for name in [name for name in os.environ if name.startswith("RAG_EVAL_")]:
+        if name not in FOR_TESTS:
+            del os.environ[name]
+    os.environ["RAG_EVAL_CONFIG"] = os.devnull
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

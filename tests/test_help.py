@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import click
@@ -202,3 +204,16 @@ def test_make_lists_its_targets() -> None:
     told = {match[1] for line in lines if (match := re.match(r"([a-z-]+):.*## ", line))}
     wanted = {name for name in phony.split() if name.isascii() and "$" not in name}
     assert wanted - told <= {"setup-dev"}  # a step of others
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_run_stores_whole_passages_unless_told_otherwise() -> None:
+    """The scorers of context, groundedness and embedding have no number without them."""
+
+    def asked(*words: str) -> str:
+        line = ["make", "-n", "-o", "setup", "run", *words]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    assert "--store-full-text" in asked()
+    assert "--store-full-text" not in asked("FULL=0")

@@ -53,6 +53,50 @@ def test_results_appear_complete_in_set_order_and_the_last_line_wins(tmp_path: P
     assert not (tmp_path / "run/results.partial.jsonl").exists()
 
 
+def test_a_run_is_written_in_a_few_lines(tmp_path: Path) -> None:
+    """As the agent guide of an earlier harness has it: settings by name, the commit, no run id."""
+    code = """
+        from storage import ResultsWriter, TestResult, RunConfig
+
+        writer = ResultsWriter(output_dir="eval/results", run_id="run_20240115_001")
+        config = RunConfig(k=5, folder_mode="on_with_fallback")
+        writer.write_config(config, eval_set_commit_hash="abc123")
+
+        result = TestResult(test_case_id="test_001")
+        writer.write_result(result, store_full_text=False)
+    """
+    assert child(code, cwd=tmp_path).wait() == 0
+    folder = tmp_path / "eval/results/run_20240115_001"
+    raw = json.loads((folder / "config.json").read_text())
+    assert raw["run_id"] == "run_20240115_001"
+    assert raw["retriever"] == {"k": 5, "folder_mode": "on_with_fallback"}
+    assert raw["dataset"] == {"git_commit": "abc123"}
+    assert not {"k", "folder_mode"} & raw.keys()
+    config = storage.read_config(folder)
+    assert config.config_hash == storage.config_hash(config) == raw["config_hash"]
+    assert json.loads((folder / "results.partial.jsonl").read_text())["test_case_id"] == "test_001"
+
+
+def test_a_configuration_that_names_neither_k_nor_folder_mode_keeps_its_bytes(
+    tmp_path: Path,
+) -> None:
+    ResultsWriter(tmp_path, "run").write_config(RunConfig("run", retriever={"k": 3}, seed=1))
+    raw = json.loads((tmp_path / "run/config.json").read_text())
+    digest = raw.pop("config_hash")
+    empty: dict[str, Any] = {name: {} for name in ("answerer", "api", "dataset", "index", "judge")}
+    assert raw == empty | {
+        "finished": None,
+        "retriever": {"k": 3},
+        "run": {},
+        "run_id": "run",
+        "schema": 1,
+        "seed": 1,
+        "started": None,
+        "tool_version": "",
+    }
+    assert digest == storage.config_hash(RunConfig("other", k=3, seed=1))
+
+
 def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
     ResultsWriter(tmp_path, "run").write_config(RunConfig("run"))
     with pytest.raises(StorageError, match="exists"):
@@ -208,6 +252,23 @@ def test_the_config_hash_covers_what_can_change_a_result_and_nothing_else() -> N
     assert hashed(dataset={"sha256": "y"}, retriever={"k": 5}) != base
     assert hashed(dataset={"sha256": "x"}, retriever={"k": 6}) != base
     assert hashed(dataset={"sha256": "x"}, retriever={"k": 5}, seed=1) != base
+
+
+def test_the_profile_is_in_the_config_hash() -> None:
+    """By its bytes; by its name where those are not known."""
+
+    def hashed(**api: Any) -> str:
+        return storage.config_hash(RunConfig("r", api=api))
+
+    assert hashed(profile="mybot", profile_sha256="a") == hashed(profile="copy", profile_sha256="a")
+    kinds = [
+        {},
+        {"profile": "mybot"},
+        {"profile": "other"},
+        {"profile": "mybot", "profile_sha256": "a"},
+    ]
+    kinds.append({"profile": "mybot", "profile_sha256": "b"})
+    assert len({hashed(**api) for api in kinds}) == len(kinds)
 
 
 def test_git_commit_of_a_file(tmp_path: Path) -> None:

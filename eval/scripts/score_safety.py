@@ -4,7 +4,8 @@ In: eval/labels/safety_labels.jsonl (attacks, harmless prompts, leaks, safe outp
 with run_eval.py --labels, which asked the bot the prompts. What is judged is the bot's own score
 (``guardrail.input_score`` of its response, else the flag guardrail_blocked), and the toolkit's
 reference guardrails where it sends none. Out: a table, scores/safety.jsonl (a line a text, with the
-patterns that fired) and the section ``safety`` of metrics.json.
+patterns that fired) and the section ``safety`` of metrics.json. Without labelled texts there is
+nothing to score: stderr says so, --json prints null, and the exit code is 0.
 
 \b
 Examples:
@@ -91,11 +92,19 @@ def main(
 ) -> None:
     from scorecli import show, warn_of_missing
     from scorers.safety import SafetyScorer
+    from suite.errors import CannotRun
     from suite.safety import score_safety
 
     folder = storage.find_run(results_dir, run)
     scorer = SafetyScorer(warn, block, source)
-    section, judged = score_safety(folder, labels_dir, scorer, seed=seed, eval_set=eval_set)
+    try:
+        section, judged = score_safety(folder, labels_dir, scorer, seed=seed, eval_set=eval_set)
+    except CannotRun as error:  # labels are optional: the other scorers of `make score` go on
+        if as_json:
+            click.echo("null")
+        if not quiet:
+            click.echo(f"Not applicable: {error.message}", err=True)
+        return
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(section)), nl=False)
     else:

@@ -4,7 +4,15 @@ A run is a folder ``eval/results/<run_id>/`` with config.json (what it was made 
 (a line a case, in eval-set order) and metrics.json (a section a scorer; made to be committed).
 The records and the file primitives live in ``records/`` and are offered here.
 
-    from storage import ResultsWriter, read_cases, iter_results
+    from storage import ResultsWriter, RunConfig, TestResult, iter_results
+
+    writer = ResultsWriter(output_dir="eval/results", run_id="own-bot-1")
+    config = RunConfig(k=5, folder_mode="on_with_fallback")
+    writer.write_config(config, eval_set_commit_hash="abc123")
+    result = TestResult(test_case_id="test_001", answer="Within 30 days.")
+    writer.write_result(result, store_full_text=False)
+    for result in iter_results(writer.finish(["test_001"])):
+        print(result.answer)
 """
 
 from __future__ import annotations
@@ -20,7 +28,14 @@ import orjson
 
 from records.asked import asked_counts, asked_of, count_results, missing_remark
 from records.case_file import Labels, iter_cases, iter_lines, recurs
-from records.cases import CATEGORIES, GoldFact, GoldSupport, TestCase, case_from_dict
+from records.cases import (
+    CATEGORIES,
+    GoldFact,
+    GoldSupport,
+    TestCase,
+    canonical,
+    case_from_dict,
+)
 from records.errors import Problem, StorageError
 from records.files import (
     JsonlWriter,
@@ -80,6 +95,7 @@ __all__ = [
     "Work",
     "asked_counts",
     "asked_of",
+    "canonical",
     "case_from_dict",
     "check_schema",
     "config_hash",
@@ -203,8 +219,14 @@ class ResultsWriter:
         self._lines: JsonlWriter | None = None
         self._finished: list[int] = []  # offsets of the lines that a run brought with it
 
-    def write_config(self, config: RunConfig) -> None:
-        """Replace config.json; its ``config_hash`` is computed here."""
+    def write_config(self, config: RunConfig, eval_set_commit_hash: str | None = None) -> None:
+        """Replace config.json; its ``config_hash`` is computed here, as is an absent ``run_id``.
+
+        ``eval_set_commit_hash`` becomes ``git_commit`` of ``config.dataset``.
+        """
+        config.run_id = config.run_id or self.run_id
+        if eval_set_commit_hash is not None:
+            config.dataset = config.dataset | {"git_commit": eval_set_commit_hash}
         config.config_hash = config_hash(config)
         replace_json(self.folder / "config.json", msgspec.to_builtins(config))
 

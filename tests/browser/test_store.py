@@ -130,6 +130,20 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     run.close()
 
 
+def test_a_set_with_other_names_for_id_and_question(runs: Any, wait_until: Wait) -> None:
+    runs.cases({"case_id": "a", "query": "Where?", "category": "general", "answerable": False})
+    runs.run("r", [{"id": "a"}])
+    run = opened(runs, "r")
+    wait_until(lambda: not run.reading, "everything is read")
+    assert run.table.words["category"] == ["general"]
+    assert run.table.words["answerable"] == ["no"]
+    detail = run.detail(("a", 0))
+    assert detail is not None
+    assert ("category", "general") in detail.labels
+    assert detail.problems == ()
+    run.close()
+
+
 def test_the_first_look_has_rows_with_scores_and_reads_no_more(runs: Any) -> None:
     many = [{"id": f"q{n}", "answer": "x" * 20_000} for n in range(300)]
     runs.run("r", many, retrieval=[recall(f"q{n}", n % 2) for n in range(300)])

@@ -53,6 +53,32 @@ def test_a_whole_case_is_read(tmp_path: Path) -> None:
     assert one.chunk_relevance_grades == {"c1": 2.0, "c2": 0.5}
 
 
+OTHER_NAMES: list[dict[str, Any]] = [
+    {"case_id": "q001", "query": "What is the vacation policy?", "query_type": "faq"},
+    {"id": "q002", "query": "How?", "case_id": "of another tool"},
+    {"case_id": "q003", "question": "When?", "query": "of another tool"},
+]
+
+
+def test_case_id_and_query_stand_for_id_and_question(tmp_path: Path) -> None:
+    """Beside the name that they stand for they are unknown keys, which are left alone."""
+    path = write(tmp_path / "cases.jsonl", *OTHER_NAMES)
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    write(labels / "pipeline_labels.jsonl", {"case_id": "q001", "min_citations": 1})
+    found = read_cases(path, labels)
+    assert [(one.id, one.question) for one in found] == [
+        ("q001", "What is the vacation policy?"),
+        ("q002", "How?"),
+        ("q003", "When?"),
+    ]
+    assert (found[0].query_type, found[0].min_citations) == ("faq", 1)
+    twice = write(tmp_path / "twice.jsonl", OTHER_NAMES[0], GOOD, GOOD | {"id": "q001"})
+    assert problems(twice) == [(3, "id", "'q001' is also the id of line 1; give it another")]
+    empty = write(tmp_path / "empty.jsonl", {"case_id": "a", "query": ""})
+    assert problems(empty) == [(1, "question", "is empty; write some text")]
+
+
 def test_null_means_absent_for_optional_fields(tmp_path: Path) -> None:
     (one,) = read_cases(write(tmp_path / "set.jsonl", case(tags=None, gold_supports=None)))
     assert one.tags == []

@@ -117,6 +117,14 @@ def test_an_exported_run_scores_as_before(tmp_path: Path) -> None:
     words = ["--eval-set", str(folder / "eval_set.jsonl"), "--results-dir", str(folder / "results")]
     script("convert_data", "export", "trec", *words, "--run", "own", "-o", str(back), "-q")
     assert_equal_to_pytrec(folder, "own", back / "qrels.txt", back / "run.txt")
+    cases = folder / "eval_set.jsonl"
+    cases.write_text(
+        cases.read_text().replace('"id"', '"case_id"').replace('"question"', '"query"')
+    )
+    again = tmp_path / "again"
+    script("convert_data", "export", "trec", *words, "--run", "own", "-o", str(again), "-q")
+    for name in ("qrels.txt", "run.txt"):
+        assert (again / name).read_bytes() == (back / name).read_bytes()
 
 
 def test_other_scripts_take_an_imported_set(tmp_path: Path) -> None:

@@ -109,11 +109,24 @@ def test_the_same_labels_give_the_same_bytes(finished: Any) -> None:
     assert kept[0] == kept[1]
 
 
-def test_no_labelled_texts(finished: Any) -> None:
+def test_a_set_without_labelled_texts_is_not_applicable(finished: Any) -> None:
     finished.write(CASES, [TestResult("q1", answer="-")])
     done = finished.score(main)
-    assert done.exit_code == 2
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "Not applicable: " in done.stderr
     assert "holds no labelled texts; write attacks" in " ".join(done.stderr.split())
+    assert not (finished.run / "metrics.json").exists()
+    quiet = finished.score(main, "--quiet", "--json")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "null\n", "")
+
+
+def test_labels_that_cannot_be_read_are_no_missing_labels(finished: Any) -> None:
+    finished.write(
+        CASES, [TestResult("q1", answer="-")], safety_labels=[{"case_id": "atk", "text": "Hi?"}]
+    )
+    done = finished.score(main)
+    assert done.exit_code == 2
+    assert "safety_labels.jsonl:1: kind: is None" in done.stderr.replace("\n", "")
 
 
 def test_refusals_say_what_to_do(finished: Any) -> None:

@@ -11,7 +11,7 @@ import orjson
 
 from browse_store import evidence as ev
 from browser.model import Detail, Gold, Passage
-from storage import Labels, TestCase, TestResult, case_from_dict
+from storage import Labels, TestCase, TestResult, canonical, case_from_dict
 
 NOT_FOUND = "the line is not there any more: the file was replaced; it is being read again"
 
@@ -91,7 +91,8 @@ def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Tes
         raw = orjson.loads(line)
     except orjson.JSONDecodeError:
         raw = None
-    if not isinstance(raw, dict) or raw.get("id") != case_id:
+    raw = canonical(raw) if isinstance(raw, dict) else {}
+    if raw.get("id") != case_id:
         problems.append("the case in the eval set was changed since it was read")
         return None
     case, findings = case_from_dict(raw | labels.get(case_id, {}))

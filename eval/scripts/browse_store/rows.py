@@ -14,7 +14,7 @@ import msgspec
 
 from browse_store.feed import Feed, Line
 from browser.table import NAN, Meta, Table
-from storage import Labels
+from storage import Labels, canonical
 
 T = TypeVar("T")
 QUESTION_LIMIT = 4096
@@ -134,7 +134,7 @@ class CaseReader:
         self._table = table
         self._labels = labels
         self._faults = faults
-        self._decode = msgspec.json.Decoder(_Case).decode
+        self._plain = msgspec.json.Decoder(_Case).decode
         self._same: dict[str, str] = {}
 
     def step(self) -> bool:
@@ -142,6 +142,14 @@ class CaseReader:
         for offset, case in self._faults.sound(self.feed.path, lines, self._decode):
             self._table.describe(case.id, self._meta(offset, case))
         return bool(lines)
+
+    def _decode(self, line: bytes) -> _Case:
+        """A line with the usual names is read in one go, others under the names they stand for."""
+        try:
+            return self._plain(line)
+        except msgspec.ValidationError:
+            raw = msgspec.json.decode(line, type=dict[str, Any])
+            return msgspec.convert(canonical(raw), _Case)
 
     def _meta(self, offset: int, case: _Case) -> Meta:
         more: Mapping[str, Any] = self._labels().get(case.id, {})

@@ -54,7 +54,7 @@ def clusters_of_cases(eval_set: Path, key: str) -> dict[str, int]:
     problems: list[Problem] = []
     for number, line in storage.iter_lines(eval_set, problems.append):
         try:
-            raw = orjson.loads(line)
+            raw = storage.canonical(orjson.loads(line))
             value = _document(raw) if key == DOCUMENT else _first(raw.get(key))
             if value is not None:
                 found[str(raw["id"])] = numbers.setdefault(str(value), len(numbers))

@@ -13,7 +13,7 @@ import orjson
 import storage
 import typed_lines
 from converting.notes import Notes
-from storage import StorageError, TestCase, TestResult, case_from_dict, iter_lines
+from storage import StorageError, TestCase, TestResult, canonical, case_from_dict, iter_lines
 
 ALWAYS = {"id"}
 RESULT_LINE = ("result line", "make the run again")
@@ -127,7 +127,7 @@ class Stored:
         except orjson.JSONDecodeError as error:
             raw = error.msg
         if isinstance(raw, dict):
-            return raw
+            return canonical(raw)
         self._notes.problem(self.eval_set, number, "", f"is no JSON object ({str(raw)[:60]})")
         return None
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from records.cases import canonical, respelled
+
 Record = dict[str, Any]
 Identify = Callable[[bytes], tuple[str | None, str]]
 """The id that a line holds, or None and what is wrong with it."""
@@ -94,10 +96,15 @@ def _split(data: bytes) -> list[Line]:
 
 
 class Document(Mapping[str, Record]):
-    """The records of a file by id, parsed when they are asked for, and the bytes around them."""
+    """The records of a file by id, parsed when they are asked for, and the bytes around them.
 
-    def __init__(self, data: bytes, identify: Identify) -> None:
+    ``cases``: the file is a set, whose lines may use other names for id and question. Its records
+    have the usual names, and are written with those of their line.
+    """
+
+    def __init__(self, data: bytes, identify: Identify, *, cases: bool = False) -> None:
         self._identify = identify
+        self._cases = cases
         self._first: dict[str, bytes] = {}
         self.reload(data)
 
@@ -124,7 +131,7 @@ class Document(Mapping[str, Record]):
             self._at[found] = line
 
     def __getitem__(self, key: str) -> Record:
-        return decode(self._at[key].raw)
+        return self._record(self._at[key].raw)
 
     def __contains__(self, key: object) -> bool:
         return key in self._at
@@ -169,10 +176,10 @@ class Document(Mapping[str, Record]):
 
     def _replace(self, line: Line, key: str, record: Record) -> None:
         first = self._first.setdefault(key, line.raw)
-        if written(record) == written(decode(first)):
+        if written(record) == written(self._record(first)):
             line.raw = first
-        elif written(record) != written(decode(line.raw)):
-            line.raw = encode(record, first)
+        elif written(record) != written(self._record(line.raw)):
+            line.raw = self._line(record, first)
 
     def _insert(self, key: str, record: Record, order: list[str]) -> None:
         for line in self._lines:
@@ -182,10 +189,19 @@ class Document(Mapping[str, Record]):
                 self._replace(line, key, record)
                 return
         model = next((line for line in self._lines if line.id is not None), None)
-        line = Line(encode(record, model.raw if model else None), self._newline, key)
+        line = Line(self._line(record, model.raw if model else None), self._newline, key)
         place = self._place(key, order)
         self._lines.insert(place, line)
         self._at[key] = line
+
+    def _record(self, raw: bytes) -> Record:
+        record = decode(raw)
+        return canonical(record) if self._cases else record
+
+    def _line(self, record: Record, like: bytes | None) -> bytes:
+        if self._cases and like is not None:
+            record = respelled(record, decode(like))
+        return encode(record, like)
 
     def _place(self, key: str, order: list[str]) -> int:
         """Behind the nearest case before it; else before the first case; else at the end."""

@@ -67,7 +67,7 @@ class LabelFiles:
         self._judged_bytes = read_or_empty(self.judgements_path)
         if writing:
             self._take_lock()
-        self.cases = Document(self._set_bytes, identify_case)
+        self.cases = Document(self._set_bytes, identify_case, cases=True)
         self._judged = Document(self._judged_bytes, identify_judgement)
         self.notices += self.cases.complaints(path.name)
         self.notices += self._judged.complaints(self.judgements_path.name)

@@ -36,7 +36,7 @@ def _all_of(eval_set: Path, shared: Path) -> bool:
     """Do the files there judge cases of this set, and nothing else?"""
     files = sorted(shared.glob("*.jsonl"))
     try:
-        cases = Document(read_bytes(eval_set), identify_case) if files else {}
+        cases = Document(read_bytes(eval_set), identify_case, cases=True) if files else {}
         judged = [Document(read_bytes(path), identify_judgement) for path in files]
     except StorageError:
         return False

@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 def cases_of(plan: Plan) -> Document:
     """The set; lines with faults make it refused, as every other script does."""
-    document = Document(read_bytes(plan.eval_set), identify_case)
+    document = Document(read_bytes(plan.eval_set), identify_case, cases=True)
     if document.problems:
         raise storage.StorageError.from_problems(
             storage.Problem(str(plan.eval_set), n, "", text) for n, text in document.problems

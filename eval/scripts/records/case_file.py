@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from records.cases import TestCase, case_from_dict, check_case
+from records.cases import TestCase, canonical, case_from_dict, check_case
 from records.decoding import Decode, whole
 from records.errors import Problem, StorageError
 
@@ -228,7 +228,7 @@ def _report_repeats(
     recurring = {value for value, times in Counter(hashes).items() if times > 1}
     first: dict[str, int] = {}
     for number, line in iter_lines(path, ignore, start, end):
-        identity = (parse_object(path, number, line, ignore) or {}).get("id")
+        identity = canonical(parse_object(path, number, line, ignore) or {}).get("id")
         if not isinstance(identity, str) or hash(identity) not in recurring:
             continue
         known = first.setdefault(identity, number)
@@ -253,6 +253,7 @@ def _checked_cases(
         raw = parse_object(path, number, line, report)
         if raw is None:
             continue
+        raw = canonical(raw)
         extra = labels.get(str(raw.get("id"))) if labels else None
         case, findings = case_from_dict(raw | extra if extra else raw)
         both = (name for name in extra or () if raw.get(name) not in (None, [], {}))

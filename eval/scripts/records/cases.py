@@ -82,6 +82,8 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 _HINTS = get_type_hints(TestCase)
 _NULL_MEANS_ABSENT = {name for name, hint in _HINTS.items() if type(None) not in get_args(hint)}
 _REQUIRED = ("id", "question")
+ALIASES = {"case_id": "id", "query": "question"}
+"""Other names that a set may use for the two fields that every case has."""
 _CHOICES = {"category": CATEGORIES, "recency_conflict_rule": get_args(RecencyRule)}
 _CHOICES["expected_outcome"] = get_args(Outcome)
 _BUDGETS: tuple[str, ...] = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
@@ -97,8 +99,27 @@ _NOUNS = {
 }
 
 
+def canonical(raw: dict[str, Any]) -> dict[str, Any]:
+    """The line of a set with the names of this toolkit: ``id`` for ``case_id``, ``question`` for
+    ``query``. An alias beside the name that it stands for is an unknown key and stays.
+    """
+    names = {alias: name for alias, name in ALIASES.items() if alias in raw and name not in raw}
+    return {names.get(key, key): value for key, value in raw.items()} if names else raw
+
+
+def respelled(record: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+    """The reverse of ``canonical``: the record with the names that the line ``like`` uses."""
+    names = {
+        name: alias
+        for alias, name in ALIASES.items()
+        if alias in like and name not in like and alias not in record
+    }
+    return {names.get(key, key): value for key, value in record.items()} if names else record
+
+
 def case_from_dict(raw: dict[str, Any]) -> tuple[TestCase | None, list[Finding]]:
     """A case from parsed JSON, or every problem of its fields. Unknown keys are left alone."""
+    raw = canonical(raw)
     findings = [
         (name, f"is missing; every case needs {_article(name)}")
         for name in _REQUIRED

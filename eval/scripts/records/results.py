@@ -122,9 +122,12 @@ class RunConfig(msgspec.Struct):
     ``dataset``: path, sha256, git commit, number of cases. ``index``, ``retriever``, ``answerer``:
     what the bot tells of itself, and what the run asked for. ``api``: URL without secrets, profile,
     debug fields seen. ``run``: concurrency, timeouts and the like, which cannot change a result.
+
+    ``k`` and ``folder_mode`` are a short way to say two settings of the retriever: what is given
+    stands in ``retriever`` from then on. Without ``run_id`` it gets the one of its ResultsWriter.
     """
 
-    run_id: str
+    run_id: str = ""
     schema: int = SCHEMA
     tool_version: str = ""
     config_hash: str = ""
@@ -138,3 +141,12 @@ class RunConfig(msgspec.Struct):
     seed: int | None = None
     started: str | None = None
     finished: str | None = None
+    k: int | msgspec.UnsetType = msgspec.UNSET
+    folder_mode: str | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        for name in ("k", "folder_mode"):
+            value = getattr(self, name)
+            if value is not msgspec.UNSET:
+                self.retriever = self.retriever | {name: value}
+                setattr(self, name, msgspec.UNSET)  # which is never written: one fact, one place

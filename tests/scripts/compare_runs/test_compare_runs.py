@@ -96,7 +96,7 @@ def test_several_runs_in_markdown_begin_with_the_matrix(compare: Compare, folder
     assert heads == ["# All runs", "# `good` → `bad`", "# `good` → `same`"]
 
 
-def test_clusters_from_the_set(compare: Compare) -> None:
+def test_clusters_from_the_set(compare: Compare, folder: Path) -> None:
     done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "conversation", "--json")
     row = next(
         row
@@ -107,8 +107,11 @@ def test_clusters_from_the_set(compare: Compare) -> None:
     done = compare("good", "bad", "--cluster", "patient")
     assert done.exit_code == 2
     assert "--cluster patient: no case of" in done.stderr
-    done = compare("good", "bad", "--metrics", "recall@5", "--cluster", "doc", "--json")
-    assert '"units": 24' in done.stdout
+    by_document = ("good", "bad", "--metrics", "recall@5", "--cluster", "doc", "--json")
+    assert '"units": 24' in compare(*by_document).stdout
+    path = folder / "set.jsonl"
+    path.write_text(path.read_text().replace('"id"', '"case_id"').replace('"question"', '"query"'))
+    assert '"units": 24' in compare(*by_document).stdout
 
 
 def test_a_set_that_changed_since_is_remarked(compare: Compare, folder: Path) -> None:

@@ -33,6 +33,30 @@ def test_labels_from_a_bot(tool: Tool, fake_bot: FakeBot) -> None:
     storage.read_cases(tool.set, tool.folder / "labels")
 
 
+def test_lines_with_other_names_are_written_back_under_these(tool: Tool, fake_bot: FakeBot) -> None:
+    cases: list[Record] = [
+        {"case_id": "a", "query": "Where is A?", "user_roles": ["employee"]},
+        {"id": "b", "query": "Where is B?", "case_id": 7},
+        {"case_id": "c", "query": "Where is C?"},
+    ]
+    tool.write(cases)
+    typed = "1\n\nx\n\nedit question Where was C?\nnew Where is D?\nq\n"
+    done = tool.run("--plain", "--api-url", fake_bot.url, typed=typed)
+    assert done.returncode == 0, done.stderr
+    a, b, c, d = map(json.loads, tool.set.read_text().splitlines())
+    assert list(a)[:3] == ["case_id", "query", "user_roles"]
+    assert (a["answerable"], a["gold_supports"][0]["rel_path"]) == (True, "notes/a.md")
+    assert b == cases[1] | {"answerable": False}
+    assert c == {"case_id": "c", "query": "Where was C?"}
+    assert list(d)[:2] == ["case_id", "query"]
+    assert d["query"] == "Where is D?"
+    assert fake_bot.asked["Where is A?"] == 1
+    assert len(storage.read_cases(tool.set)) == 4
+    untouched = tool.set.read_bytes()
+    assert tool.run("--plain", typed="edit tags x\nu\nq\n").returncode == 0
+    assert tool.set.read_bytes() == untouched
+
+
 def test_a_probe_asks_the_bot_something_else(tool: Tool, fake_bot: FakeBot) -> None:
     done = tool.run("--plain", "--api-url", fake_bot.url, typed="probe other words k=50\nq\n")
     assert fake_bot.asked["other words"] == 1
