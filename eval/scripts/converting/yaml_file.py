@@ -68,11 +68,11 @@ def _loader() -> Any:
                 return super().scan_plain()
             peek = self.peek
             # The scanner looks ahead with peek, and takes the text itself with prefix.
-            vars(self)["peek"] = lambda index=0: peek(index).replace("?", "x")
+            self.__dict__["peek"] = lambda index=0: peek(index).replace("?", "x")
             try:
                 return super().scan_plain()
             finally:
-                del vars(self)["peek"]
+                del self.__dict__["peek"]
 
     for name, (pattern, first) in _YAML_TYPES.items():
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), list(first))
