@@ -218,6 +218,27 @@ def test_openinference_documents() -> None:
     assert list(messages_of(one, "in")) == []
 
 
+@pytest.mark.parametrize("lasted", [(100, 20), (20, 100)])
+def test_the_answer_is_that_of_the_chat_that_ended_last(desk: Any, lasted: tuple[int, int]) -> None:
+    """A bot may ask its model to rewrite the question, or to check something meanwhile."""
+    chats = [
+        span(
+            "t",
+            f"chat-{place}",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps([message("user", "Hi?")]),
+                "gen_ai.output.messages": json.dumps([message("assistant", f"took {ms} ms")]),
+            },
+            at=place,
+            ms=ms,
+        )
+        for place, ms in enumerate(lasted)
+    ]
+    desk.take("otel", desk.file("s.json", json.dumps(otlp(*chats))))
+    assert desk.results("s")[0]["answer"] == "took 100 ms"
+
+
 def retrieval_of(metadata: list[Any], **more: Any) -> dict[str, Any]:
     """A trace of a retriever whose documents have these metadata, as OpenInference writes them."""
     attributes = {"openinference.span.kind": "RETRIEVER", "input.value": "Hi?"}
