@@ -59,7 +59,8 @@ RULES = {
     "manual": rule(""),
     "options": rule("storage completers manual", "click", "rich"),
     "targets": rule("storage"),
-    "tables": rule("storage targets ragmetrics", late="rich"),
+    "joiners": rule(""),
+    "tables": rule("storage targets ragmetrics joiners", late="rich"),
     "typed_lines": rule("storage", "msgspec"),
     "worst": rule("storage ragmetrics", "orjson"),
     "scorebook": rule("storage ragmetrics", "orjson"),
@@ -84,7 +85,7 @@ RULES = {
     "demo": rule(
         "records clients guardrails", "msgspec orjson", "bm25s markdown_it numpy sentencex"
     ),
-    "labeller": rule("", "rich textual"),
+    "labeller": rule("joiners", "rich textual"),
     "label_store": rule(
         "storage options records ragmetrics clients runner labeller",
         "click msgspec orjson aiohttp textual_serve",  # the last two in serving.py, loaded late
@@ -120,7 +121,7 @@ RULES = {
     ),
     "reporting": rule(
         "storage options ragmetrics tables targets worst suite comparing judging calibration "
-        "typed_lines",
+        "typed_lines joiners",
         "click msgspec orjson",
         "numpy rich jinja2",
     ),

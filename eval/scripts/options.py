@@ -131,6 +131,7 @@ class Command(click.Command):
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
+        _open_closed_streams()
         _print_what_can_be_shown()
         with _signals_interrupt():
             try:
@@ -189,6 +190,16 @@ def _signals_interrupt() -> Iterator[None]:
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that the caller closed (``>&-``) leads to nowhere, as /dev/null does.
+
+    Python has None in its place, and the next file that is opened would take its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _print_what_can_be_shown() -> None:

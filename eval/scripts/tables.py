@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from joiners import mark_lone_joiners
 from ragmetrics.stats import UNRELIABLE_BELOW
 from targets import Target
 
@@ -17,11 +18,17 @@ NARROWEST = 12
 CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 CONTROL |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
 CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8298)), "")
+CONTROL |= dict.fromkeys((0x200B, *range(0x2060, 0x2065), 0xFEFF), "�")  # of no width
+
+
+def harmless(text: str) -> str:
+    """Foreign text on one line: no control or direction characters, nothing that hides in it."""
+    return mark_lone_joiners(text).translate(CONTROL)
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """Foreign text made safe for a terminal: one line, no control or direction characters, cut."""
-    shown = text[: limit + 1].translate(CONTROL)
+    """Foreign text made safe for a terminal: ``harmless``, and cut."""
+    shown = harmless(text[: limit + 1])
     return shown if len(text) <= limit else f"{shown[:limit]}…"
 
 

@@ -85,6 +85,20 @@ def test_seconds_become_milliseconds(tmp_path: Path) -> None:
         build_result(answer.fields(payload | {"latency_ms": {"total": 1e308}}), "case", "q")
 
 
+@pytest.mark.parametrize("length", [-1, -(2**62)])
+def test_a_text_of_less_than_no_characters_is_a_mapping_error(length: int) -> None:
+    chunks = [{"chunk_id": "a"}, {"chunk_id": "b", "text": "t", "text_length": length}]
+    with pytest.raises(CallError, match=rf"^retrieved\[1\]\.text_length: {length}; ") as caught:
+        build_result({"answer": "a", "retrieved": chunks}, "case", "q")
+    assert caught.value.kind == "mapping"
+
+
+def test_an_empty_text_has_no_characters() -> None:
+    chunks = [{"chunk_id": "a", "text": ""}, {"chunk_id": "b", "text_length": 0}]
+    result = build_result({"answer": "a", "retrieved": chunks}, "case", "q")
+    assert [chunk.text_length for chunk in result.chunks()] == [0, 0]
+
+
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, 87, math.inf, math.nan])
 def test_a_confidence_of_another_scale_is_a_mapping_error(confidence: float) -> None:
     fields = {"answer": "a", "retrieved": [], "confidence": confidence}

@@ -44,6 +44,13 @@ def test_a_target_is_the_bound(runs: Runs) -> None:
     assert (found.success, found.broke, found.fixed) == ("> 0.7", 1, 1)
 
 
+def test_a_case_without_a_score_in_one_run_neither_broke_nor_was_fixed(runs: Runs) -> None:
+    """Bound .5: q0 and q1 are at its good side in the one run and unmeasured in the other."""
+    found = flips(runs, "ndcg@5", [0.9, None, 0.6], [None, 0.9, 0.4])
+    assert (found.broke, found.fixed, found.fell_behind, found.gained) == (1, 0, 1, 0)
+    assert (ids(found.worse), ids(found.better)) == (["q2"], [])
+
+
 def test_less_is_better_where_the_catalogue_says_so(runs: Runs) -> None:
     found = flips(runs, "over_refusal", [0.0, 1.0], [1.0, 0.0], section="abstention")
     assert found.success == "= 0"

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from converting.genai import documents_of, kind_of, messages_of
+from converting.item import chunk_of
+from converting.notes import Notes
 from converting.otlp import Span, attributes_of, plain
 
 T0 = 1_700_000_000_000_000_000
@@ -204,7 +206,7 @@ def test_openinference_documents() -> None:
         "retrieval.documents.0.document.metadata": '{"source": "n.md"}',
     }
     one = Span("t", "s", "", "", 0, 0, None, attributes)
-    first, second = documents_of(one)
+    first, second = (chunk_of(row, rank, Notes()) for rank, row in enumerate(documents_of(one), 1))
     assert (first.chunk_id, first.text, first.score_final, first.doc_id) == (
         "a",
         "text",
@@ -214,6 +216,86 @@ def test_openinference_documents() -> None:
     assert (second.chunk_id, second.rank, second.text) == ("b", 2, None)
     assert kind_of(one) == "retrieval"
     assert list(messages_of(one, "in")) == []
+
+
+@pytest.mark.parametrize("lasted", [(100, 20), (20, 100)])
+def test_the_answer_is_that_of_the_chat_that_ended_last(desk: Any, lasted: tuple[int, int]) -> None:
+    """A bot may ask its model to rewrite the question, or to check something meanwhile."""
+    chats = [
+        span(
+            "t",
+            f"chat-{place}",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps([message("user", "Hi?")]),
+                "gen_ai.output.messages": json.dumps([message("assistant", f"took {ms} ms")]),
+            },
+            at=place,
+            ms=ms,
+        )
+        for place, ms in enumerate(lasted)
+    ]
+    desk.take("otel", desk.file("s.json", json.dumps(otlp(*chats))))
+    assert desk.results("s")[0]["answer"] == "took 100 ms"
+
+
+def retrieval_of(metadata: list[Any], **more: Any) -> dict[str, Any]:
+    """A trace of a retriever whose documents have these metadata, as OpenInference writes them."""
+    attributes = {"openinference.span.kind": "RETRIEVER", "input.value": "Hi?"}
+    for place, found in enumerate(metadata):
+        name = f"retrieval.documents.{place}.document"
+        attributes |= {f"{name}.id": f"node-{place}", f"{name}.content": "text"}
+        if isinstance(found, str):
+            attributes[f"{name}.metadata"] = found
+        else:  # Phoenix takes the object apart
+            attributes |= {f"{name}.metadata.{key}": value for key, value in found.items()}
+    return otlp(span("t", "s", attributes | more))
+
+
+def test_openinference_metadata_become_places_and_the_rest_is_told(desk: Any) -> None:
+    """What LlamaIndex's readers and MarkdownNodeParser put there; its header paths have slashes."""
+    llama = {
+        "file_path": "/home/me/notes/guide/setup.md",
+        "file_name": "guide/setup.md",
+        "file_size": 120,
+        "header_path": "/Guide/Set up/",
+    }
+    own = {"file_path": "guide/run.md", "file_name": "run.md", "heading": "Run it", "lang": "en"}
+    root = {"rel_path": "a.md", "header_path": "/"}
+    found = [json.dumps(llama), json.dumps(own), root]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    chunks = desk.results("s")[0]["retrieved"]
+    assert [(c["chunk_id"], c["doc_id"], c["rel_path"], c["heading_path"]) for c in chunks] == [
+        ("node-0", "guide/setup.md", "guide/setup.md", "Guide > Set up"),
+        ("node-1", "guide/run.md", "guide/run.md", "Run it"),
+        ("node-2", "a.md", "a.md", None),
+    ]
+    assert report["left_out"] == {
+        "metadata.file_path of passages": 1,  # absolute: another machine has another
+        "metadata.file_size of passages": 1,
+        "metadata.lang of passages": 1,
+    }
+    assert report["changed"] == {"headings of passages, from /A/B/ to A > B": 2}
+
+
+def test_an_absolute_path_is_taken_where_there_is_no_other(desk: Any) -> None:
+    found = [json.dumps({"file_path": path}) for path in ("/notes/a.md", "C:\\notes\\b.md")]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    paths = [chunk["rel_path"] for chunk in desk.results("s")[0]["retrieved"]]
+    assert paths == ["/notes/a.md", "C:\\notes\\b.md"]
+    assert report["left_out"] == {}
+
+
+def test_metadata_that_are_no_object_are_told(desk: Any) -> None:
+    """None of them is a path: lists, numbers and words that are no JSON."""
+    found = ["no JSON", json.dumps({"file_path": 7, "heading": ["A"]}), json.dumps({"empty": ""})]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    assert {chunk["rel_path"] for chunk in desk.results("s")[0]["retrieved"]} == {None}
+    assert report["left_out"] == {
+        "metadata of passages": 1,
+        "metadata.file_path of passages": 1,
+        "metadata.heading of passages": 1,
+    }
 
 
 def test_what_failed_is_an_error_and_no_answer(desk: Any) -> None:

@@ -56,6 +56,15 @@ def test_what_does_not_go_together_is_a_sentence(desk: Any, words: list[str], sa
     assert said in " ".join(done.stderr.split())
 
 
+def test_an_export_names_the_path_that_was_typed(desk: Any) -> None:
+    desk.take("json", desk.rows("rows.jsonl", ROWS))
+    target = str(desk.folder / "samples.ragas")
+    words = ["--eval-set", str(desk.folder / "out/eval_set.jsonl"), "--no-run", "-o", target]
+    done = desk.convert("export", "ragas", *words, ok=False)
+    assert done.exit_code == 2
+    assert done.stderr == f"Error: {target}: name a file that ends in .jsonl, .json, .csv.\n"
+
+
 def test_nothing_is_overwritten_without_force(desk: Any) -> None:
     source = desk.rows("rows.jsonl", ROWS)
     desk.take("json", source)

@@ -149,6 +149,32 @@ def test_a_failed_call_is_no_response(desk: Any) -> None:
     assert report["left_out"]["result.error"] == 1
 
 
+NOTHING = [
+    {"user_input": "none found?", "response": "A.", "retrieved_contexts": []},
+    {"user_input": "not told?", "response": "A."},
+    {"user_input": "no answer?", "retrieved_contexts": []},
+]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+def test_nothing_retrieved_is_told_from_not_told(desk: Any, ending: str) -> None:
+    """An empty list is a result that a metric counts; a missing one is no result at all."""
+    desk.take("ragas", desk.rows("s.jsonl", NOTHING))
+    desk.give("ragas", f"back{ending}", run="s")
+    desk.take("ragas", str(desk.folder / f"back{ending}"), out="again")
+    report = desk.give("ragas", "again.jsonl", run="back", out="again")
+    assert [json.loads(line) for line in desk.text("again.jsonl").splitlines()] == NOTHING
+    assert report["changed"] == {}
+
+
+@pytest.mark.parametrize("row", [{"contexts": []}, {}])
+def test_nothing_retrieved_comes_back_in_plain_rows(desk: Any, row: Any) -> None:
+    rows = [{"id": "a", "question": "Q?", "answer": "A."} | row]
+    desk.take("json", desk.rows("s.jsonl", rows))
+    assert desk.give("json", "back.json", run="s")["lossless"]
+    assert json.loads(desk.text("back.json")) == rows
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
 QUESTION = TEXT.filter(str.strip)
 SAMPLES = st.lists(
@@ -157,7 +183,7 @@ SAMPLES = st.lists(
         optional={
             "response": TEXT,
             "reference": TEXT.filter(bool),
-            "retrieved_contexts": st.lists(TEXT.filter(bool), min_size=1, max_size=3),
+            "retrieved_contexts": st.lists(TEXT.filter(bool), max_size=3),
             "reference_contexts": st.lists(TEXT.filter(bool), min_size=1, max_size=3),
             "reference_context_ids": st.lists(QUESTION, min_size=1, max_size=3),
             "rubrics": st.dictionaries(QUESTION, QUESTION, min_size=1, max_size=2),
@@ -211,7 +237,7 @@ ROWS = st.lists(
         optional={
             "reference_answer": TEXT.filter(bool),
             "answer": TEXT,
-            "contexts": st.lists(TEXT.filter(bool), min_size=1, max_size=3),
+            "contexts": st.lists(TEXT.filter(bool), max_size=3),
         },
     ),
     min_size=1,

@@ -119,7 +119,7 @@ def test_traceloop_workflow_and_vector_database(desk: Any) -> None:
     assert (result["question"], result["answer"]) == ("Hi?", 'Ho "there".')
     places = [(c["chunk_id"], c["doc_id"], c["text"]) for c in result["retrieved"]]
     assert places == [("d1", "d1", "first"), ("2", None, "second")]
-    assert report["left_out"] == {"spans of other operations": 1}
+    assert report["left_out"] == {"distance of passages": 1, "spans of other operations": 1}
 
 
 def test_a_reranker_comes_after_its_retriever(desk: Any) -> None:

@@ -25,6 +25,7 @@ def test_control_and_direction_signs_become_visible() -> None:
 
 def test_joiners_of_emoji_and_scripts_stay() -> None:
     assert visible("👩\u200d💻 می\u200cخواهم é") == "👩\u200d💻 می\u200cخواهم é"
+    assert visible("pass\u200cword\u200d") == "pass⟨U+200C⟩word⟨U+200D⟩"
 
 
 @given(st.text())

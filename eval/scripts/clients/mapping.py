@@ -218,8 +218,13 @@ def _complete_chunk(chunk: Any, place: int) -> Any:
 def _check(result: TestResult) -> None:
     """What no type can say."""
     for place, chunk in enumerate(result.retrieved):
-        if isinstance(chunk, RetrievedChunk) and chunk.rank is not None and chunk.rank < 1:
+        if not isinstance(chunk, RetrievedChunk):
+            continue
+        if chunk.rank is not None and chunk.rank < 1:
             raise CallError("mapping", f"retrieved[{place}].rank: {chunk.rank}; ranks begin at 1")
+        if chunk.text_length is not None and chunk.text_length < 0:
+            length = f"retrieved[{place}].text_length: {chunk.text_length}"
+            raise CallError("mapping", f"{length}; it counts the characters of the whole text")
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
             raise CallError("mapping", f"latency_ms.{stage}: {time:g} is no time")

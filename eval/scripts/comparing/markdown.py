@@ -13,7 +13,7 @@ from comparing import words
 from comparing.flips import Flips
 from comparing.printing import matrix, sides
 from comparing.rows import Comparison, Row
-from tables import CONTROL
+from tables import harmless
 
 MOST = 2000
 """Characters of an answer that are written."""
@@ -139,9 +139,9 @@ def fence(text: str) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Without control and direction characters; line ends stay."""
+    """Without control, direction and hidden characters; line ends stay."""
     lines = re.split(r"\r\n|\r|\n", text)
-    return "\n".join(line.translate(CONTROL) for line in lines)
+    return "\n".join(harmless(line) for line in lines)
 
 
 def _longest_run(text: str) -> int:

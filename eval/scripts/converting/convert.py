@@ -72,7 +72,11 @@ def export_data(
     with _scratch(target) as folder:
         made = Path(folder) / "made"
         made.mkdir()
-        module.write(stored, made / target.name if single else made, notes)
+        try:
+            module.write(stored, made / target.name if single else made, notes)
+        except StorageError as error:  # name the file or folder that the user knows
+            shown = str(made / target.name if single else made)
+            raise StorageError(error.message.replace(shown, str(target)), error.problems) from None
         notes.check()
         if not single:
             names = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())

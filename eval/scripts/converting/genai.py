@@ -12,9 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from converting.item import chunk_of
 from converting.otlp import Span, structured
-from storage import RetrievedChunk
 
 Message = tuple[str, str]
 """Role and text."""
@@ -30,7 +28,7 @@ ROLES = {
     "gen_ai.assistant.message": "assistant",
 }
 DOCUMENT = re.compile(
-    r"(?:retrieval\.|reranker\.output[._])documents\.(\d+)\.document\.(\w+)", re.ASCII
+    r"(?:retrieval\.|reranker\.output[._])documents\.(\d+)\.document\.(.+)", re.ASCII | re.DOTALL
 )
 PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
 FOUND = ("db.query.result", "db.search.result")
@@ -187,8 +185,11 @@ def _from_events(span: Span, side: str) -> Iterator[Message]:
                 yield pair
 
 
-def documents_of(span: Span) -> list[RetrievedChunk]:
-    """The retrieved documents of a span, in their order."""
+def documents_of(span: Span) -> list[dict[str, Any]]:
+    """The retrieved documents of a span, in their order, by the names that they have there.
+
+    Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
+    """
     value = structured(span.attributes.get("gen_ai.retrieval.documents"))
     rows = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
@@ -202,7 +203,4 @@ def documents_of(span: Span) -> list[RetrievedChunk]:
         for name, event in span.events
         if name in FOUND
     ]
-    return [
-        chunk_of(row | {"metadata": structured(row.get("metadata"))}, rank)
-        for rank, row in enumerate(rows, 1)
-    ]
+    return [row | {"metadata": structured(row.get("metadata"))} for row in rows]

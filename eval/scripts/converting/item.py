@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from converting.notes import Notes
 from storage import RetrievedChunk, TestResult
 
 TEXTS = ("text", "content", "page_content", "document")
 NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
-PATHS = ("rel_path", "source")
+DOCUMENTS = ("rel_path", "source")
+PATHS = ("rel_path", "file_path", "file_name")
+HEADINGS = ("heading_path", "header_path", "heading")
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,13 @@ class Wanted:
 @dataclass
 class Answer:
     """What one system answered. ``run`` names the run; ``spans`` are people's marks in the answer,
-    as the source has them."""
+    as the source has them; ``told`` is False when the source says nothing of what was retrieved,
+    which is not the same as nothing retrieved."""
 
     run: str
     result: TestResult
     spans: list[dict[str, Any]] | None = None
+    told: bool = True
 
 
 @dataclass
@@ -79,24 +84,58 @@ def passages(texts: Iterable[str], ids: Iterable[str] | None = None) -> list[Ret
     ]
 
 
-def chunk_of(row: Mapping[str, Any], rank: int) -> RetrievedChunk:
-    """A retrieved chunk from an object with a text, an id, a score and the like.
+def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
+    """A retrieved chunk from an object with a text, an id, a score, a place and the like.
 
-    Its document is the path or source that the object or its ``metadata`` tells, else its id;
-    without any of them it is named by its rank and has no document.
+    The place may stand in its ``metadata``, too. Its document is the rel_path or source that is
+    told, else its doc_id, file or id; without any of them it is named by its rank and has no
+    document. What a chunk has no field for is counted as left out.
     """
-    text = next((row[name] for name in TEXTS if isinstance(row.get(name), str)), None)
-    found = next((row[name] for name in NAMES if isinstance(row.get(name), str | int)), None)
-    score = row.get("score")
     metadata = row.get("metadata")
-    places = [one for one in (metadata, row) if isinstance(one, dict)]
-    path = next((one[name] for one in places for name in PATHS if one.get(name)), None)
-    document = path if isinstance(path, str) else row.get("doc_id", found)
+    inner = metadata if isinstance(metadata, dict) else {}
+    fields = {f"metadata.{name}": value for name, value in inner.items()}
+    fields |= {str(name): value for name, value in row.items() if value is not inner}
+    fields = {name: v for name, v in fields.items() if v not in (None, "", [], {}) or name in TEXTS}
+    used: set[str] = set()
+
+    def first(kinds: Any, names: Iterable[str]) -> Any:
+        """The first of the fields that has a value of these types."""
+        name = next((name for name in names if isinstance(fields.get(name), kinds)), "")
+        used.add(name)
+        return fields.get(name)
+
+    text = first(str, TEXTS)
+    identity = first(str | int, NAMES)
+    score = first(int | float, ["score"])
+    # An absolute path is one machine's: no label names it.
+    paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
+    path = first(str, paths)
+    document = first(str, _anywhere(DOCUMENTS)) or first(str | int, ["doc_id"]) or path or identity
+    heading = first(str, _anywhere(HEADINGS))
+    if heading and heading[0] == heading[-1] == "/":
+        heading = " > ".join(part for part in heading.split("/") if part) or None
+        notes.changed["headings of passages, from /A/B/ to A > B"] += 1
+    if path:
+        used |= {name for name in _anywhere(["file_name"]) if fields.get(name) == Path(path).name}
+    notes.left_out.update(f"{name} of passages" for name in fields.keys() - used)
     return RetrievedChunk(
-        chunk_id=str(rank) if found is None else str(found),
+        chunk_id=str(rank) if identity is None else str(identity),
         doc_id=None if document is None else str(document),
-        score_final=float(score) if isinstance(score, int | float) else None,
+        rel_path=path,
+        heading_path=heading,
+        score_final=None if score is None else float(score),
         text=text,
         text_length=None if text is None else len(text),
         rank=rank,
+    )
+
+
+def _anywhere(names: Iterable[str]) -> list[str]:
+    """Each name in the metadata first, then in the object itself."""
+    return [place + name for name in names for place in ("metadata.", "")]
+
+
+def _is_absolute(path: Any) -> bool:
+    return isinstance(path, str) and (
+        PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
     )

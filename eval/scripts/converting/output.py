@@ -115,7 +115,10 @@ class Output:
 
     def _add_answer(self, answer: Answer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        self._write(f"results/{run}/{storage.RESULTS}", answer.result)
+        line = answer.result if answer.told else msgspec.to_builtins(answer.result)
+        if isinstance(line, dict):
+            del line["retrieved"]
+        self._write(f"results/{run}/{storage.RESULTS}", line)
         if answer.spans is not None:
             key = {"case_id": answer.result.test_case_id, "repeat": answer.result.repeat}
             self._write(f"results/{run}/{SPANS}", key | {"spans": answer.spans})

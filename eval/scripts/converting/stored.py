@@ -23,11 +23,21 @@ RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 
 @dataclass
 class StoredCase:
-    """A case with its labels, what no script reads of it, and its results by repeat."""
+    """A case with its labels, what no script reads of it, and its results by repeat.
+
+    ``told``: whether each result says what was retrieved, if only that it was nothing.
+    """
 
     case: TestCase
     metadata: dict[str, Any]
     results: list[TestResult]
+    told: list[bool]
+
+
+class _Retrieved(msgspec.Struct):
+    """A line of results.jsonl as far as it tells "nothing was retrieved" from "not told"."""
+
+    retrieved: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class Stored:
@@ -77,6 +87,7 @@ class Stored:
         ``repeats``: the format has a place for more than one answer to a case.
         """
         decode = msgspec.json.Decoder(TestResult).decode
+        present = msgspec.json.Decoder(_Retrieved).decode
         problems = self._notes.report
         file = open(self._results, "rb") if self._results else None  # noqa: SIM115
         asked = 0
@@ -94,14 +105,18 @@ class Stored:
                 if case.id in ids:
                     self._notes.problem(self.eval_set, number, "id", f"{case.id!r} is there twice")
                 ids.add(case.id)
-                results = []
+                results, told = [], []
                 for place in self._index.get(case.id, ()):
                     assert file is not None
                     file.seek(place)
-                    results.append(decode(file.readline()))
+                    line = file.readline()
+                    results.append(decode(line))
+                    told.append(present(line).retrieved is not msgspec.UNSET)
                 asked += bool(results)
                 metadata = raw.get("metadata")
-                one = StoredCase(case, metadata if isinstance(metadata, dict) else {}, results)
+                one = StoredCase(
+                    case, metadata if isinstance(metadata, dict) else {}, results, told
+                )
                 self._count(one, raw, held, held_results, repeats)
                 yield one
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from storage import StorageError
 
@@ -18,6 +18,8 @@ _YAML_TYPES = {
     "merge": (r"^(?:<<)$", "<"),
 }
 """The types of plain words in YAML 1.2: ``yes``, ``12:30`` and dates stay texts."""
+_BLANK = "\0 \t\r\n\x85\u2028\u2029"
+"""What PyYAML takes as the end of a word: blanks, line ends, and the end of the text."""
 
 
 def read_yaml(path: Path) -> Any:
@@ -27,11 +29,8 @@ def read_yaml(path: Path) -> Any:
     """
     import yaml  # type: ignore[import-untyped]
 
-    loader: Any = type("Loader", (yaml.SafeLoader,), {"yaml_implicit_resolvers": {}})
-    for name, (pattern, first) in _YAML_TYPES.items():
-        loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), list(first))
     try:
-        value = yaml.load(path.read_bytes(), loader)
+        value = yaml.load(path.read_bytes(), _loader())
         _check_nodes(value)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
@@ -44,6 +43,40 @@ def read_yaml(path: Path) -> Any:
         what = str(error) if isinstance(error, ValueError) else "is nested too deeply"
         raise StorageError(f"{path}: {what}.") from None
     return value
+
+
+def _loader() -> Any:
+    """PyYAML's safe loader with YAML 1.2's types, and its question mark in ``[…]`` and ``{…}``.
+
+    PyYAML ends a plain text there at any ``?``, as YAML 1.1 had it; since 1.2 it is a mark of a key
+    only before a space, and otherwise a letter like others: ``[Who wrote A?, Who wrote B?]``.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+        def check_key(self) -> bool:
+            return self.peek(1) in _BLANK
+
+        def check_plain(self) -> bool:
+            begins = self.flow_level and self.peek() == "?"
+            return self.peek(1) not in _BLANK + ",[]{}" if begins else super().check_plain()
+
+        def scan_plain(self) -> Any:
+            if not self.flow_level:
+                return super().scan_plain()
+            peek = self.peek
+            # The scanner looks ahead with peek, and takes the text itself with prefix.
+            self.__dict__["peek"] = lambda index=0: peek(index).replace("?", "x")
+            try:
+                return super().scan_plain()
+            finally:
+                del self.__dict__["peek"]
+
+    for name, (pattern, first) in _YAML_TYPES.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), list(first))
+    return Loader
 
 
 def _check_nodes(value: Any) -> None:

@@ -126,7 +126,12 @@ def label(plan: Plan) -> int:
         said = store.close()
     if said:
         _talk(plan, said)
-    return options.Exit.BAD_INPUT if store.problem else code
+    if session.turned_away:
+        changes = (
+            "1 change was" if session.turned_away == 1 else f"{session.turned_away} changes were"
+        )
+        click.echo(f"NOT SAVED: {changes} refused: {store.read_only}.", err=True)
+    return options.Exit.BAD_INPUT if store.problem or session.turned_away else code
 
 
 def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> int:

@@ -53,6 +53,7 @@ class Core:
         self.annotator, self.seed, self.second = annotator, seed, second
         self.inspect, self.blind = inspect, blind and not inspect
         self.read_only = read_only or ("inspecting: nothing is written" if inspect else "")
+        self.turned_away = 0
         self.others = dict(others or {})
         self.priority = dict(priority or {})
         self.order, self.filter = order, ""
@@ -139,7 +140,9 @@ class Core:
         return self.entry(self.current)
 
     def _writable(self) -> None:
+        """Refuse where nothing is written; count it unless the user asked for that."""
         if self.read_only:
+            self.turned_away += not self.inspect
             raise Refused(f"Read-only: {self.read_only}.")
 
     def _commit(self, action: str, entry: Entry) -> None:

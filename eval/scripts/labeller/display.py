@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from joiners import mark_lone_joiners
+
 SHOWN_LIMIT: Final = 64 * 1024
 """Characters of one text that are shown before the reader asks for all of it."""
 
@@ -60,7 +62,7 @@ _UNSAFE: Final = re.compile(
 
 def display(text: str, limit: int = SHOWN_LIMIT) -> DisplayText:
     """The shown form of the first `limit` characters: as long as they, newline kept, harmless."""
-    text = text[:limit]
+    text = mark_lone_joiners(text[:limit])
     if _UNSAFE.search(text) is None:
         return DisplayText(text)
     if "\r\n" in text:

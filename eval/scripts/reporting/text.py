@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from joiners import mark_lone_joiners
+
 _HIDDEN = (
     *(code for code in range(32) if code not in (9, 10)),
     *range(0x7F, 0xA0),
     0xAD,  # soft hyphen
     0x061C,
     *(0x115F, 0x1160, 0x180E, 0x3164, 0xFFA0),  # fillers without a shape
-    0x200B,  # zero width space; the joiners at 200C and 200D are part of words and emoji
+    0x200B,  # zero width space; of the joiners, 200C and 200D, those that join nothing
     *range(0x200E, 0x2010),
     *range(0x2028, 0x202F),
     *range(0x2060, 0x2070),
@@ -30,7 +32,8 @@ def visible(text: str) -> str:
     Line feeds and tabs stay; a carriage return before a line feed goes. Nothing that is left can
     move the cursor, turn the direction of reading, or hide.
     """
-    return text.replace("\r\n", "\n").translate(VISIBLE)
+    shown = mark_lone_joiners(text, lambda found: f"⟨U+{ord(found):04X}⟩")
+    return shown.replace("\r\n", "\n").translate(VISIBLE)
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,7 +12,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+import label_eval
 import storage
 
 if TYPE_CHECKING:
@@ -99,7 +103,31 @@ def test_inspecting_writes_nothing(tool: Tool) -> None:
     done = tool.run("--plain", "--from-run", "r1", "--inspect", typed="1\nx\nsave\nq\n")
     assert done.stdout.count("Read-only") >= 3
     assert "(rank 1)" in done.stdout
+    assert done.returncode == 0
     assert sorted(tool.folder.rglob("*")) == before
+
+
+@pytest.fixture
+def on_a_read_only_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file can be opened to be written: what os.open says on such a disk."""
+    plainly = os.open
+
+    def read_only_open(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "Read-only file system", path)
+        return plainly(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only_open)
+
+
+@pytest.mark.usefixtures("on_a_read_only_disk")
+def test_labels_on_a_read_only_disk_end_with_2(tool: Tool) -> None:
+    words = ["--eval-set", str(tool.set), "--labels-dir", str(tool.folder / "labels"), "--plain"]
+    done = CliRunner().invoke(label_eval.main, words, input="x\n\nq\n")
+    assert done.stdout.count("Read-only file system") >= 3
+    assert "NOT SAVED: 2 changes were refused: " in done.stderr
+    assert done.exit_code == 2
+    assert tool.cases() == {case["id"]: case for case in tool.CASES}
 
 
 def test_a_second_session_says_who_holds_the_set(tool: Tool) -> None:
@@ -117,6 +145,9 @@ def test_a_second_session_says_who_holds_the_set(tool: Tool) -> None:
     done = tool.run("--plain", typed="x\nq\n")
     assert f"process {first.pid}" in done.stdout
     assert "Read-only" in done.stdout
+    assert done.returncode == 2
+    assert "NOT SAVED: 1 change was refused: gold on " in done.stderr
+    assert tool.run("--plain", typed="n\np\nq\n").returncode == 0  # nothing to be saved
     first.communicate("q\n")
     assert tool.run("--plain", typed="q\n").stdout.count("Read-only") == 0
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,20 @@ def test_a_closed_pipe_is_no_error(evaluated: Any) -> None:
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
         assert process.wait() == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell that closes a stream")
+@pytest.mark.parametrize(
+    ("words", "closed"), [([], ">&-"), (["--json"], ">&-"), ([], "<&- >&- 2>&-")]
+)
+def test_a_closed_stream_is_no_error(evaluated: Any, words: list[str], closed: str) -> None:
+    """The script does its work as with the stream led to /dev/null."""
+    run = evaluated([{"id": "q", "relevant_chunks": ["a"]}], [TestResult("q")])
+    command = f"{shlex.join(run.command(*words))} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+    assert json.loads((run.path / "metrics.json").read_bytes())["sections"]["retrieval"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

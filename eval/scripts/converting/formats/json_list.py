@@ -52,14 +52,14 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
             case: dict[str, Any] = {"id": name, "question": question}
             case["reference_answer"] = fields.text("reference_answer", "reference", "ground_truth")
             answer = fields.text("answer", "response")
-            contexts = _contexts(fields, wanted)
+            contexts = _contexts(fields, wanted, notes)
             foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
             own = [field for field in sorted(OWN - foreign) if field in row.fields]
             case |= {field: _value(fields, field, notes) for field in own}
             item = Item(with_rest(case, fields.rest()), path, row.line)
             if answer is not None or contexts is not None:
                 result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
-                item.answers.append(Answer(path.stem, result))
+                item.answers.append(Answer(path.stem, result, told=contexts is not None))
             yield item
 
 
@@ -79,12 +79,12 @@ def _value(fields: Fields, name: str, notes: Notes) -> Any:
     return value
 
 
-def _contexts(fields: Fields, wanted: Wanted) -> list[RetrievedChunk] | None:
+def _contexts(fields: Fields, wanted: Wanted, notes: Notes) -> list[RetrievedChunk] | None:
     names = ("contexts", "retrieved_contexts")
     value = next((found for name in names if (found := fields.row.fields.get(name))), None)
     if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         fields.take(*names)
-        chunks = [chunk_of(one, rank) for rank, one in enumerate(value, 1)]
+        chunks = [chunk_of(one, rank, notes) for rank, one in enumerate(value, 1)]
         for place, chunk in enumerate(chunks):
             if chunk.text is None and "id" not in value[place]:
                 fields.wrong("has neither a text nor an id; write {id, text}", f"[{place}]")
@@ -111,7 +111,7 @@ def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         known["reference_answer"] = one.case.reference_answer
     if not one.results:
         yield known
-    for place, result in enumerate(one.results):
+    for place, (result, told) in enumerate(zip(one.results, one.told, strict=True)):
         row: dict[str, Any] = dict(known)
         if place:
             row["id"] = f"{one.case.id}-repeat-{result.repeat}"
@@ -121,7 +121,7 @@ def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
         elif result.answer is not None:
             row["answer"] = result.answer
         contexts = [chunk.text or "" for chunk in result.chunks()]
-        if contexts:
+        if contexts or (told and result.status == "ok"):
             row["contexts"] = contexts
             if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
                 notes.changed["passages that the run holds cut or without text"] += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converting.genai import MODELS, USAGE, documents_of, kind_of, messages_of
-from converting.item import Answer, Item, Wanted
+from converting.item import Answer, Item, Wanted, chunk_of
 from converting.notes import Notes
 from converting.otlp import Span, spans_of
 from converting.sources import unpacked
@@ -124,7 +124,8 @@ def _retrieved(spans: list[Span], notes: Notes) -> list[Any]:
     """The documents of the last retrieval that has some: a reranker comes after its retriever."""
     lists = [documents for span in spans if (documents := documents_of(span))]
     notes.left_out["lists of earlier retrievals of a trace"] += max(0, len(lists) - 1)
-    return lists[-1] if lists else []
+    last = lists[-1] if lists else []
+    return [chunk_of(document, rank, notes) for rank, document in enumerate(last, 1)]
 
 
 def _times(spans: list[Span], by_kind: dict[str, list[Span]]) -> dict[str, float]:

@@ -78,7 +78,8 @@ def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
     if answer is not None or contexts is not None or names is not None:
         found = passages(contexts if contexts is not None else [""] * len(names or ()), names)
         result = TestResult(case["id"], question, answer=answer, retrieved=[*found])
-        item.answers.append(Answer(row.path.stem, result))
+        told = contexts is not None or names is not None
+        item.answers.append(Answer(row.path.stem, result, told=told))
     return item
 
 
@@ -116,17 +117,17 @@ def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
     known["reference_context_ids"] = case.relevant_chunks or None
     if not one.results:
         yield known
-    for result in one.results:
-        yield known | _answer(result, notes)
+    for result, told in zip(one.results, one.told, strict=True):
+        yield known | _answer(result, told, notes)
 
 
-def _answer(result: TestResult, notes: Notes) -> dict[str, Any]:
+def _answer(result: TestResult, told: bool, notes: Notes) -> dict[str, Any]:
     if result.status != "ok":
         notes.left_out["failed calls"] += 1
         return {}
     chunks = result.chunks()
     row: dict[str, Any] = {"response": result.answer}
-    if any(chunk.text for chunk in chunks):
+    if any(chunk.text for chunk in chunks) or (told and not chunks):
         row["retrieved_contexts"] = [chunk.text or "" for chunk in chunks]
         if any(chunk.truncated or not chunk.text for chunk in chunks):
             notes.changed["lists of passages that the run holds cut or without text"] += 1
