@@ -126,7 +126,7 @@ def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
         ("retrieval/mrr@1", None, None),
         ("context/redundancy_ngram@1", 0.05, "excellent"),  # low is good: 0.95 is left
         ("embedding/context_relevance@1", 0.9, None),  # a cosine is no share
-        ("groundedness/unsupported_claims@1", 0.9, None),  # a count
+        ("groundedness/unsupported_claims@2", 0.9, None),  # a count
     ],
 )
 def test_bands(name: str, mean: float | None, expected: str | None) -> None:
