@@ -44,13 +44,14 @@ SUMMARY = ["abstention_accuracy", "hallucination_on_unanswerable", "over_refusal
 )
 def main(decide_by: Any, **shared: Any) -> None:
     def make_scorer(folder: Path) -> Scorer:
-        from scorers.abstention import AbstentionScorer
+        from scorers.abstention import AbstentionScorer, usual_language
 
+        language = usual_language(folder)
         if decide_by != "judge":
-            return AbstentionScorer(decide_by)
+            return AbstentionScorer(decide_by, usual_language=language)
         from judging.section import judge_name, replies
 
-        return AbstentionScorer(decide_by, replies(folder), judge_name(folder))
+        return AbstentionScorer(decide_by, replies(folder), judge_name(folder), language)
 
     score_and_show(
         make_scorer,

@@ -53,9 +53,10 @@ SHOWN = 6
 )
 def main(first_index: int, min_score: float, **shared: Any) -> None:
     def make_scorer(folder: Path) -> Scorer:
+        from scorers.abstention import usual_language
         from scorers.groundedness import GroundednessScorer
 
-        return GroundednessScorer(first_index, min_score)
+        return GroundednessScorer(first_index, min_score, usual_language(folder))
 
     score_and_show(
         make_scorer,

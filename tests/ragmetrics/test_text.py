@@ -230,6 +230,62 @@ def test_scripts_and_languages() -> None:
     assert not language.differ("", german)
 
 
+ENGLISH = "The fee is 20 EUR and it is due in the month that was agreed."
+GERMAN = "Die Gebühr ist 20 EUR und wird in dem Monat fällig, der nicht vereinbart ist."
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (ENGLISH, "en"),
+        (GERMAN, "de"),
+        ("Dazu finde ich in den Dokumenten leider keine Angaben.", "de"),
+        ("Je ne peux pas répondre à cette question.", "fr"),
+        ("Lo siento, no tengo información sobre eso.", "es"),
+        ("Mi dispiace, non posso rispondere a questa domanda.", "it"),
+        ("Câu trả lời không có trong các tài liệu này.", "vi"),
+        ("Не знаю.", "cyrillic"),
+        ("我不知道。", "han"),
+        ("わかりません。", "han"),
+        ("मुझे नहीं पता।", "devanagari"),
+        ("Չգիտեմ։", "armenian"),
+        ("Δεν γνωρίζω.", "greek"),
+        # Numbers, names, formulas, addresses and code tell no language.
+        ("30 %, 1,234.5", None),
+        ("Paris.", None),
+        ("Los Angeles, Las Vegas, El Paso, Los Alamos", None),
+        ("- Los Angeles\n- Las Vegas\n- El Paso", None),
+        ("π ≈ 3.14, 5 Ω, 10 µm, 10 μm", None),
+        ("import os\nprint(os.path.join(os.getcwd(), os.sep))", None),
+        ("a@das.com, www.die.com, der.nicht.com", None),
+        ("Ｐａｒｉｓ", None),
+        ("", None),
+    ],
+)
+def test_the_language_of_a_text(text: str, name: str | None) -> None:
+    assert language.guess(text) == name
+    assert language.guess(unicodedata.normalize("NFD", text)) == name  # accents as marks
+
+
+def test_a_short_answer_takes_the_language_of_its_question_and_passages() -> None:
+    assert language.language_of("30 Tage.", "Wie lange gilt die Frist?", [None, GERMAN]) == "de"
+    assert language.language_of("30 days.", "How long is it open?", [ENGLISH]) == "en"
+    assert language.language_of("30", "Wann?", [], "de") == "de"  # the run's most frequent
+    assert language.language_of("30", "Wann?", []) is None
+    assert language.language_of("The fee that is due to it.", "", [], "de") == "en"  # its own first
+
+
+def test_what_tells_no_language_is_covered_and_another_script_never_is() -> None:
+    assert [language.is_covered(name) for name in ("en", None)] == [True, True]
+    assert not any(language.is_covered(name) for name in ("de", "cyrillic", "han"))
+
+
+def test_a_wide_blank_before_a_full_stop_is_a_blank() -> None:
+    text = "That is plan B\u00a0.Then comes plan C\u2009.It ends."
+    cut = [text[unit.start : unit.end] for unit in units(text)]
+    assert "".join(cut).replace(" ", "") == text.replace(" ", "")
+
+
 def test_folding_is_normal_form_kc() -> None:
     assert unicodedata.is_normalized("NFKC", fold("ﬁ ① Å Å ｱ"))
 

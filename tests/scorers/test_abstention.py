@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.families.abstention import ROWS
-from scorers.abstention import AbstentionScorer, decide
-from scoring import Row
+from scorers.abstention import AbstentionScorer, decide, usual_language
+from scoring import Row, score_run
 from storage import RetrievedChunk, TestCase, TestResult
 
 REFUSAL = "I cannot find this in the documents."
@@ -96,6 +98,89 @@ def test_evidence_tells_when_the_wording_says_otherwise() -> None:
     assert agree == {"cell": "abstained_unanswerable", "decided_by": "api", "why": "empty"}
     differ = score(False, result(REFUSAL, False))[1]
     assert (differ["cell"], differ["phrases"]) == ("answered_unanswerable", "abstained")
+
+
+GERMAN = [RetrievedChunk("c", text="Die Frist ist für das ganze Jahr und wird nicht verlängert.")]
+SHORT = "Weiß nicht."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Dazu finde ich in den Dokumenten leider keine Angaben.",
+        "Das kann ich Ihnen leider nicht sagen.",
+        "Die Dokumente enthalten dazu nichts, und ich weiß es auch nicht.",
+        "Не знаю.",
+        "我不知道。",
+    ],
+)
+def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) -> None:
+    """Without a list nobody knows whether it is a refusal or an answer: it is neither."""
+    row, evidence = score(False, result(answer))
+    assert row == Row((None, None, None), (("*", "language"),))
+    assert evidence["why"] == "language"
+    assert evidence["language"] in ("de", "cyrillic", "han")
+
+
+@pytest.mark.parametrize("abstained", [True, False])
+def test_the_bots_own_word_decides_in_any_language(abstained: bool) -> None:
+    found = result("Dazu finde ich in den Dokumenten leider keine Angaben.", abstained)
+    row, evidence = score(False, found)
+    assert row.values == (float(abstained), float(not abstained), None)
+    assert "phrases" not in evidence  # no phrase in German is no word against the bot's
+
+
+def test_a_phrase_that_is_found_decides_in_any_surroundings() -> None:
+    assert decide(result(REFUSAL, retrieved=list(GERMAN)), usual_language="de").abstained is True
+
+
+def test_the_language_of_a_short_answer() -> None:
+    """Its passages tell it, else the run; in English it is an answer, as it is when none tells."""
+    assert decide(result(SHORT, retrieved=list(GERMAN))).why == "language"
+    assert decide(result(SHORT), usual_language="de").why == "language"
+    assert decide(result(SHORT), usual_language="en").abstained is False
+    assert decide(result(SHORT)).abstained is False
+    assert decide(result("42")).abstained is False
+
+
+def test_the_most_frequent_language_of_a_run(tmp_path: Path) -> None:
+    """Of the answers that tell theirs; ties go by name, so that every process takes the same."""
+
+    def usual(*answers: str | None) -> str | None:
+        lines = [
+            {"schema": 1, "test_case_id": str(place), "status": "ok", "answer": answer}
+            for place, answer in enumerate(answers)
+        ]
+        (tmp_path / "results.jsonl").write_bytes(b"".join(orjson.dumps(x) + b"\n" for x in lines))
+        return usual_language(tmp_path)
+
+    german, english = GERMAN[0].text, "It is the fee for that which you have paid."
+    assert usual(german, german, english, SHORT, SHORT, SHORT, None) == "de"
+    assert usual(german, english) == usual(english, german) == "en"
+    assert usual(SHORT, None, " ") is None
+
+
+def test_one_and_several_processes_decide_alike(tmp_path: Path) -> None:
+    """A part that holds only short refusals goes by the language of the whole run, too."""
+    long = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
+    answers = [long] * 30 + [SHORT] * 30
+    with open(tmp_path / "set.jsonl", "wb") as cases:
+        for place in range(len(answers)):
+            case = {"id": f"q{place:02}", "question": "Wann?", "answerable": False}
+            cases.write(orjson.dumps(case) + b"\n")
+    scored = []
+    for jobs in (1, 2, 3):
+        folder = tmp_path / f"run{jobs}"
+        folder.mkdir()
+        with open(folder / "results.jsonl", "wb") as results:
+            for place, answer in enumerate(answers):
+                line = {"schema": 1, "test_case_id": f"q{place:02}", "status": "ok"}
+                results.write(orjson.dumps(line | {"answer": answer}) + b"\n")
+        scorer = AbstentionScorer(usual_language=usual_language(folder))
+        section = score_run(folder, tmp_path / "set.jsonl", scorer, jobs=jobs)
+        assert section["not_applicable"]["abstention_accuracy"] == 60
+        scored.append((folder / "scores" / "abstention.jsonl").read_bytes())
+    assert scored[0] == scored[1] == scored[2]
 
 
 def test_an_empty_answer_is_no_abstention_and_no_score() -> None:

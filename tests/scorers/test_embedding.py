@@ -99,6 +99,42 @@ def test_answer_against_reference_by_hand() -> None:
     assert scores(case("q", "cats"), result("cats"))["answer_correctness"] == 1.0
 
 
+OF_ANSWER = (
+    "answer_relevance",
+    "answer_correctness",
+    "question_answer_similarity",
+    "answer_hallucination",
+    "answer_hallucination@2",
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "abstained", "why"),
+    [
+        ("I do not know.", None, "abstained"),
+        ("Das weiß ich leider nicht.", True, "abstained"),
+        ("", None, "empty answer"),
+        ("[1]", None, "empty answer"),
+    ],
+)
+def test_all_metrics_of_an_answer_treat_silence_alike(
+    answer: str, abstained: bool | None, why: str
+) -> None:
+    """A refusal is near to nothing: as an answer it would lower every mean but one."""
+    other = result(answer, "cats", abstained=abstained)
+    assert reasons(case("cats?", "Cats sleep."), other) == dict.fromkeys(OF_ANSWER, why)
+
+
+def test_distinct_contexts_count_and_citation_marks_do_not() -> None:
+    """Cosines of the question with "cats" 1 and with "dogs" 0: mean 1/2, though "cats" comes twice.
+
+    With its mark as a word the answer would be (cats, 1): cosine 1 / sqrt 2 with the question.
+    """
+    found = scores(case("cats?", "cats"), result("cats [1].", "cats", "cats", "dogs"))
+    assert found["context_relevance"] == found["context_sufficiency"] == 0.5
+    assert found["question_answer_similarity"] == found["answer_correctness"] == 1.0
+
+
 def test_question_and_answer() -> None:
     assert scores(case("cats?"), result("cats sleep"))["question_answer_similarity"] == 0.707107
 

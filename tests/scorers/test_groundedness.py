@@ -53,6 +53,44 @@ def test_a_supported_claim_with_its_citation() -> None:
     assert evidence["citations"][0]["chunk_id"] == "leave"
 
 
+PLAIN = {"answer_not_empty", "contexts_exist", "has_citations", "answer_quality"}
+FRIST = "Die Frist ist für das ganze Jahr und wird nicht verlängert."
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        ("Dazu finde ich in den Dokumenten leider keine Angaben [1].", FRIST),
+        (f"{FRIST} [1]", FRIST),
+        ("我不知道。[1]", "我不知道。"),
+        ("30 Tage [1].", FRIST),
+    ],
+)
+def test_only_plain_checks_apply_in_a_language_without_phrases(answer: str, context: str) -> None:
+    """Words, stems and refusals are known in English alone: no claim is judged elsewhere."""
+    row, evidence = score(answer, retrieved=[chunk("c", context)])
+    assert {name for name, value in values(row).items() if value is not None} == PLAIN
+    # 4 checks hold: an answer, contexts, a citation; the wording is not looked at.
+    assert values(row)["answer_quality"] == 1.0
+    reasons = dict(row.reasons)
+    assert {reasons[name] for name in ("claim_support_rate", "no_fallback_phrase")} == {"language"}
+    assert evidence["language"] in ("de", "han")
+
+
+def test_the_bots_own_abstention_comes_before_the_language() -> None:
+    row, _ = score("Das kann ich Ihnen nicht sagen.", abstained=True)
+    assert dict(row.reasons)["claim_support_rate"] == "abstention"
+
+
+def test_an_answer_that_tells_no_language_goes_by_the_run_and_else_counts() -> None:
+    def why(usual: str | None) -> str | None:
+        result = TestResult("q", answer="Kioto, 1997.", retrieved=[chunk("c", "Kioto, 1997.")])
+        row, _ = GroundednessScorer(usual_language=usual).score(TestCase("q", "Kioto?"), result)
+        return dict(row.reasons).get("numeric_fabrications")
+
+    assert [why("de"), why("en"), why(None)] == ["language", None, None]
+
+
 def test_a_number_found_nowhere_vetoes_its_claim() -> None:
     """Two claims, one vetoed: rate 1/2, mean (1 + 0) / 2, one number that stands nowhere."""
     answer = "Staff get 25 days of paid vacation each year [1]. Vacation accrues monthly [1]."

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 NO_CONTEXTS = "no contexts"
 NO_TEXTS = "no chunk texts"
 TRUNCATED = "text was truncated"
+LANGUAGE = "language"
+"""The phrase lists do not cover the answer's language, or the contexts are in another one."""
 
 
 class Passage(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragmetrics import numbercheck
 from ragmetrics.answer import Answer
-from ragmetrics.casescores import NO_CONTEXTS, Collector, Passage, unusable
+from ragmetrics.casescores import LANGUAGE, NO_CONTEXTS, Collector, Passage, unusable
 from ragmetrics.claimfilter import bare
 from ragmetrics.claims import Support, score_claim
 from ragmetrics.language import differ
@@ -26,7 +26,7 @@ def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) ->
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
     if reason is None and contexts and differ(parts.text, contexts):
-        reason = "language"
+        reason = LANGUAGE
     if reason is not None:
         scores.nothing(CLAIM_METRICS, reason)
         return

@@ -11,12 +11,21 @@ from dataclasses import dataclass
 from ragmetrics import citations, quality
 from ragmetrics.answer import Answer, prepare_answer
 from ragmetrics.answermatch import missing_claims, overlap, stated_claims
-from ragmetrics.casescores import NO_CONTEXTS, CaseScores, Cited, Collector, Passage, unusable
+from ragmetrics.casescores import (
+    LANGUAGE,
+    NO_CONTEXTS,
+    CaseScores,
+    Cited,
+    Collector,
+    Passage,
+    unusable,
+)
 from ragmetrics.citations import Resolver
 from ragmetrics.claimfilter import bare
 from ragmetrics.claims import prepare
 from ragmetrics.claimscores import CLAIM_METRICS, score_claims
 from ragmetrics.copying import copying
+from ragmetrics.language import is_covered, language_of
 from ragmetrics.text import clean
 
 CITATION_METRICS = (
@@ -64,12 +73,14 @@ def score_case(
     best_score: float | None = None,
     min_score: float = 0.0,
     first_index: int = 1,
+    usual_language: str | None = None,
 ) -> CaseScores:
     """All groundedness metrics of one answer.
 
-    An empty answer or an abstention has no score but its quality checks. Texts that were cut, or
-    that the bot does not send, leave the metrics that need them without a score; no contexts at all
-    under an answer that claims something is a score of 0 with the reason ``no contexts``.
+    An empty answer, an abstention, or an answer in a language whose words and phrases are not known
+    has no score but its quality checks. Texts that were cut, or that the bot does not send, leave
+    the metrics that need them without a score; no contexts at all under an answer that claims
+    something is a score of 0 with the reason ``no contexts``.
 
     Args:
         answer: what the bot said.
@@ -81,13 +92,18 @@ def score_case(
         best_score: the best retrieval score, when the bot sends one; ``min_score``: what it must
             exceed.
         first_index: the number of the first chunk in citation marks.
+        usual_language: the most frequent language of the run, for an answer that, with its question
+            and contexts, does not tell its own.
     """
     labels = labels or Labels()
     text = clean(answer or "")
     parts = prepare_answer(text, chunks, question, references, first_index)
     scores = Collector(METRICS)
+    language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
+    covered = is_covered(language)
     found = quality.checks(
         text,
+        covered=covered,
         question=question,
         contexts=len(chunks),
         citations=len(parts.cited) + len(parts.listed),
@@ -96,13 +112,17 @@ def score_case(
         min_score=min_score,
     )
     for name, passed in found.items():
-        scores.set(name, None if passed is None else float(passed), "does not apply")
+        why = "does not apply" if covered or name not in quality.WORDED else LANGUAGE
+        scores.set(name, None if passed is None else float(passed), why)
     scores.set("answer_quality", quality.share(found), "")
     rest = (*CLAIM_METRICS, *CITATION_METRICS, *LABEL_METRICS, *TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")
     elif abstained:
         scores.nothing(rest, "abstention")
+    elif not covered:
+        scores.nothing(rest, LANGUAGE)
+        scores.evidence["language"] = language
     else:
         score_claims(scores, parts, chunks)
         _citations(scores, parts, chunks)

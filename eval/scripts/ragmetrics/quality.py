@@ -16,6 +16,8 @@ CHECKS = (
     "retrieval_scores_ok",
     "list_question_gets_list",
 )
+WORDED = ("no_fallback_phrase", "list_question_gets_list")
+"""Checks that look for English words."""
 _FALLBACK = re.compile(
     r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to "
     r"(?:generate|process)"
@@ -64,12 +66,14 @@ def checks(
     answerable: bool | None,
     best_score: float | None,
     min_score: float,
+    covered: bool = True,
 ) -> dict[str, bool | None]:
     """Each check: True passed, False failed, None does not apply.
 
     An unanswerable case may well be answered by a fallback phrase and without a citation; a bot
     that sends no retrieval scores, or a question that asks for no list, cannot fail those checks.
-    An empty answer fails the first check, and the checks of its wording do not apply.
+    An empty answer fails the first check, and the checks of its wording do not apply. Nor do these
+    apply in a language that is not ``covered``, where only a phrase that is found says something.
     """
     present = bool(answer.strip())
     fallback = abstention.detect(answer).abstained or bool(_FALLBACK.search(fold(answer)))
@@ -78,10 +82,12 @@ def checks(
         "answer_not_empty": present,
         "contexts_exist": contexts > 0,
         "has_citations": citations > 0 if judged else None,
-        "no_fallback_phrase": not fallback if judged else None,
+        "no_fallback_phrase": not fallback if judged and (covered or fallback) else None,
         "retrieval_scores_ok": None if best_score is None else best_score > min_score,
         "list_question_gets_list": (
-            is_list(answer) if judged and not fallback and is_list_question(question) else None
+            is_list(answer)
+            if judged and covered and not fallback and is_list_question(question)
+            else None
         ),
     }
 

@@ -42,6 +42,7 @@ _ABBREVIATION = re.compile(
 )
 _LEADING_MARKS = re.compile(rf"\s*(?:{MARK}\s*)+")
 _STOP = re.compile(r"[.!?。！？؟…।]")
+_BLANK = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,9 @@ def _cuts(line: str) -> list[int]:
     ends: list[int] = []
     place = 0
     for piece in _pieces(line):
-        found = [len(sentence) for sentence in sentencex.segment("en", piece)]
+        # sentencex panics on a blank of several bytes before a full stop ("plan B\u00a0.Then").
+        plain = piece if piece.isascii() else _BLANK.sub(" ", piece)
+        found = [len(sentence) for sentence in sentencex.segment("en", plain)]
         # Never lose text, whatever the splitter did with odd characters.
         for length in found if sum(found) == len(piece) else [len(piece)]:
             place += length

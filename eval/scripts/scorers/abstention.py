@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import abstention, casescores, exact, numbercheck, ratios, stats
+from ragmetrics import abstention, casescores, exact, language, numbercheck, ratios, stats
 from ragmetrics.catalogue import Metric
 from ragmetrics.claimfilter import Claim, extract
 from ragmetrics.claims import merged, prepare, score_claim
 from ragmetrics.families.abstention import ROWS, RUN_ROWS
 from ragmetrics.text import clean
 from scorers.chunks import in_rank_order
-from scoring import NOTHING, Evidence, Row, add_metric
-from storage import RetrievedChunk, TestCase, TestResult
+from scoring import NOTHING, Evidence, Row, add_metric, results_of
+from storage import Problem, RetrievedChunk, TestCase, TestResult, iter_results
 
 DecideBy = Literal["auto", "api", "phrases", "judge"]
 ASKS_BACK = "asks back instead of answering"
 NO_ANSWER = "no answer"
 EMPTY = "empty answer"
+LANGUAGE_SAMPLE = 1000
+"""Answers whose language is looked at for the most frequent one of a run."""
 CELLS = (
     "answered_answerable",
     "abstained_answerable",
@@ -46,21 +49,27 @@ Replies = Mapping[tuple[str, int], Reply]
 class Decision(NamedTuple):
     """``abstained`` is None when nothing decides; ``why`` then says so.
 
-    ``by``: api, phrases or judge.
+    ``by``: api, phrases or judge. ``language``: one that the phrase lists do not cover.
     """
 
     abstained: bool | None
     by: str
     why: str = ""
     found: abstention.Detection | None = None
+    language: str | None = None
 
 
 def decide(
-    result: TestResult, by: DecideBy = "auto", replies: Replies = MappingProxyType({})
+    result: TestResult,
+    by: DecideBy = "auto",
+    replies: Replies = MappingProxyType({}),
+    usual_language: str | None = None,
 ) -> Decision:
     """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer.
 
-    With ``judge``, what a judge said of this very answer goes before the wording.
+    With ``judge``, what a judge said of this very answer goes before the wording. The wording tells
+    an abstention wherever a phrase stands, but an answer only in a language that the phrase lists
+    cover; ``usual_language`` is that of answers whose language nothing tells.
     """
     if by != "phrases" and result.abstained is not None:
         return Decision(result.abstained, "api", result.abstain_reason or "")
@@ -74,7 +83,33 @@ def decide(
     found = detect(result)
     if found.state == "empty":
         return Decision(None, "phrases", EMPTY, found)
+    if found.state == "answered":
+        spoken = language_in(result, usual_language)
+        if not language.is_covered(spoken):
+            return Decision(None, "phrases", casescores.LANGUAGE, found, spoken)
     return Decision(found.abstained, "phrases", found.rule, found)
+
+
+def language_in(result: TestResult, usual: str | None = None) -> str | None:
+    """The language of a result's answer; None when nothing tells it."""
+    passages = (chunk.text for chunk in in_rank_order(result))
+    return language.language_of(result.answer or "", result.question, passages, usual)
+
+
+def usual_language(folder: Path) -> str | None:
+    """The most frequent language of a run's answers, of the first 1,000; None when none tells.
+
+    It is looked up before any result is scored, so that every process takes the same one. Faulty
+    lines are passed over: the scoring that follows reports them all.
+    """
+    results = iter_results(results_of(folder), _pass_over)
+    answered = (result for result in results if (result.answer or "").strip())
+    languages = map(language_in, islice(answered, LANGUAGE_SAMPLE))
+    counts = Counter(name for name in languages if name is not None)
+    return max(counts, key=lambda name: (counts[name], name), default=None)
+
+
+def _pass_over(problem: Problem) -> None: ...
 
 
 def _by_judge(said: Reply) -> Decision:
@@ -124,12 +159,14 @@ def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], questi
 class AbstentionScorer:
     """Scores one result by the four-cell table answered x answerable.
 
-    ``replies``: what the judge named ``judge`` said, for ``decide_by`` judge.
+    ``replies``: what the judge named ``judge`` said, for ``decide_by`` judge. ``usual_language``:
+    the most frequent one of the run.
     """
 
     decide_by: DecideBy = "auto"
     replies: Replies = field(default_factory=dict)
     judge: str = ""
+    usual_language: str | None = None
 
     section = "abstention"
     metrics: tuple[Metric, ...] = ROWS
@@ -142,8 +179,8 @@ class AbstentionScorer:
         """1.0 or 0.0 for the metrics of the case's half of the table; the others do not apply."""
         if case.answerable is None:
             return self._nothing("answerable is not labelled"), NOTHING
-        decision = decide(result, self.decide_by, self.replies)
-        evidence = _evidence(decision, result)
+        decision = decide(result, self.decide_by, self.replies, self.usual_language)
+        evidence = _evidence(decision, result, self.usual_language)
         if decision.abstained is None:
             return self._nothing(decision.why), evidence
         values = abstention.case_metrics(decision.abstained, case.answerable)
@@ -173,7 +210,7 @@ class AbstentionScorer:
             for line in repeats:
                 state = line["status"]
                 evidence = line.get("evidence", NOTHING)
-                by.update([evidence["decided_by"]] if "decided_by" in evidence else [])
+                by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
                 found += [evidence["cell"]] if "cell" in evidence else []
             cells.update(found)
@@ -209,16 +246,20 @@ def _parts(cells: Sequence[str]) -> ratios.Parts:
     return hits / len(cells), wrong / len(cells)
 
 
-def _evidence(decision: Decision, result: TestResult) -> dict[str, Any]:
+def _evidence(decision: Decision, result: TestResult, usual: str | None) -> dict[str, Any]:
     """Who decided and by which sentence; what the phrases say where the bot says otherwise."""
     evidence: dict[str, Any] = {"decided_by": decision.by}
     if decision.why:
         evidence["why"] = decision.why
+    if decision.language:
+        evidence["language"] = decision.language
     found = decision.found
     if decision.by == "api" and decision.abstained is not None and result.answer is not None:
         found = detect(result)
         if found.abstained == decision.abstained or found.state == "empty":
             return evidence
+        if found.state == "answered" and not language.is_covered(language_in(result, usual)):
+            return evidence  # no phrase in a language without a list says nothing
         evidence["phrases"] = found.state
     if found is not None and found.state != "answered":
         evidence["state"] = found.state

@@ -130,6 +130,9 @@ class EmbeddingScorer:
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
         """Yields the texts that it needs, is sent their vectors, returns scores and evidence."""
         answer = _MARK.sub("", result.answer or "").strip()
+        silent = "" if answer else "empty answer"
+        if answer and decide(result).abstained:
+            answer, silent = "", "abstained"
         reference = (case.reference_answer or "").strip()
         said, wanted = sentences_of(answer), sentences_of(reference)
         contexts, no_contexts = contexts_of(in_rank_order(result))
@@ -139,9 +142,10 @@ class EmbeddingScorer:
         question = known[case.question]
         self._contexts(found, evidence, question, [known[text] for text in contexts], no_contexts)
         similarity = embedding.whole_similarity(question, known[answer]) if answer else None
-        found.put("question_answer_similarity", similarity, "empty answer")
-        _against_reference(found, known, answer, reference, said, wanted)
-        why = _no_claims(result, said) or no_contexts
+        found.put("question_answer_similarity", similarity, silent)
+        why = silent or ("" if reference else "no reference_answer")
+        _against_reference(found, known, answer, reference, said, wanted, why)
+        why = silent or ("" if said else "no sentences") or no_contexts
         if why:
             found.put("answer_hallucination", None, why)
             found.put("answer_hallucination@2", None, why)
@@ -266,14 +270,6 @@ def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
     return texts, "" if texts else "no chunk texts"
 
 
-def _no_claims(result: TestResult, said: Sequence[str]) -> str:
-    if not (result.answer or "").strip():
-        return "empty answer"
-    if decide(result).abstained:
-        return "abstained"
-    return "" if said else "no sentences"
-
-
 def _against_reference(
     found: Found,
     known: Known,
@@ -281,9 +277,9 @@ def _against_reference(
     reference: str,
     said: Sequence[str],
     wanted: Sequence[str],
+    why: str,
 ) -> None:
-    if not answer or not reference:
-        why = "no reference_answer" if answer else "empty answer"
+    if why:
         found.put("answer_relevance", None, why)
         found.put("answer_correctness", None, why)
         return

@@ -21,11 +21,12 @@ class GroundednessScorer:
     """Scores one answer against its retrieved chunks and the labels of its case.
 
     ``first_index``: the number of the first chunk in citation marks. ``min_score``: what the best
-    retrieval score must exceed.
+    retrieval score must exceed. ``usual_language``: the most frequent one of the run.
     """
 
     first_index: int = 1
     min_score: float = 0.0
+    usual_language: str | None = None
 
     section = "groundedness"
     metrics: tuple[Metric, ...] = ROWS
@@ -56,5 +57,6 @@ class GroundednessScorer:
             best_score=max(sent, default=None),
             min_score=self.min_score,
             first_index=self.first_index,
+            usual_language=self.usual_language,
         )
         return row_of(scores, self.metrics), scores.evidence

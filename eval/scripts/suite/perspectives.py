@@ -121,9 +121,10 @@ def _context(settings: Settings) -> Scorer:
 
 
 def _groundedness(settings: Settings) -> Scorer:
+    from scorers.abstention import usual_language
     from scorers.groundedness import GroundednessScorer
 
-    return GroundednessScorer()
+    return GroundednessScorer(usual_language=usual_language(settings.folder))
 
 
 def _embedding(settings: Settings) -> dict[str, Any]:
@@ -146,9 +147,9 @@ def _embedding(settings: Settings) -> dict[str, Any]:
 
 
 def _abstention(settings: Settings) -> Scorer:
-    from scorers.abstention import AbstentionScorer
+    from scorers.abstention import AbstentionScorer, usual_language
 
-    return AbstentionScorer()
+    return AbstentionScorer(usual_language=usual_language(settings.folder))
 
 
 def _safety(settings: Settings) -> dict[str, Any]:

@@ -123,6 +123,12 @@ def test_chunks_without_texts_or_with_cut_ones_are_not_applicable(scored: Scored
 
 
 def test_another_language_than_the_contexts_is_not_applicable(scored: Scored) -> None:
-    assert scored("这个计划每个月花费二十欧元。").reasons[RATE] == "language"
     chinese = [RetrievedChunk(chunk_id="c1", text="计划每个月花费二十欧元。")]
-    assert scored("计划每个月花费二十欧元。", chinese).values[RATE] == 1.0
+    assert scored("这个计划每个月花费二十欧元。").reasons[RATE] == "language"
+    english = scored(
+        "The plan that is offered to you costs 20 EUR for each of the months.", chinese
+    )
+    assert english.reasons[RATE] == "language"
+    assert english.values["citation_coverage"] == 0.0  # what looks at the answer alone applies
+    # The words and phrases of the rules are English: nothing in Chinese is judged by them.
+    assert scored("计划每个月花费二十欧元。", chinese).reasons[RATE] == "language"

@@ -11,7 +11,8 @@ from typing import Any
 from ragmetrics.metric import Metric
 
 SEEN = "full chunk texts"
-BOTH = "reference_answer; an answer"
+ANSWER = "an answer, no abstention"
+BOTH = f"reference_answer; {ANSWER}"
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
@@ -20,35 +21,52 @@ def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **mo
 
 
 ROWS: tuple[Metric, ...] = (
-    _row("context_relevance", "mean over contexts of cosine(question, context)", SEEN),
+    _row(
+        "context_relevance",
+        "mean of cosine(question, context) over the distinct context texts",
+        SEEN,
+    ),
     _row("context_relevance_max", "cosine(question, context) of the nearest context", SEEN),
-    _row("context_relevance_top3", "the same mean over the three nearest contexts", SEEN),
+    _row("context_relevance_top3", "the same mean over the three nearest distinct texts", SEEN),
     _row(
         "context_sufficiency",
-        "contexts whose cosine with the question reaches 0.5 / contexts",
+        "distinct context texts whose cosine with the question reaches 0.5 / distinct texts",
         SEEN,
         low=0.0,
         unit="share",
     ),
     _row(
         "answer_relevance",
-        "mean over reference sentences of the cosine of the nearest answer sentence",
+        "mean over reference sentences of the cosine of the nearest answer sentence, "
+        "citation marks removed from both",
         BOTH,
+        version=2,
     ),
-    _row("answer_correctness", "cosine(answer, reference) as whole texts", BOTH),
-    _row("question_answer_similarity", "cosine(question, answer) as whole texts", "an answer"),
+    _row(
+        "answer_correctness",
+        "cosine(answer, reference) as whole texts, citation marks removed from the answer",
+        BOTH,
+        version=2,
+    ),
+    _row(
+        "question_answer_similarity",
+        "cosine(question, answer) as whole texts, citation marks removed from the answer",
+        ANSWER,
+        version=2,
+    ),
     _row(
         "answer_hallucination",
-        "answer sentences whose best cosine with a context is below 0.4 / sentences",
-        f"an answer, no abstention; {SEEN}",
+        "distinct answer sentences, citation marks removed, whose best cosine with a context is "
+        "below 0.4 / sentences",
+        f"{ANSWER}; {SEEN}",
         low=0.0,
         unit="share",
         higher_is_better=False,
     ),
     _row(
         "answer_hallucination@2",
-        "answer sentences whose best cosine with 1-3 context sentences is below 0.65 / sentences",
-        f"an answer, no abstention; {SEEN}",
+        "the same sentences whose best cosine with 1-3 context sentences is below 0.65 / sentences",
+        f"{ANSWER}; {SEEN}",
         low=0.0,
         unit="share",
         higher_is_better=False,

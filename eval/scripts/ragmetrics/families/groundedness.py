@@ -8,7 +8,8 @@ from ragmetrics.metric import Metric
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
-    return Metric(name, "groundedness", meaning, needs, source, **more)
+    row: dict[str, Any] = {"version": 2} | more
+    return Metric(name, "groundedness", meaning, needs, source, **row)
 
 
 def _count(name: str, meaning: str, needs: str, unit: str, **more: Any) -> Metric:
@@ -90,17 +91,18 @@ ROWS: tuple[Metric, ...] = (
         WORDS,
         "extractive fragment coverage (Grusky et al. 2018), spans from five words",
         higher_is_better=False,
-        version=2,
+        version=3,
     ),
-    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=2),
+    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=3),
     _row("answer_quality", "plain checks kept / plain checks that apply", "a result"),
-    _row("answer_not_empty", "1 when there is an answer", "a result", binary=True),
-    _row("contexts_exist", "1 when anything was retrieved", "a result", binary=True),
+    _row("answer_not_empty", "1 when there is an answer", "a result", binary=True, version=1),
+    _row("contexts_exist", "1 when anything was retrieved", "a result", binary=True, version=1),
     _row(
         "has_citations",
         "1 when the answer cites or lists a source",
         "an answer; not unanswerable",
         binary=True,
+        version=1,
     ),
     _row(
         "no_fallback_phrase",
@@ -113,6 +115,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the best retrieval score is above the minimum",
         "score_final of chunks",
         binary=True,
+        version=1,
     ),
     _row(
         "list_question_gets_list",

@@ -60,8 +60,9 @@ ROWS: tuple[Metric, ...] = (
     ),
     _row(
         "map",
-        "precision at the rank of each gold support found in the top k, summed / gold supports",
-        f"{TREC} map_cut",
+        "for each gold support found in the top k: chunks down to its rank that bring a support "
+        "not found before / that rank; the sum / gold supports",
+        f"{TREC} map_cut, where a chunk matches one support at most",
         retrieval.average_precision,
     ),
     _row(
