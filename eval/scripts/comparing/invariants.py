@@ -248,10 +248,12 @@ def _same_report(base: RunConfig, new: RunConfig) -> str:
             "Nothing tells whether the system changed: its index, retriever and answerer are not "
             "reported. Differences are chance, or what the bot does not report."
         )
-    details = f"; nothing is known of its {', '.join(silent)}" if silent else ""
+    parts = ", ".join(reported) + (
+        f"; nothing is known of its {', '.join(silent)}" if silent else ""
+    )
     return (
-        f"What the bot reports of itself is the same in both runs ({', '.join(reported)}{details}): "
-        "differences are chance, or what the bot does not report."
+        f"What the bot reports of itself is the same in both runs ({parts}): differences are "
+        "chance, or what the bot does not report."
     )
 
 
