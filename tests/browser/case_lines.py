@@ -107,7 +107,13 @@ def verdicts_on(*records: dict[str, Any]) -> Verdicts:
     assert case is not None
     mark = found.subject(case, msgspec.convert(RESULT, TestResult)).fingerprint
     for record in records:
-        usual = {"status": "ok", "parts": 1, "reason": None, "failure": None, "extra": {}}
+        usual: dict[str, Any] = {
+            "status": "ok",
+            "parts": 1,
+            "reason": None,
+            "failure": None,
+            "extra": {},
+        }
         whole = usual | {"subject": mark} | record
         opinions = found.found.setdefault(("q", 0), {})
         parts = opinions.setdefault((whole["metric"], whole.get("judge_repeat", 0)), {})

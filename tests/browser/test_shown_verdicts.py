@@ -114,7 +114,10 @@ def test_parts_of_an_answer_that_is_gone_are_not_shown(judged: Judged, wait_unti
     detail = judged.browsed(wait_until)
     assert browsed_claims(detail) == [SHORT]
     assert [claim.text for claim in detail.claims] == [SHORT]
-    assert [one["text"]["text"] for one in judged.reported()["verdicts"]] == [SHORT]
+    assert detail.problems == (), "what stays over of the old answer is no news"
+    answer = judged.reported()
+    assert [one["text"]["text"] for one in answer["verdicts"]] == [SHORT]
+    assert not [why for why in answer["because"] if "judge" in why]
     assert (SHORT in told, "Box 45" in told) == (True, False)
 
 

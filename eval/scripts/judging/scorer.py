@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -57,16 +57,18 @@ class Verdicts:
     def opinions(self, subject: Subject) -> tuple[Opinions, bool]:
         """The calls of each opinion on an answer as it is now; what code decided belongs to all.
 
-        And whether verdicts were left out because the answer, its chunks or labels have changed.
+        And whether a call has only verdicts that do not count any more: those on another answer, on
+        other chunks or other labels.
         """
         found: dict[int, dict[str, Judgement]] = defaultdict(dict)
         mark, stale = subject.fingerprint, False
         key = (subject.case.id, subject.result.repeat)
         for (metric, opinion), parts in self.found.get(key, {}).items():
             fresh = {part: line for part, line in parts.items() if line.get("subject") == mark}
-            stale |= len(fresh) < len(parts)
             if (judgement := joined(fresh)) is not None:
                 found[opinion][metric] = judgement
+            else:
+                stale |= len(fresh) < len(parts)
         return dict(found), stale
 
 
@@ -74,21 +76,19 @@ def read_verdicts(
     folder: Path,
     judge: Mapping[str, Any],
     *,
-    of: Container[AnswerKey] | None = None,
+    keep: Callable[[lines.Line], bool] = lambda line: True,
     at: Iterable[int] | None = None,
     texts: bool = False,
 ) -> Verdicts:
     """The lines of the judge that config.json names; those of others are counted and left out.
 
-    ``of``: only those on these answers. ``at``: only the lines that begin at these byte offsets, in
+    ``keep``: only the lines that it takes. ``at``: only those that begin at these byte offsets, in
     the order of the file. ``texts``: with the texts of the chunks, which no score needs.
     """
     verdicts = Verdicts(judge)
     belongs = lines.of_judge(judge)
-    for line in lines.read(folder / lines.FILE, at=at):
+    for line in lines.read(folder / lines.FILE, keep, at):
         case_id, repeat, metric, opinion, part = lines.key_of(line)
-        if of is not None and (case_id, repeat) not in of:
-            continue
         if not belongs(line):
             verdicts.others += 1
             continue

@@ -119,7 +119,9 @@ def read_judged(
     """
     if not (folder / FILE).exists():
         return {}
-    verdicts = read_verdicts(folder, judge_of(folder), of=results.keys())
+    verdicts = read_verdicts(
+        folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
+    )
     found: dict[Key, Mapping[str, Any]] = {}
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
