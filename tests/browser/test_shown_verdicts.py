@@ -148,7 +148,7 @@ def test_parts_of_another_judge_are_not_shown_under_this_ones_name(
     assert browsed_claims(detail) == judged.scored()
     assert "contradicted" not in {claim.verdict for one in detail.judged for claim in one.items}
     assert detail.problems == (
-        "1 lines of verdicts.jsonl are of another judge, prompt or temperature and do not count.",
+        "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: 1.",
     )
     reported = {one["verdict"] for one in judged.reported()["verdicts"]}
     assert reported <= {"supported", "not_found"}

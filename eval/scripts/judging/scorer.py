@@ -24,7 +24,7 @@ from storage import TestCase, TestResult
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 STALE = "judged before its answer or labels changed"
-OTHERS = "{} lines of verdicts.jsonl are of another judge, prompt or temperature and do not count."
+OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
 AnswerKey = tuple[str, int]
 """Case id and repeat of the answer."""
 Parts = dict[int, lines.Line]
