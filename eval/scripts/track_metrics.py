@@ -1,10 +1,10 @@
 """Show how the metrics went from commit to commit, and name the commit where one fell.
 
-In: the metrics.json files that git's history holds (nothing is checked out), and the runs of
-eval/results that are not committed, in the order they were started. PLACES are metrics.json files,
-run folders, or folders of runs. Out: a table with sparklines, plots, what changed in between, and
-an alert for each metric that is 10 % worse than its baseline, on the bad side of its control band,
-or gone.
+In: the metrics.json files that git's history holds (nothing is checked out), in the order of the
+commits, and the runs of eval/results that are not committed, by the time they were started. PLACES
+are metrics.json files, run folders, or folders of runs. Out: a table with sparklines, plots, what
+changed in between, and an alert for each metric that is 10 % worse than its baseline, on the bad
+side of its control band, or gone.
 
 \b
 Examples:
@@ -14,7 +14,8 @@ Examples:
   python eval/scripts/track_metrics.py eval/results/nightly/metrics.json --csv history.csv
 
 Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
-definition changed begins a new line. The control band is drawn from 8 earlier points on.
+definition changed begins a new line, and so does every metric with another eval set. The control
+band is drawn from 8 earlier points on.
 
 Exit codes: 0 done, 1 --fail-on struck, 2 bad input, 130 interrupted.
 """
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     type=click.Choice(["both", "git", "runs"]),
     default="both",
     show_default=True,
-    help="Commits, then runs not committed; or one of the two.",
+    help="Commits and runs that are not committed, or one of the two.",
 )
 @click.option("--first-parent", is_flag=True, help="Follow the main line; a merge is one commit.")
 @click.option("--since", metavar="COMMIT|RUN", help="Begin with this point.")
@@ -116,6 +117,7 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
     rule = _rule(history, given["baseline"], given["max_drop_percent"] / 100, given["band"])
     lines = make_lines(history.points, keys, rule)
+    history.notes += _unanchored(lines, rule, given["baseline"])
     _put_out(history, lines, changes(history.points, lines), rule, given)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
@@ -136,6 +138,19 @@ def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:
     from tracking.alerts import KINDS, Rule
 
     return Rule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
+
+
+def _unanchored(lines: list[Line], rule: Rule, baseline: str) -> list[str]:
+    """A sentence on the metrics that a fixed baseline has no number of: nothing tells of a drop."""
+    if not isinstance(rule.baseline, int):
+        return []
+    names = [one.name for one in lines if rule.baseline not in one.places[one.segment() :]]
+    if not names:
+        return []
+    return [
+        f"--baseline {baseline}: {len(names)} of {len(lines)} metrics have no number there of "
+        f"today's definition and eval set, so nothing tells whether they fell: {', '.join(names)}."
+    ]
 
 
 def _headline() -> list[tuple[str, str]]:

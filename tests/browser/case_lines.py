@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from browse_store.detail import build
 from browser.case_page import case_docs
 from browser.document import Doc
 from browser.model import Detail
+from judging.scorer import Verdicts
+from storage import TestResult, case_from_dict, iter_results, read_cases
 
+NONE = Verdicts({})
 ANSWER = "Logs are kept for 30 days. The owner can extend this. It costs nothing."
 #         0                         27                         54
 CHUNKS = [
@@ -82,16 +88,66 @@ def detail_of(
     result: dict[str, Any] = RESULT,
     case: dict[str, Any] | None = CASE,
     scores: dict[str, Any] = SCORES,
-    verdicts: tuple[dict[str, Any], ...] = (),
+    verdicts: Verdicts = NONE,
 ) -> Detail:
     return build(
         line(result),
         line(case) if case else b"",
         {},
         {name: line(score) for name, score in scores.items()},
-        [line(verdict) for verdict in verdicts],
+        lambda: verdicts,
         ("q", 0),
     )
+
+
+def verdicts_on(*records: dict[str, Any]) -> Verdicts:
+    """Verdict lines on the answer above; what a line leaves out is as in most."""
+    found = Verdicts({})
+    case, _ = case_from_dict(CASE)
+    assert case is not None
+    mark = found.subject(case, msgspec.convert(RESULT, TestResult)).fingerprint
+    for record in records:
+        usual: dict[str, Any] = {
+            "status": "ok",
+            "parts": 1,
+            "reason": None,
+            "failure": None,
+            "extra": {},
+        }
+        whole = usual | {"subject": mark} | record
+        opinions = found.found.setdefault(("q", 0), {})
+        parts = opinions.setdefault((whole["metric"], whole.get("judge_repeat", 0)), {})
+        parts[whole.get("part", 0)] = whole
+    return found
+
+
+WHO = {"provider": "local", "model": "support"}
+JUDGE: dict[str, Any] = {"judge": {"identity": WHO, "prompts": {}, "parameters": {}}}
+"""A config.json that names the judge of ``verdict_line``."""
+
+
+def verdict_line(eval_set: Path, run: Path, **more: Any) -> bytes:
+    """A line without claims on the first answer of a run, by the judge above."""
+    case = next(iter(read_cases(eval_set, None)))
+    result = next(iter(iter_results(run / "results.jsonl")))
+    made: dict[str, Any] = {
+        "schema": 1,
+        "case_id": case.id,
+        "repeat": 0,
+        "metric": "groundedness",
+        "judge_repeat": 0,
+        "parts": 1,
+        "status": "not_applicable",
+        "reason": "no answer",
+        "failure": None,
+        "prompt": {"name": "groundedness", "sha256": "1"},
+        "judge": WHO,
+        "subject": Verdicts({}).subject(case, result).fingerprint,
+        "input": {},
+        "verdicts": [],
+        "extra": {},
+    }
+    return line(made | more)
 
 
 def page(detail: Detail, **more: Any) -> str:

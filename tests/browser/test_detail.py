@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import json
 
-from tests.browser.case_lines import ANSWER, CASE, RESULT, SCORES, detail_of, line, marked, page
+from tests.browser.case_lines import (
+    ANSWER,
+    CASE,
+    NONE,
+    RESULT,
+    SCORES,
+    detail_of,
+    line,
+    marked,
+    page,
+)
 
 from browse_store.detail import build
 from browser.case_page import case_docs
@@ -111,19 +121,19 @@ def test_an_error_is_shown_in_place_of_the_answer() -> None:
 
 def test_lines_of_another_form_are_named_and_left_out() -> None:
     scores = SCORES | {"groundedness": {"case_id": "q", "evidence": {"claims": "none"}}}
-    detail = detail_of(case=CASE | {"id": "other"}, scores=scores, verdicts=({"case_id": "q"},))
+    detail = detail_of(case=CASE | {"id": "other"}, scores=scores)
     assert detail.claims == ()
     said = "\n".join(detail.problems)
     assert "scores/groundedness.jsonl: the line cannot be read" in said
-    assert "verdicts.jsonl: a line cannot be read" in said
     assert "the case in the eval set was changed" in said
-    gone = build(b"", b"", {}, {}, [], ("q", 0))
+    gone = build(b"", b"", {}, {}, lambda: NONE, ("q", 0))
     assert gone.problems == (
         "the line is not there any more: the file was replaced; it is being read again",
     )
-    assert build(line({"test_case_id": "z"}), b"", {}, {}, [], ("q", 0)).problems == gone.problems
+    other = build(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
+    assert other.problems == gone.problems
 
 
 def test_the_raw_result_is_what_the_file_holds() -> None:
     assert json.loads(detail_of().raw) == RESULT
-    assert build(b"\xffnot JSON", b"", {}, {}, [], ("q", 0)).raw == "\ufffdnot JSON"
+    assert build(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0)).raw == "\ufffdnot JSON"

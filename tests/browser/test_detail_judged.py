@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.case_lines import ANSWER, detail_of, page
+from tests.browser.case_lines import ANSWER, detail_of, page, verdicts_on
 
 VERDICT: dict[str, Any] = {
     "case_id": "q",
@@ -26,7 +26,7 @@ VERDICT: dict[str, Any] = {
 
 
 def test_a_judge_who_placed_his_claims_colours_the_answer() -> None:
-    detail = detail_of(verdicts=(VERDICT,))
+    detail = detail_of(verdicts=verdicts_on(VERDICT))
     assert detail.claims_by == "judge local/rules, groundedness"
     assert [claim.verdict for claim in detail.claims] == ["contradicted", "unclear"]
     shown = page(detail)
@@ -38,7 +38,7 @@ def test_a_judge_who_placed_his_claims_colours_the_answer() -> None:
 
 def test_only_groundedness_colours_the_answer() -> None:
     other = {**VERDICT, "metric": "answer_correctness"}
-    assert detail_of(verdicts=(other,)).claims_by == "support rules"
+    assert detail_of(verdicts=verdicts_on(other)).claims_by == "support rules"
 
 
 def test_parts_of_one_opinion_are_shown_together() -> None:
@@ -55,23 +55,26 @@ def test_parts_of_one_opinion_are_shown_together() -> None:
         }
         for number, word in enumerate(("useful", "not_useful"))
     ]
-    (one,) = detail_of(verdicts=(parts[1], parts[0])).judged
+    (one,) = detail_of(verdicts=verdicts_on(parts[1], parts[0])).judged
     assert [(claim.text, claim.verdict, claim.word, claim.chunk_id) for claim in one.items] == [
         ("T", "supported", "useful", "c1"),
         ("T", "unsupported", "not useful", "c2"),
     ]
     failed = {**parts[1], "status": "failed", "failure": "malformed", "verdicts": []}
-    (one,) = detail_of(verdicts=(parts[0], failed)).judged
+    (one,) = detail_of(verdicts=verdicts_on(parts[0], failed)).judged
     assert (one.status, one.reason, len(one.items)) == ("failed", "malformed", 1)
 
 
-def test_of_two_lines_for_one_question_the_last_counts() -> None:
+def test_opinions_stand_one_after_the_other() -> None:
     failed = {**VERDICT, "status": "failed", "failure": "transport", "verdicts": []}
-    detail = detail_of(verdicts=(failed, VERDICT))
-    assert [one.status for one in detail.judged] == ["ok"]
-    again = detail_of(verdicts=(VERDICT, failed, {**VERDICT, "judge_repeat": 1}))
+    again = detail_of(verdicts=verdicts_on({**VERDICT, "judge_repeat": 1}, failed))
     assert [(one.metric, one.status) for one in again.judged] == [
         ("groundedness", "failed"),
         ("groundedness (opinion 2)", "ok"),
     ]
     assert "failed · transport" in page(again)
+
+
+def test_an_opinion_of_which_a_part_is_missing_is_none() -> None:
+    half = {**VERDICT, "part": 0, "parts": 2}
+    assert detail_of(verdicts=verdicts_on(half)).judged == ()

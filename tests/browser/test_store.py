@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.case_lines import JUDGE, verdict_line
 
 from browse_store.library import RunLibrary
 from browse_store.opened import Opened
@@ -268,20 +269,20 @@ def test_labels_of_the_set_are_joined(runs: Any, wait_until: Wait) -> None:
 
 def test_verdicts_that_come_while_one_looks_are_told_and_shown(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
-    folder = runs.run("r", [{"id": "a"}])
+    folder = runs.run("r", [{"id": "a"}], config=JUDGE)
     told: list[int] = []
     run = RunLibrary(runs.results_dir, runs.eval_set, None).open("r")
     run.start(lambda: told.append(1))
     wait_until(lambda: not run.reading, "everything is read")
+    metrics = ["groundedness", "groundedness (opinion 2)"]
     for number in range(2):
         before = len(told)
-        with open(folder / "verdicts.jsonl", "a") as file:
-            verdict = {"case_id": "a", "metric": f"metric {number}", "status": "ok"}
-            file.write(json.dumps(verdict) + "\n")
+        with open(folder / "verdicts.jsonl", "ab") as file:
+            file.write(verdict_line(runs.eval_set, folder, judge_repeat=number))
         wait_until(lambda: len(told) > before, "the new verdict is told")  # noqa: B023
         detail = run.detail(("a", 0))
         assert detail is not None
-        assert [one.metric for one in detail.judged] == [f"metric {n}" for n in range(number + 1)]
+        assert [one.metric for one in detail.judged] == metrics[: number + 1]
     assert run.detail(("a", 1)) is None
     assert run.detail(("b", 0)) is None
     run.close()

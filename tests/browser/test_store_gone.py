@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.browser.case_lines import JUDGE, verdict_line
+
 from browse_store.library import RunLibrary
 
 Wait = Callable[..., None]
@@ -14,9 +16,8 @@ Wait = Callable[..., None]
 def test_a_case_without_the_files_that_were_taken_away(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     score = {"case_id": "a", "scores": {"recall@5": 1.0}}
-    folder = runs.run("r", [{"id": "a"}], retrieval=[score])
-    verdict = {"case_id": "a", "metric": "groundedness", "status": "ok"}
-    (folder / "verdicts.jsonl").write_text(json.dumps(verdict) + "\n")
+    folder = runs.run("r", [{"id": "a"}], config=JUDGE, retrieval=[score])
+    (folder / "verdicts.jsonl").write_bytes(verdict_line(runs.eval_set, folder))
     run = RunLibrary(runs.results_dir, runs.eval_set, None, wanted=("recall@5",)).open("r")
     run.start(lambda: None)
     wait_until(lambda: not run.reading, "everything is read")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import storage
+from judging.subject import Subject
 from storage import RetrievedChunk, TestResult
 
 JUDGE = {
@@ -103,9 +104,22 @@ class JudgedRun:
         }
 
     def save(self) -> None:
-        """Write verdicts.jsonl from ``verdicts``."""
-        text = "".join(json.dumps(line) + "\n" for line in self.verdicts)
+        """Write verdicts.jsonl from ``verdicts``, and their first judge into config.json.
+
+        What names no subject is on the present answer.
+        """
+        cases = {case.id: case for case in storage.read_cases(self.folder / "set.jsonl")}
+        marks = {
+            result.test_case_id: Subject(cases[result.test_case_id], result).fingerprint
+            for result in storage.iter_results(self.run / storage.RESULTS)
+        }
+        whole = [{"subject": marks[line["case_id"]]} | line for line in self.verdicts]
+        text = "".join(json.dumps(line) + "\n" for line in whole)
         (self.run / "verdicts.jsonl").write_text(text, encoding="utf-8")
+        config = storage.read_json(self.run / "config.json")
+        identity = self.verdicts[0]["judge"]
+        config["judge"] = {"identity": identity, "prompts": {}, "parameters": {}}
+        storage.replace_json(self.run / "config.json", config)
 
     def label_line(self, case_id: str, claim_id: str, label: str | None, **more: Any) -> Any:
         """A full label line, as the screen writes it."""

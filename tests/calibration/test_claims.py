@@ -66,11 +66,20 @@ def test_parts_belong_together(judged_run: Any) -> None:
     assert [claim.claim_id for claim in read(judged_run).claims] == ["1", "2"]
 
 
-def test_lines_about_an_earlier_answer_do_not_count(judged_run: Any) -> None:
-    judged_run.write({"q1": [("One thing is so.", "supported")]}, subject="old", parts=2)
-    judged_run.verdicts.append(judged_run.line("q1", [("New.", "supported")]) | {"subject": "new"})
+def test_lines_about_an_answer_that_is_gone_do_not_count(judged_run: Any) -> None:
+    """Of an answer in two parts the second stays over when the new answer has one."""
+    judged_run.write({"q1": [("One thing is so.", "supported")]})
+    part = judged_run.line("q1", [("Gone.", "supported")]) | {"subject": "old", "parts": 2}
+    present = judged_run.verdicts.pop()
+    judged_run.verdicts += [part, part | {"part": 1}]
     judged_run.save()
-    assert [claim.claim for claim in read(judged_run).claims] == ["New."]
+    judged = read(judged_run)
+    assert (judged.claims, judged.failed, judged.changed) == ([], 0, 1)
+    judged_run.verdicts.append(present)
+    judged_run.save()
+    judged = read(judged_run)
+    assert [claim.claim for claim in judged.claims] == ["One thing is so."]
+    assert (judged.failed, judged.changed) == (0, 0)
 
 
 def test_what_code_decided_is_not_the_judges(judged_run: Any) -> None:

@@ -40,12 +40,12 @@ def write(judged_run: Any, facts: Facts) -> None:
         ]
         lines.append(line)
     judged_run.verdicts += lines
-    judged_run.save()
     path = judged_run.folder / "set.jsonl"
     cases = [json.loads(line) for line in path.read_text().splitlines()]
     for case in cases:
         case["reference_answer"] = f"Seven euros, says {case['id']}."
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    judged_run.save()
 
 
 def call(judged_run: Any, *words: str, typed: str = "") -> Result:

@@ -242,3 +242,46 @@ def test_failed_calls_are_remarked(runs: Runs) -> None:
     path = new / "metrics.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"errors": 3}))
     assert any("failed: 0 in base, 3 in new" in note for note in compare(base, new).notes)
+
+
+WHOLE = {"index": {"sha256": "a"}, "retriever": {"k": 5}, "answerer": {"model": "m"}}
+SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url": "demo"}}
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "note"),
+    [
+        (
+            WHOLE,
+            WHOLE,
+            "What the bot reports of itself is the same in both runs (index, retriever, "
+            "answerer): differences are chance, or what the bot does not report.",
+        ),
+        (
+            {"index": {"sha256": "a"}} | SILENT,
+            {"index": {"sha256": "a"}} | SILENT,
+            "What the bot reports of itself is the same in both runs (index; nothing is known of "
+            "its retriever, answerer): differences are chance, or what the bot does not report.",
+        ),
+        (
+            SILENT,
+            SILENT,
+            "Nothing tells whether the system changed: its index, retriever and answerer are not "
+            "reported. Differences are chance, or what the bot does not report.",
+        ),
+    ],
+)
+def test_equal_configurations_are_worth_what_was_reported(
+    runs: Runs, base: dict[str, Any], new: dict[str, Any], note: str
+) -> None:
+    """A bot that is silent about itself may have changed in anything between two runs."""
+    found = compare(
+        runs.make("base", SCORES, config=base), runs.make("new", {"mrr": [0.5, 0.5]}, config=new)
+    )
+    assert [one for one in found.notes if "chance" in one] == [note]
+
+
+def test_configurations_that_differ_are_not_called_equal(runs: Runs) -> None:
+    base = runs.make("base", SCORES, config=WHOLE)
+    new = runs.make("new", SCORES, config=WHOLE | {"retriever": {"k": 6}})
+    assert not [one for one in compare(base, new).notes if "chance" in one]

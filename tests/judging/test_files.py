@@ -189,7 +189,7 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
         (IDENTITY, {}, 0.95, 0, []),
         (IDENTITY | {"strength": "name only"}, {}, None, 0, ["--judge-revision"]),
         ({"provider": "local", "model": "support", "strength": "code"}, {}, None, 0, ["weaker"]),
-        (IDENTITY, {}, None, 3, ["3 lines of verdicts.jsonl are of another judge"]),
+        (IDENTITY, {}, None, 3, ["another judge, prompt or temperature, which do not count: 3."]),
     ],
 )
 def test_notes(

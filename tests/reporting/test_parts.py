@@ -99,7 +99,7 @@ def test_a_reference_marks_the_passage_that_it_names() -> None:
     ]
     refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
     result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
-    found = describe(None, result, {}, [])
+    found = describe(None, result, {}, [], {})
     assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
     assert found["retrieved"][0]["text"]["left_out"] == 800
     assert found["gold"] == found["claims"] == found["verdicts"] == []

@@ -85,8 +85,71 @@ def test_runs_not_committed_come_last_by_their_start(repo: Any, make_metrics: An
     assert [point.run_id for point in found.points] == ["z", "early", "late"]
     assert found.points[1].sha is None
     assert [p.run_id for p in read_history([repo.results], "git").points] == ["z"]
-    # runs: all three, since git is not asked which are committed; z has no config: its file's time
-    assert {p.run_id for p in read_history([repo.results], "runs").points} == {"z", "early", "late"}
+    # runs: all three, since git is not asked which are committed; z has no config: nobody knows
+    runs = read_history([repo.results], "runs")
+    assert [point.run_id for point in runs.points] == ["early", "late", "z"]
+
+
+def not_committed(repo: Any, make_metrics: Any, run: str, started: str | None) -> Path:
+    """A run with a number, and a config.json that says when it was started."""
+    path: Path = repo.write(run, make_metrics(run, {"retrieval": {"mrr": 0.5}}))
+    if started is not None:
+        config = {"schema": 1, "run_id": run, "started": started}
+        (path.parent / "config.json").write_text(json.dumps(config))
+    return path
+
+
+def test_a_scratch_run_from_before_the_commits_is_not_the_newest(
+    repo: Any, make_metrics: Any
+) -> None:
+    """The commits are of the 1st and 2nd of January; the run in between is neither end."""
+    one(repo, make_metrics, "a", 0.1)
+    one(repo, make_metrics, "b", 0.2)
+    not_committed(repo, make_metrics, "between", "2026-01-02T00:00:00+00:00")
+    not_committed(repo, make_metrics, "stale", "2025-12-31T00:00:00+00:00")
+    found = read_history([repo.results])
+    assert [point.run_id for point in found.points] == ["stale", "a", "between", "b"]
+
+
+def test_a_committed_run_that_is_still_there_stands_by_its_own_start(
+    repo: Any, make_metrics: Any
+) -> None:
+    """Started at 10, committed at noon: a run of 11 o'clock came later, one of 9 before."""
+    day = "2026-01-01T{}:00:00+00:00"
+    not_committed(repo, make_metrics, "a", day.format("10"))
+    repo.commit("a")
+    not_committed(repo, make_metrics, "later", day.format("11"))
+    not_committed(repo, make_metrics, "before", day.format("09"))
+    found = read_history([repo.results])
+    assert [point.run_id for point in found.points] == ["before", "a", "later"]
+
+
+def test_the_time_of_a_file_orders_nothing(repo: Any, make_metrics: Any) -> None:
+    """Runs without a start stand last, by their ids, however old their files are; that is said."""
+    one(repo, make_metrics, "z", 0.1)
+    not_committed(repo, make_metrics, "known", "2026-05-01T00:00:00Z")
+    for name, age in (("b", 1_000), ("a", 2_000), ("c", 3_000)):
+        path = not_committed(repo, make_metrics, name, None)
+        os.utime(path, (age, age))
+    found = read_history([repo.results])
+    assert [point.run_id for point in found.points] == ["z", "known", "a", "b", "c"]
+    assert found.points[-1].title == "c (not committed)"
+    assert found.notes == [
+        "No config.json says when a, b, c was started; what has no start stands last, in the order "
+        "of run ids."
+    ]
+
+
+def test_several_places_stand_in_the_order_of_commits_not_of_clocks(
+    repo: Any, make_metrics: Any
+) -> None:
+    """The second commit was made on a machine whose clock is years behind."""
+    repo.commits = 20
+    one(repo, make_metrics, "a", 0.1)
+    repo.commits = 3
+    one(repo, make_metrics, "b", 0.2)
+    found = read_history([repo.results / "b", repo.results / "a"])
+    assert means(found.points) == [0.1, 0.2]
 
 
 def test_a_merge_is_read_from_the_branch_or_as_one_commit(repo: Any, make_metrics: Any) -> None:
@@ -142,12 +205,14 @@ def test_a_shallow_clone_says_so(repo: Any, make_metrics: Any, tmp_path: Path) -
 def test_a_commit_of_many_files_says_that_their_order_is_unknown(
     repo: Any, make_metrics: Any
 ) -> None:
-    for name in ("b", "a"):
-        repo.write(name, make_metrics(name, {"retrieval": {"mrr": 0.5}}))
+    for folder, name in (("x", "b"), ("y", "a")):
+        repo.write(folder, make_metrics(name, {"retrieval": {"mrr": 0.5}}))
     sha = repo.commit("both")
     found = read_history([repo.results])
     assert [point.run_id for point in found.points] == ["a", "b"]
-    assert found.notes == [f"{sha[:9]} holds 2 metrics.json files; they are in the order of paths."]
+    assert found.notes == [
+        f"{sha[:9]} holds 2 metrics.json files; they are in the order of their run ids."
+    ]
 
 
 def test_an_empty_repository_and_no_repository(repo: Any, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,14 @@ import msgspec
 import orjson
 
 from browse_store import evidence as ev
-from browser.model import Detail, Gold, Passage
-from storage import Labels, TestCase, TestResult, canonical, case_from_dict
+from browser.model import Detail, Gold, Judged, Passage
+from judging.scorer import OTHERS, STALE, Verdicts
+from storage import Labels, StorageError, TestCase, TestResult, canonical, case_from_dict
 
+NO_CASE = (
+    "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
+    "they are on this answer"
+)
 NOT_FOUND = "the line is not there any more: the file was replaced; it is being read again"
 
 
@@ -21,19 +26,22 @@ def build(
     case_line: bytes,
     labels: Labels,
     score_lines: Mapping[str, bytes],
-    verdict_lines: Sequence[bytes],
+    verdicts: Callable[[], Verdicts],
     key: tuple[str, int],
 ) -> Detail:
-    """The detail of one result. What cannot be read is left out and named in ``problems``."""
+    """The detail of one result. What cannot be read is left out and named in ``problems``.
+
+    ``verdicts`` reads what the run's judge said of it; it may raise StorageError.
+    """
     case_id, repeat = key
     problems: list[str] = []
     result = _result(result_line, case_id, problems)
     lines = _scores(score_lines, case_id, problems)
-    said = ev.judged(list(verdict_lines), case_id, problems)
     retrieval = lines.get("retrieval", ev.ScoreLine(case_id)).evidence
     rules = ev.rule_claims(lines.get("groundedness", ev.ScoreLine(case_id)).evidence)
-    claims, by = ev.best_claims(rules, said)
     case = _case(case_line, labels, case_id, problems)
+    said = _judged(verdicts, case, result, problems)
+    claims, by = ev.best_claims(rules, said)
     return Detail(
         case_id=case_id,
         repeat=repeat,
@@ -82,6 +90,31 @@ def _scores(
         if score.case_id == case_id:
             found[section] = score
     return found
+
+
+def _judged(
+    verdicts: Callable[[], Verdicts],
+    case: TestCase | None,
+    result: TestResult,
+    problems: list[str],
+) -> tuple[Judged, ...]:
+    """What the run's present judge said of the answer as it is now; the rest is named."""
+    try:
+        found = verdicts()
+    except StorageError as error:
+        problems.append(error.message)
+        return ()
+    if found.others:
+        problems.append(OTHERS.format(found.others))
+    if not found.found:
+        return ()
+    if case is None:
+        problems.append(NO_CASE)
+        return ()
+    opinions, stale = found.opinions(found.subject(case, result))
+    if stale:
+        problems.append(f"verdicts of the judge are not shown: {STALE}")
+    return ev.judged(opinions)
 
 
 def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:

@@ -1,4 +1,4 @@
-"""From a case's lines in scores/ and verdicts.jsonl to what the screen shows of them.
+"""From a case's score lines and the verdicts on it to what the screen shows of them.
 
 The files may be of another version or made by hand: what does not have the expected form is left
 out and named, never guessed.
@@ -13,6 +13,8 @@ import msgspec
 import orjson
 
 from browser.model import Claim, Judged, SectionScores, Verdict
+from judging.casescores import Judgement
+from judging.scorer import Opinions
 
 VERDICTS: dict[str, Verdict] = {
     "supported": "supported",
@@ -98,100 +100,44 @@ def _note(claim: _Claim) -> str:
     return "; ".join(parts)
 
 
-class _Item(msgspec.Struct):
-    id: str | int = ""
-    verdict: str | bool | float | None = None
-    quote: str | None = None
-    context: str | None = None
-    reason: str | None = None
+def judged(opinions: Opinions) -> tuple[Judged, ...]:
+    """What the judge said of an answer: metric by metric, of each one opinion after the other."""
+    calls = [
+        (metric, number, judgement)
+        for number, of_opinion in opinions.items()
+        for metric, judgement in of_opinion.items()
+    ]
+    return tuple(_judged(*call) for call in sorted(calls, key=lambda call: call[:2]))
 
 
-class _Text(msgspec.Struct):
-    id: str | int = ""
-    text: str = ""
-    span: tuple[int, int] | None = None
-    chunk_id: str | None = None
-
-
-class _Input(msgspec.Struct):
-    answer: str | None = None
-    contexts: list[_Text] = []
-    claims: list[_Text] = []
-    facts: list[_Text] = []
-
-
-class _Who(msgspec.Struct):
-    provider: str = ""
-    model: str = ""
-
-
-class _VerdictLine(msgspec.Struct):
-    case_id: str
-    metric: str
-    repeat: int = 0
-    judge_repeat: int = 0
-    part: int = 0
-    status: str = ""
-    reason: str | None = None
-    failure: str | None = None
-    judge: _Who | None = None
-    input: _Input | None = None
-    verdicts: list[_Item] = []
-
-
-def judged(lines: list[bytes], case_id: str, problems: list[str]) -> tuple[Judged, ...]:
-    """The verdicts on one answer, the parts of one opinion together.
-
-    Of several lines for one part the last counts.
-    """
-    found: dict[tuple[str, int], dict[int, _VerdictLine]] = {}
-    for line in lines:
-        try:
-            verdict = msgspec.json.decode(line, type=_VerdictLine)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            problems.append(f"verdicts.jsonl: a line cannot be read ({error})")
-            continue
-        if verdict.case_id == case_id:
-            parts = found.setdefault((verdict.metric, verdict.judge_repeat), {})
-            parts[verdict.part] = verdict
-    opinions = [parts for _, parts in sorted(found.items())]
-    return tuple(_judged([parts[number] for number in sorted(parts)]) for parts in opinions)
-
-
-def _judged(parts: list[_VerdictLine]) -> Judged:
-    """One opinion; its status is that of the worst part."""
+def _judged(metric: str, number: int, judgement: Judgement) -> Judged:
     items: list[Claim] = []
-    quotes: list[str] = []
-    for line in parts:
-        given = line.input or _Input()
-        chunks = {str(item.id): item for item in given.contexts}
-        asked = chunks | {str(item.id): item for item in (*given.facts, *given.claims)}
-        for item in line.verdicts:
-            items.append(_item(item, asked, chunks))
-            quotes.append(item.quote or "")
-    worst = next((line for line in parts if line.status != "ok"), parts[0])
-    who = worst.judge or _Who()
-    opinion = f" (opinion {worst.judge_repeat + 1})" if worst.judge_repeat else ""
+    for line in judgement.lines:
+        inputs = line["input"]
+        chunks = {chunk["id"]: chunk for chunk in inputs.get("contexts", ())}
+        both = (*inputs.get("facts", ()), *inputs.get("claims", ()))
+        asked = chunks | {item["id"]: item for item in both}
+        items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
+    judge = judgement.lines[0]["judge"]
+    opinion = f" (opinion {number + 1})" if number else ""
     return Judged(
-        worst.metric + opinion,
-        f"{who.provider}/{who.model}".strip("/"),
-        worst.status,
-        worst.reason or worst.failure or "",
+        metric + opinion,
+        "/".join(str(judge[name]) for name in ("provider", "model") if judge.get(name)),
+        judgement.status,
+        judgement.reason,
         tuple(items),
-        tuple(quotes),
+        tuple(entry.get("quote") or "" for entry in judgement.entries),
     )
 
 
-def _item(item: _Item, asked: Mapping[str, _Text], chunks: Mapping[str, _Text]) -> Claim:
-    known = asked.get(str(item.id), _Text())
-    word = str(item.verdict)
-    chunk = chunks.get(item.context or "", _Text())
+def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[str, Any]) -> Claim:
+    item, word = asked.get(entry["id"], {}), entry["verdict"]
     return Claim(
-        known.text,
-        known.span,
+        item.get("text", ""),
+        item.get("span"),
         VERDICTS.get(word.casefold(), "unclear"),
-        item.reason or "",
-        chunk.chunk_id or "",
+        entry.get("reason") or "",
+        chunks.get(entry.get("context") or "", {}).get("chunk_id", ""),
         word.replace("_", " "),
     )
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from browse_store.detail import build
 from browse_store.feed import Replaced, line_at
 from browse_store.runs import run_info, signature
-from browse_store.snapshot import VERDICTS, Snapshot
+from browse_store.snapshot import Snapshot
 from browser.model import Detail, Key, RunInfo
 from browser.table import UNSCORED, Table
+from judging.lines import FILE, judge_of
+from judging.scorer import Verdicts, read_verdicts
 from storage import Labels
 
 POLL_SECONDS = 1.0
@@ -107,7 +109,7 @@ class Opened:
             if not name:
                 break
             self.reading = name
-            judged |= name == VERDICTS
+            judged |= name == FILE
             if shown and time.monotonic() - told > TELL_SECONDS:
                 self._tell()
                 told = time.monotonic()
@@ -146,13 +148,17 @@ class Opened:
             if places[row] != UNSCORED
             and (line := line_at(folder / "scores" / f"{section}.jsonl", places[row]))
         }
-        verdicts = snapshot.verdicts
-        said = (line_at(verdicts.feed.path, place) for place in verdicts.of(*key))
         return build(
             line_at(snapshot.path, table.offsets[row]),
             b"" if offset == UNSCORED else line_at(self._eval_set, offset),
             self._labels() if offset != UNSCORED else {},
             score_lines,
-            [line for line in said if line],  # none: the file is gone, and is read anew soon
+            lambda: self._verdicts(snapshot.verdicts.of(*key)),
             key,
         )
+
+    def _verdicts(self, places: Sequence[int]) -> Verdicts:
+        """The verdicts of the run's judge among some lines; none when the file is gone."""
+        if not places or not (self._folder / FILE).exists():
+            return Verdicts({})
+        return read_verdicts(self._folder, judge_of(self._folder), at=places, texts=True)

@@ -238,13 +238,16 @@ class ScoreReader:
 
 
 class VerdictIndex:
-    """Where the judge's verdicts on each case stand in verdicts.jsonl."""
+    """Where the lines on each case stand in verdicts.jsonl: an index for the one who reads them.
+
+    A line that names no case belongs to all of them.
+    """
 
     def __init__(self, feed: Feed, faults: Faults) -> None:
         self.feed = feed
         self._faults = faults
         self._decode = msgspec.json.Decoder(_VerdictKey).decode
-        self._places: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._places: dict[tuple[str | None, int], tuple[int, ...]] = {}
 
     def step(self) -> bool:
         lines = self.feed.read()
@@ -255,11 +258,12 @@ class VerdictIndex:
 
     def of(self, case_id: str, repeat: int) -> tuple[int, ...]:
         """Offsets of a result's verdicts, in the order of the file."""
-        return self._places.get((case_id, repeat), ())
+        own, general = self._places.get((case_id, repeat), ()), self._places.get((None, 0), ())
+        return tuple(sorted((*own, *general))) if own else ()
 
 
 class _VerdictKey(msgspec.Struct):
-    case_id: str
+    case_id: str | None = None
     repeat: int = 0
 
 

@@ -16,10 +16,10 @@ from browse_store.rows import (
 )
 from browse_store.runs import dataset_hash, results_path
 from browser.table import Table
+from judging.lines import FILE
 from storage import PARTIAL, Labels, sha256_file
 
 FIRST_ROWS = 100
-VERDICTS = "verdicts.jsonl"
 
 
 class Snapshot:
@@ -40,7 +40,7 @@ class Snapshot:
         feed = Feed(self.path, final=not live)
         self._results = ResultReader(feed, self.table, self._faults)
         self._cases = CaseReader(Feed(eval_set), self.table, labels, self._faults)
-        self.verdicts = VerdictIndex(Feed(folder / VERDICTS, final=False), self._faults)
+        self.verdicts = VerdictIndex(Feed(folder / FILE, final=False), self._faults)
         self._scores: list[ScoreReader] = []
         self._signatures: dict[str, tuple[int, int, int]] = {}
 
@@ -108,7 +108,7 @@ class Snapshot:
             yield self._eval_set.name, self._cases.step
             self._compare_set()
         if self.verdicts.feed.path.exists():
-            yield VERDICTS, self.verdicts.step
+            yield FILE, self.verdicts.step
 
     def _score_step(self, reader: ScoreReader) -> bool:
         return reader.step(complete=self._results.feed.ended or not self._has_results)

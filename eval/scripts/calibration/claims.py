@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ import orjson
 
 import storage
 from judging import lines
-from judging.lines import Line
+from judging.casescores import Judgement, Line
+from judging.scorer import Verdicts, read_verdicts
 from ragmetrics import claimfilter, numbercheck
 from ragmetrics.claims import prepare, score_claim
-from storage import StorageError, TestCase
+from storage import StorageError, TestCase, TestResult
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -89,6 +90,8 @@ class Judged:
     """Answers that the judge failed on: they have no verdict and no score."""
     by_code: int = 0
     """Claims that no judge was asked about: what is to be said of them is fixed."""
+    changed: int = 0
+    """Answers whose verdicts do not count any more: the answer or its labels have changed."""
     parameters: dict[str, Any] | None = None
     """What the judge was asked with (temperature, seed), None when the run does not say."""
 
@@ -101,67 +104,70 @@ def sha256(text: str) -> str:
 def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged:
     """The claims of a run that its present judge decided, in the order of the file.
 
-    Of several lines for the same thing the last one counts; lines of a judge that the run had
-    before do not. An answer of which any part failed or is missing gives no claims, and claims that
-    were decided by code (no passages) are not the judge's: both are counted. Raises StorageError,
-    also when the run was not judged.
+    What counts is what the scores are counted from: the last line for the same thing, of the judge
+    that config.json names, on the answer and labels as they are now. An answer of which any part
+    failed or is missing gives no claims, and claims that were decided by code (no passages) are not
+    the judge's: both are counted. Raises StorageError, also when the run was not judged.
     """
     path = run / lines.FILE
-    belongs = _present_judge(run)
-    opinions: dict[tuple[str, int], dict[int, dict[int, Line]]] = {}
-    for line in lines.read(path, lambda one: one["metric"] == metric and belongs(one)):
-        of_answer = opinions.setdefault((line["case_id"], line["repeat"]), {})
-        parts = of_answer.setdefault(line["judge_repeat"], {})
-        if any(part.get("subject") != line.get("subject") for part in parts.values()):
-            parts.clear()  # what was judged before was another answer
-        parts[line.get("part", 0)] = line
-    if not opinions:
+    judge = lines.judge_of(run)
+    verdicts = read_verdicts(
+        run, judge, keep=lambda line: bool(line["metric"] == metric), texts=True
+    )
+    if not verdicts.found:
         raise StorageError(
-            f"{path}: holds no verdicts of {metric}; judge the run with judge_answers.py."
+            f"{path}: holds no verdicts of {metric} by the judge in config.json; judge the run "
+            "with judge_answers.py."
         )
-    sources = _sources(run)
+    answers = _answers(run, verdicts, metric, cases)
     claims: list[JudgedClaim] = []
     decided: list[Line] = []
     counts: Counter[str] = Counter()
-    for answer, of_answer in opinions.items():
-        sound = [list(parts.values()) for _, parts in sorted(of_answer.items()) if _whole(parts)]
+    for key in verdicts.found:
+        answer = answers.get(key, _Answer(stale=True))
+        sound = [one.lines for one in answer.opinions if one.status == "ok"]
         first = sound[0] if sound else []
         if any(part.get("mode") == "code" for part in first):
-            counts["by_code"] += sum(len(part.get("verdicts") or ()) for part in first)
+            counts["by_code"] += sum(len(part["verdicts"]) for part in first)
         elif sound:
-            claims += _claims(answer, sound, sources, cases.get(answer[0]), metric)
+            claims += _claims(key, sound, answer.titles, cases.get(key[0]), metric)
             decided += first
-        else:
-            counts["failed"] += any(_fails(parts) for parts in of_answer.values())
+        elif answer.stale:
+            counts["changed"] += 1
+        elif not answer.opinions or any(one.status == "failed" for one in answer.opinions):
+            counts["failed"] += 1
     return Judged(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
         _distinct(line.get("prompt") for line in decided),
         counts["failed"],
         counts["by_code"],
-        _judge_of(run).get("parameters"),
+        counts["changed"],
+        judge.get("parameters"),
     )
 
 
-def _present_judge(run: Path) -> Callable[[Line], bool]:
-    """Tells the lines of the judge that the run's config.json names; all when it names none."""
-    judge = _judge_of(run)
-    return lines.of_judge(judge) if judge.get("identity") else lambda line: True
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the judge said of one answer: its whole opinions in order, and the chunks' titles."""
+
+    opinions: Sequence[Judgement] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    stale: bool = False
 
 
-def _judge_of(run: Path) -> dict[str, Any]:
-    """The judge's part of config.json; empty when there is none."""
-    return lines.judge_of(run) if (run / "config.json").is_file() else {}
-
-
-def _whole(parts: Mapping[int, Line]) -> bool:
-    """Is every part of the opinion there and decided?"""
-    wanted = max(part.get("parts", 1) for part in parts.values())
-    return len(parts) == wanted and all(part["status"] == "ok" for part in parts.values())
-
-
-def _fails(parts: Mapping[int, Line]) -> bool:
-    return any(part["status"] != "not_applicable" for part in parts.values())
+def _answers(
+    run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
+) -> dict[tuple[str, int], _Answer]:
+    """The answers of a run that are still there, as far as there are verdicts on them."""
+    found = {}
+    for result in storage.iter_results(run / storage.RESULTS):
+        key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
+        if key in verdicts.found and case is not None:
+            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
+            judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
+            found[key] = _Answer(judgements, _titles(result), stale)
+    return found
 
 
 def _distinct(values: Any) -> list[dict[str, Any]]:
@@ -171,13 +177,12 @@ def _distinct(values: Any) -> list[dict[str, Any]]:
 
 def _claims(
     answer: tuple[str, int],
-    opinions: list[list[dict[str, Any]]],
-    sources: Mapping[tuple[str, int], dict[str, str]],
+    opinions: Sequence[Sequence[Mapping[str, Any]]],
+    titles: Mapping[str, str],
     case: TestCase | None,
     metric: str,
 ) -> Iterator[JudgedClaim]:
     """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
-    titles = sources.get(answer, {})
     said = [
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
         for parts in opinions
@@ -249,20 +254,14 @@ def claim_slices(case: TestCase | None, claim: str) -> dict[str, str]:
     return found
 
 
-def _sources(run: Path) -> dict[tuple[str, int], dict[str, str]]:
-    """For each answer: the title (path and heading) of its chunks by chunk id."""
-    path = run / storage.RESULTS
-    if not path.is_file():
-        return {}
-    found = {}
-    for result in storage.iter_results(path):
-        found[result.test_case_id, result.repeat] = {
-            chunk.chunk_id: " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-            or chunk.doc_id
-            or chunk.chunk_id
-            for chunk in result.chunks()
-        }
-    return found
+def _titles(result: TestResult) -> dict[str, str]:
+    """The title (path and heading) of an answer's chunks by chunk id."""
+    return {
+        chunk.chunk_id: " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        or chunk.doc_id
+        or chunk.chunk_id
+        for chunk in result.chunks()
+    }
 
 
 def _document(title: str) -> str:

@@ -19,6 +19,7 @@ from calibration.attack import attacked
 from calibration.claims import ITEMS, Judged, Key, read_judged
 from calibration.labels import Joined
 from judging.connect import LOCAL, Wanted, connect
+from judging.scorer import STALE
 from options import Exit
 from storage import StorageError
 
@@ -139,7 +140,11 @@ def run(plan: Plan) -> int:
 
 def _judged(plan: Plan, metric: str) -> Judged:
     cases = storage.read_cases(plan.eval_set, plan.labels_dir)
-    return read_judged(plan.folder, metric, {case.id: case for case in cases})
+    judged = read_judged(plan.folder, metric, {case.id: case for case in cases})
+    if judged.changed:
+        told = f"Note: the verdicts on {judged.changed} answers do not count: {STALE}."
+        click.echo(f"{told} Judge the run again with judge_answers.py.", err=True)
+    return judged
 
 
 def _label(plan: Plan, judged: Judged) -> int:

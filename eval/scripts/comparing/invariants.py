@@ -28,7 +28,8 @@ who is looked at by himself. An option that is the empty text was not used."""
 LABELS = "labels_sha256"
 SEEN = "fingerprints"
 """What a judge's server tells of its build, which may change from call to call."""
-PARTS = ("index", "retriever", "answerer", "api")
+SYSTEM = ("index", "retriever", "answerer")
+PARTS = (*SYSTEM, "api")
 
 
 class IncomparableError(StorageError):
@@ -218,7 +219,7 @@ def remarks(
     if unchanged:
         notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
     if not changes and base.config.config_hash == new.config.config_hash:
-        notes.append("Both runs have the same configuration: differences are chance.")
+        notes.append(_same_report(base.config, new.config))
     for run in (base, new):
         if remark := storage.missing_remark(run.metrics):
             notes.append(f"{run.id}: {remark}, so they are in no mean and no difference.")
@@ -239,6 +240,29 @@ def remarks(
             f"{new.config.tool_version or 'unknown'}."
         )
     return notes
+
+
+def _same_report(base: RunConfig, new: RunConfig) -> str:
+    """What equal configurations are worth: as much as the bots report of themselves."""
+    reported = [part for part in SYSTEM if _facts(base, part) and _facts(new, part)]
+    silent = [part for part in SYSTEM if part not in reported]
+    if not reported:
+        return (
+            "Nothing tells whether the system changed: its index, retriever and answerer are not "
+            "reported. Differences are chance, or what the bot does not report."
+        )
+    parts = ", ".join(reported) + (
+        f"; nothing is known of its {', '.join(silent)}" if silent else ""
+    )
+    return (
+        f"What the bot reports of itself is the same in both runs ({parts}): differences are "
+        "chance, or what the bot does not report."
+    )
+
+
+def _facts(config: RunConfig, part: str) -> dict[str, Any]:
+    """What the bot reported of a part of itself; what the run asked for is no report."""
+    return {name: value for name, value in getattr(config, part).items() if name != "requested"}
 
 
 def changed_things(changes: Sequence[Difference]) -> list[str]:

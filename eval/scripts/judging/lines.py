@@ -6,7 +6,7 @@ items; single chunks). The file is only appended to; the last line of a key wins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
@@ -140,29 +140,36 @@ def heads(path: Path) -> Iterator[Head]:
         yield msgspec.convert(line, Head)
 
 
-def read(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> Iterator[Line]:
+def read(
+    path: Path,
+    keep: Callable[[Line], bool] = lambda line: True,
+    at: Iterable[int] | None = None,
+) -> Iterator[Line]:
     """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
-    A torn last line is passed over. Raises StorageError naming any other line that is damaged: not
-    of its types, or with verdicts that are not those of its items.
+    ``at``: only the lines that begin at these byte offsets. A torn last line is passed over. Raises
+    StorageError naming any other line that is damaged: not of its types, or with verdicts that are
+    not those of its items.
     """
-    for number, typed in _decoded(path):
+    for number, typed in _decoded(path, at):
         line = cast(Line, typed)
         storage.check_schema(path, line.get("schema"), line=number)
         if fault := _fault(line):
-            problem = storage.Problem(str(path), number, fault[0], f"{fault[1]}; {REMEDY}")
+            told = f"{fault[1]}; {REMEDY}"
+            problem = storage.Problem(str(path), number or None, fault[0], told)
             raise storage.StorageError.from_problems([problem])
         if keep(line):
             yield line
 
 
-def _decoded(path: Path) -> Iterator[tuple[int, _Line]]:
+def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
     """Number and record of each line; those that are none are told together at the end."""
     if not path.exists():
         return
     faults: list[storage.Problem] = []
     last = 0
-    for number, _, record in typed_lines.read(path, _Line, "verdict line", REMEDY, faults.append):
+    lines = typed_lines.read(path, _Line, "verdict line", REMEDY, faults.append, at)
+    for number, _, record in lines:
         last = number
         yield number, record
     if faults and (faults[-1].line or 0) > last and _is_torn(path):

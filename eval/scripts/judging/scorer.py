@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import fsum
@@ -25,16 +25,20 @@ from storage import TestCase, TestResult
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 STALE = "judged before its answer or labels changed"
+OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
+AnswerKey = tuple[str, int]
+"""Case id and repeat of the answer."""
 Parts = dict[int, lines.Line]
 Opinions = dict[int, Calls]
 
 
 @dataclass
 class Verdicts:
-    """The verdict lines of one judge, by case and repeat of the answer."""
+    """The verdict lines of one judge, by case and repeat of the answer. Whoever shows or counts a
+    verdict asks here which ones there are."""
 
     judge: Mapping[str, Any]
-    found: dict[tuple[str, int], dict[tuple[str, int], Parts]] = field(default_factory=dict)
+    found: dict[AnswerKey, dict[tuple[str, int], Parts]] = field(default_factory=dict)
     others: int = 0
 
     @property
@@ -47,18 +51,51 @@ class Verdicts:
         """The most opinions that any answer has."""
         return 1 + max((r for parts in self.found.values() for _, r in parts), default=0)
 
+    def subject(self, case: TestCase, result: TestResult) -> Subject:
+        """An answer with the chunks that the judge was shown."""
+        return Subject(case, result, self.judge.get("k"))
 
-def read_verdicts(folder: Path, judge: Mapping[str, Any]) -> Verdicts:
-    """The lines of the judge that config.json names; those of others are counted and left out."""
+    def opinions(self, subject: Subject) -> tuple[Opinions, bool]:
+        """The calls of each opinion on an answer as it is now; what code decided belongs to all.
+
+        And whether a call has only verdicts that do not count any more: those on another answer, on
+        other chunks or other labels.
+        """
+        found: dict[int, dict[str, Judgement]] = defaultdict(dict)
+        mark, stale = subject.fingerprint, False
+        key = (subject.case.id, subject.result.repeat)
+        for (metric, opinion), parts in self.found.get(key, {}).items():
+            fresh = {part: line for part, line in parts.items() if line.get("subject") == mark}
+            if (judgement := joined(fresh)) is not None:
+                found[opinion][metric] = judgement
+            else:
+                stale |= len(fresh) < len(parts)
+        return dict(found), stale
+
+
+def read_verdicts(
+    folder: Path,
+    judge: Mapping[str, Any],
+    *,
+    keep: Callable[[lines.Line], bool] = lambda line: True,
+    at: Iterable[int] | None = None,
+    texts: bool = False,
+) -> Verdicts:
+    """The lines of the judge that config.json names; those of others are counted and left out.
+
+    ``keep``: only the lines that it takes. ``at``: only those that begin at these byte offsets, in
+    the order of the file. ``texts``: with the texts of the chunks, which no score needs.
+    """
     verdicts = Verdicts(judge)
     belongs = lines.of_judge(judge)
-    for line in lines.read(folder / lines.FILE):
+    for line in lines.read(folder / lines.FILE, keep, at):
         case_id, repeat, metric, opinion, part = lines.key_of(line)
         if not belongs(line):
             verdicts.others += 1
             continue
-        for context in line["input"].get("contexts", ()):
-            context.pop("text", None)  # long, and no score needs it
+        if not texts:
+            for context in line["input"].get("contexts", ()):
+                context.pop("text", None)
         of_case = verdicts.found.setdefault((case_id, repeat), {})
         of_case.setdefault((metric, opinion), {})[part] = line
     return verdicts
@@ -97,8 +134,8 @@ class JudgedScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
-        subject = Subject(case, result, self.verdicts.judge.get("k"))
-        opinions, stale = self._opinions(subject)
+        subject = self.verdicts.subject(case, result)
+        opinions, stale = self.verdicts.opinions(subject)
         first = opinions.get(0, {})
         texts = self._texts(subject)
         names = [metric.name for metric in self.metrics]
@@ -134,19 +171,6 @@ class JudgedScorer:
         }
         return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
 
-    def _opinions(self, subject: Subject) -> tuple[Opinions, bool]:
-        """The calls of each opinion; what code decided belongs to all of them."""
-        key = (subject.case.id, subject.result.repeat)
-        mark = subject.fingerprint
-        found: dict[int, dict[str, Judgement]] = defaultdict(dict)
-        stale = False
-        for (metric, opinion), parts in self.verdicts.found.get(key, {}).items():
-            fresh = {part: line for part, line in parts.items() if line.get("subject") == mark}
-            stale |= len(fresh) < len(parts)
-            if (one := joined(fresh)) is not None:
-                found[opinion][metric] = one
-        return dict(found), stale
-
     def _texts(self, subject: Subject) -> Texts:
         cosine = None if self.embed is None else self._cosine
         return Texts(
@@ -170,8 +194,8 @@ class JudgedScorer:
             vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
 
     def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
-        subject = Subject(case, result, self.verdicts.judge.get("k"))
-        for calls in self._opinions(subject)[0].values():
+        subject = self.verdicts.subject(case, result)
+        for calls in self.verdicts.opinions(subject)[0].values():
             one = calls.get("answer_relevancy")
             if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
                 yield case.question

@@ -50,13 +50,13 @@ def make_scorer(
 def replies(folder: Path) -> dict[tuple[str, int], Reply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / FILE
+    verdicts = read_verdicts(
+        folder, lines.judge_of(folder), keep=lambda line: bool(line["metric"] == "abstained_judged")
+    )
     found: dict[tuple[str, int], Reply] = {}
-    for line in lines.read(path, lines.of_judge(lines.judge_of(folder))):
-        if line["metric"] != "abstained_judged" or line["judge_repeat"]:
-            continue
-        key = (line["case_id"], line["repeat"])
-        found.pop(key, None)
-        if line["status"] == "ok":
+    for key, calls in verdicts.found.items():
+        line = calls.get(("abstained_judged", 0), {}).get(0)
+        if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
             answer = line["input"].get("answer", "")
             found[key] = Reply(line["verdicts"][0]["verdict"], by, answer)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from judging.scorer import OTHERS
 from ragmetrics.judged import RELIABLE_AGREEMENT
 
 if TYPE_CHECKING:
@@ -39,10 +40,7 @@ def notes(section: Mapping[str, Any], answerer: Mapping[str, Any], others: int) 
     identity = judge.get("identity", {})
     found = []
     if others:
-        found.append(
-            f"{others} lines of verdicts.jsonl are of another judge, prompt or temperature and "
-            "do not count."
-        )
+        found.append(OTHERS.format(others))
     shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from judging.scorer import STALE
 from reporting.judge import verdicts
 from reporting.scan import Check
 from reporting.text import cut
@@ -18,9 +19,16 @@ Lines = Mapping[str, Mapping[str, Any]]
 
 
 def describe(
-    case: TestCase | None, result: TestResult, lines: Lines, misses: Iterable[Check]
+    case: TestCase | None,
+    result: TestResult,
+    lines: Lines,
+    misses: Iterable[Check],
+    judged: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The case as asked and as answered: texts cut, passages marked, reasons in words."""
+    """The case as asked and as answered: texts cut, passages marked, reasons in words.
+
+    ``judged``: what the judge said of this very answer.
+    """
     retrieval = lines.get("retrieval", {}).get("evidence") or {}
     chunks = result.chunks()
     hits = set(retrieval.get("hits", ()))
@@ -46,9 +54,9 @@ def describe(
             }
             for one in misses
         ],
-        "because": list(_because(lines)),
+        "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
         "claims": _claims(lines.get("groundedness", {}).get("evidence") or {}),
-        "verdicts": verdicts(lines.get("judged", {}).get("evidence") or {}),
+        "verdicts": verdicts(judged),
         "gold": _gold(case, chunks, retrieval),
         "retrieved": [
             _passage(chunk, place, place in hits, _cited(chunk, place, result))

@@ -16,7 +16,13 @@ from reporting import confidence, correlations, figures, judge, naming
 from reporting.answers import describe
 from reporting.choosing import rarity, worst_by, worst_rows
 from reporting.metrics_file import Drawn
-from reporting.run_files import Returned, read_calibrations, read_cases, read_results
+from reporting.run_files import (
+    Returned,
+    read_calibrations,
+    read_cases,
+    read_judged,
+    read_results,
+)
 from reporting.scan import PROMPTS, Check, Name, Scan, checks_of, lines_at, scan_scores
 from reporting.text import cut, page_bytes
 from suite.diagnosis import diagnose
@@ -171,13 +177,15 @@ def _answers(
     rows = [row for row in rows if keys[row] in back.results]
     cases = read_cases(wishes.eval_set, wishes.labels_dir, {keys[row][0] for row in rows})
     lines = lines_at(folder, scan, rows)
+    said = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
     kept = rarity(scan)
     listed: list[dict[str, Any]] = []
     room = TEXT_BUDGET
     for row in rows:
         missed = [place for place in range(len(kept)) if scan.missed[row] >> place & 1]
         misses = [scan.checks[place] for place in sorted(missed, key=lambda one: -kept[one])]
-        one = describe(cases.get(keys[row][0]), back.results[keys[row]], lines[row], misses)
+        key = keys[row]
+        one = describe(cases.get(key[0]), back.results[key], lines[row], misses, said.get(key, {}))
         room -= page_bytes(one)
         if room < 0:
             break

@@ -1,7 +1,7 @@
 """What a report uses of a score line's evidence, section by section, with its types.
 
 A line is checked against these while it is read; the parts that a report does not draw may be
-anything.
+anything. What a judge said of an answer is not taken from here: see `run_files.read_judged`.
 """
 
 from __future__ import annotations
@@ -52,20 +52,6 @@ class _Pipeline(msgspec.Struct):
     over_budget: dict[str, _Over] = {}
 
 
-class _Verdict(msgspec.Struct):
-    verdict: str | None = None
-    text: str = ""
-    quote: str | None = None
-    reason: str | None = None
-    blame: str | None = None
-
-
-class _Judged(msgspec.Struct):
-    claims: list[_Verdict] = []
-    facts: list[_Verdict] = []
-    facts_in_contexts: list[_Verdict] = []
-
-
 class _Abstention(msgspec.Struct):
     cell: str = ""
 
@@ -92,7 +78,6 @@ _KINDS = {
     "retrieval": _Retrieval,
     "groundedness": _Groundedness,
     "pipeline": _Pipeline,
-    "judged": _Judged,
     "abstention": _Abstention,
     "safety": _Prompt,
 }

@@ -11,6 +11,9 @@ import msgspec
 
 import storage
 from calibration import document
+from judging.evidence import evidence_of
+from judging.lines import FILE, judge_of
+from judging.scorer import read_verdicts
 from reporting.scan import Key, Scan
 from storage import TestCase, TestResult
 
@@ -104,6 +107,27 @@ def read_cases(eval_set: Path, labels_dir: Path | None, ids: set[str]) -> dict[s
 
 def _pass_over(problem: storage.Problem) -> None:
     """See read_cases."""
+
+
+def read_judged(
+    folder: Path, cases: Mapping[str, TestCase], results: Mapping[Key, TestResult]
+) -> dict[Key, Mapping[str, Any]]:
+    """By answer, what the run's present judge said of it: claims and facts, as the scores count it.
+
+    ``stale`` is True where verdicts were left out since the answer or its labels have changed.
+    Raises StorageError for a damaged file.
+    """
+    if not (folder / FILE).exists():
+        return {}
+    verdicts = read_verdicts(
+        folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
+    )
+    found: dict[Key, Mapping[str, Any]] = {}
+    for key, result in results.items():
+        if (case := cases.get(key[0])) is not None:
+            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
+            found[key] = evidence_of(opinions.get(0, {})) | {"stale": stale}
+    return found
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:

@@ -78,6 +78,12 @@ class Repository:
         commits = [list(group) for _, group in groupby(newest_first, key=lambda one: one.sha)]
         return [one for commit in reversed(commits) for one in commit]
 
+    def order(self, *, first_parent: bool = False) -> dict[str, int]:
+        """The place of each commit of HEAD's history, oldest first, parents before children."""
+        words = ["rev-list", "--date-order", *["--first-parent"] * first_parent, "HEAD"]
+        newest_first = self.run(*words).decode().split()
+        return {sha: place for place, sha in enumerate(reversed(newest_first))}
+
     def read(self, blobs: Sequence[str]) -> Iterator[bytes | None]:
         """The bytes of each blob, in order; None for one that this clone does not hold."""
         process = subprocess.Popen(

@@ -1,12 +1,13 @@
-"""The history: committed versions in the order of the commits, then the runs not committed."""
+"""The history: committed versions in the order of the commits, and the runs that are not committed
+between them by the time they were started. The time of a file says nothing: a copy has another."""
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -68,11 +69,12 @@ def read_history(
             path = place / FILE if file and place.name != FILE else place
             versions += repository.versions(path, follow=file, first_parent=first_parent)
         if len(places) > 1:
-            versions = _in_order(versions)
+            versions = _in_order(versions, repository.order(first_parent=first_parent))
         history.points += _committed(repository, versions, history.notes)
-        history.notes += [*repository.notes, *_bulk(versions)]
+        history.notes += repository.notes
     if source != "git":
-        history.points += _on_disk(places, repository, versions, history.notes)
+        runs = _on_disk(places, repository, versions, history.notes)
+        history.points = _merged(history.points, runs, repository)
     if not history.points:
         where = ", ".join(str(place) for place in places)
         raise StorageError(
@@ -91,20 +93,29 @@ def _is_file(place: Path) -> bool:
     return (place / "results.jsonl").is_file()
 
 
-def _in_order(versions: list[Version]) -> list[Version]:
-    """Versions of several places by date, once each; commits of one second keep their order."""
+def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:
+    """Versions of several places in the order of their commits, once each."""
     once = {(one.sha, one.path): one for one in versions}
-    return sorted(once.values(), key=lambda one: datetime.datetime.fromisoformat(one.date))
-
-
-def _bulk(versions: Sequence[Version]) -> Iterator[str]:
-    """A sentence for each commit that brings several files, whose order nobody knows."""
-    for sha, count in Counter(one.sha for one in versions).items():
-        if count > 1:
-            yield f"{sha[:9]} holds {count} metrics.json files; they are in the order of paths."
+    return sorted(once.values(), key=lambda one: order[one.sha])
 
 
 def _committed(
+    repository: Repository, versions: Sequence[Version], notes: list[str]
+) -> list[Point]:
+    """A point for each version; those of one commit by their run ids, since nothing orders them."""
+    points: list[Point] = []
+    for sha, group in groupby(_points(repository, versions, notes), key=lambda one: one.sha):
+        together = sorted(group, key=lambda one: (one.run_id, one.path))
+        points += together
+        if sha and len(together) > 1:
+            notes.append(
+                f"{sha[:9]} holds {len(together)} metrics.json files; they are in the order of "
+                "their run ids."
+            )
+    return points
+
+
+def _points(
     repository: Repository, versions: Sequence[Version], notes: list[str]
 ) -> Iterator[Point]:
     data = repository.read([one.blob for one in versions])
@@ -133,20 +144,57 @@ def _on_disk(
     blobs: Sequence[str | None] = [None] * len(files)
     if repository is not None and files:
         blobs = repository.blobs_of(files)
-    points = []
+    points, unknown = [], []
     for path, blob in zip(files, blobs, strict=True):
         if blob is not None and blob in known:
             continue
         try:
             data = path.read_bytes()
-            started = _started(path)
+            started = _started(path.parent)
             shown = os.fsencode(path).decode("utf-8", "replace")
-            points.append(read_point(data, sha=None, date=started, subject="", path=shown))
+            date = started.isoformat(timespec="seconds") if started else ""
+            points.append(read_point(data, sha=None, date=date, subject="", path=shown))
+            unknown += [] if started else [points[-1].run_id]
         except NotMetrics as error:
             notes.append(f"{path}: {error}; left out.")
         except OSError as error:
             notes.append(f"{path}: cannot be read ({error.strerror}); left out.")
-    return sorted(points, key=lambda one: (datetime.datetime.fromisoformat(one.date), one.run_id))
+    if unknown:
+        notes.append(
+            f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
+            "stands last, in the order of run ids."
+        )
+    return sorted(points, key=lambda one: (not one.date, _moment(one.date), one.run_id))
+
+
+def _merged(
+    committed: Sequence[Point], runs: Sequence[Point], repository: Repository | None
+) -> list[Point]:
+    """Both in one order: a run follows the last commit whose run was started before it.
+
+    A committed run whose folder is gone counts as started when it was committed.
+    """
+    times = [_begun(point, repository) for point in committed]
+    merged: list[Point] = []
+    done = 0
+    for run in runs:
+        earlier = [
+            place + 1
+            for place, time in enumerate(times)
+            if not run.date or time <= _moment(run.date)
+        ]
+        end = max(done, *earlier[-1:], 0)
+        merged += [*committed[done:end], run]
+        done = end
+    return [*merged, *committed[done:]]
+
+
+def _begun(point: Point, repository: Repository | None) -> datetime.datetime:
+    """When a committed run was started, as its folder says where it is still there."""
+    folder = repository.top / Path(point.path).parent if repository else None
+    if folder is not None and folder.name == point.run_id and (started := _started(folder)):
+        return started
+    return _moment(point.date)
 
 
 def _files(place: Path) -> list[Path]:
@@ -156,15 +204,18 @@ def _files(place: Path) -> list[Path]:
     return sorted(place.glob(f"*/{FILE}"))
 
 
-def _started(path: Path) -> str:
-    """When the run began, as config.json says; else when its metrics.json was written."""
+def _started(folder: Path) -> datetime.datetime | None:
+    """When the run began, as its config.json says; None when it does not."""
     try:
-        text = read_config(path.parent).started
-        moment = datetime.datetime.fromisoformat(text) if text else None
+        text = read_config(folder).started
+        return _moment(text) if text else None
     except (StorageError, ValueError):
-        moment = None
-    if moment is None:
-        moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return moment.isoformat(timespec="seconds")
+        return None
+
+
+def _moment(text: str) -> datetime.datetime:
+    """A time as it is written in config.json and by git; without a zone it is UTC."""
+    if not text:
+        return datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)

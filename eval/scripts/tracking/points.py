@@ -34,7 +34,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """``sha`` is None for a run that is not committed; then ``date`` is when the run started.
+    """``sha`` is None for a run that is not committed; then ``date`` is when the run started, ""
+    when its config.json does not say so.
 
     ``settings``: a hash of each section's options, which may change what its numbers mean.
     ``labels``: their SHA-256, "" for none; None when the file does not tell.
@@ -59,10 +60,10 @@ class Point:
 
     @property
     def title(self) -> str:
-        """Commit, day, run and subject; for a run its id and day."""
+        """Commit, day, run and subject; for a run its id and, where it is known, its day."""
         day = self.date[:10]
         if self.sha is None:
-            return f"{self.run_id} ({day}, not committed)"
+            return f"{self.run_id} ({day}{', ' if day else ''}not committed)"
         return f'{self.label} ({day}, run {self.run_id}) "{self.subject}"'
 
 

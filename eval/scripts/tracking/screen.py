@@ -118,7 +118,7 @@ def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
 
 
 def _figures(line: Line) -> tuple[str, ...]:
-    """First and last value of today's definition, and the change between them."""
+    """First and last value of today's definition and eval set, and the change between them."""
     values = [value.mean for value in line.values[line.segment() :]]
     change = values[-1] - values[0]
     arrow = "  " if abs(change) < 5e-4 else " ▲" if change > 0 else " ▼"

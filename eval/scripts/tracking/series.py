@@ -1,4 +1,4 @@
-"""Lines of the history: one metric over the points, broken where its definition changed."""
+"""Lines of the history: one metric over the points, broken where what it measures changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Alert:
 class Line:
     """One metric. ``places``: the points that have it; ``judged``: one for each of them.
 
-    ``breaks``: places where the definition changed; only the part after the last is judged.
+    ``breaks``: places where the definition or the eval set changed; only the part after the last is
+    judged.
     """
 
     section: str
@@ -49,7 +50,7 @@ class Line:
         return f"{self.section}.{self.metric}"
 
     def segment(self) -> int:
-        """Index, in ``places``, of the first value of today's definition."""
+        """Index, in ``places``, of the first value of today's definition and eval set."""
         return self.places.index(self.breaks[-1]) if self.breaks else 0
 
 
@@ -82,14 +83,26 @@ def _line(points: Sequence[Point], key: Key) -> Line:
     found = [
         (place, point.values[key]) for place, point in enumerate(points) if key in point.values
     ]
+    sets = _eval_sets(points)
     breaks = [
         place
-        for (_, before), (place, value) in pairwise(found)
-        if value.definition != before.definition
+        for (then, before), (place, value) in pairwise(found)
+        if value.definition != before.definition or sets[place] != sets[then]
     ]
     direction = DIRECTIONS.get(found[-1][1].definition, True)
     places, values = [place for place, _ in found], [value for _, value in found]
     return Line(*key, direction, places, values, breaks)
+
+
+def _eval_sets(points: Sequence[Point]) -> list[int]:
+    """For each point the number of changes of the eval set before it; what is not told is none."""
+    known: str | None = None
+    numbers: list[int] = []
+    for point in points:
+        changed = None not in (known, point.eval_set) and known != point.eval_set
+        numbers.append((numbers[-1] if numbers else 0) + changed)
+        known = point.eval_set or known
+    return numbers
 
 
 def _judged(line: Line, rule: Rule, newest: int) -> Line:
@@ -135,10 +148,12 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
     found = []
     shown = {line.section for line in lines}
     last: dict[str, str] = {}
+    sets = _eval_sets(points)
     for place, point in enumerate(points):
         before = points[place - 1] if place else None
-        if before and point.eval_set and before.eval_set and point.eval_set != before.eval_set:
-            found.append(Change(place, f"the eval set changed ({_cases(before, point)})"))
+        if before and sets[place] != sets[place - 1]:
+            cases = _cases(before, point)
+            found.append(Change(place, f"the eval set changed ({cases}): new lines"))
         elif before and point.cases != before.cases:
             found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
         if before and None not in (told := {before.labels, point.labels}) and len(told) > 1:
@@ -151,9 +166,9 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
         for place in line.breaks:
             at = line.places.index(place)
             then, now = line.values[at - 1].definition, line.values[at].definition
-            found.append(
-                Change(place, f"{line.name} has another definition ({then} → {now}): a new line")
-            )
+            if then != now:
+                text = f"{line.name} has another definition ({then} → {now}): a new line"
+                found.append(Change(place, text))
     return sorted(found, key=lambda one: one.place)
 
 

@@ -173,8 +173,6 @@ EVIDENCE = [
     ("groundedness", set_in("evidence", "claims", 0, "text", None)),
     ("groundedness", set_in("evidence", "numbers", [])),
     ("pipeline", set_in("evidence", "over_budget", {"total": 3})),
-    ("judged", set_in("evidence", "claims", "-1")),
-    ("judged", set_in("evidence", "claims", 0, "reason", 2**70)),
     ("abstention", set_in("evidence", "cell", ["x"])),
     ("pipeline", set_in("reasons", [1])),
     ("pipeline", set_in("scores", "pass", "1.0")),
@@ -191,6 +189,14 @@ def test_evidence_of_another_shape_is_named_by_the_report(
     assert f"{section}.jsonl:1: is no score line (" in done.stderr
     assert "score the run again" in done.stderr
     assert not desk.path("report.html").exists()
+
+
+def test_a_damaged_verdict_is_named_by_the_report(desk: Any) -> None:
+    """What the judge said is drawn from verdicts.jsonl, not from the copy in the score lines."""
+    desk.change("verdicts.jsonl", set_in("verdicts", 0, "reason", 2**70))
+    done = desk.report()
+    assert done.exit_code == 2
+    assert "verdicts.jsonl:1: is no verdict line (" in done.stderr
 
 
 METRICS = [
