@@ -36,7 +36,13 @@ def test_only_the_touched_line_changes(files: Files) -> None:
 
 
 def test_unknown_keys_of_a_labelled_case_are_kept_whatever_they_hold(files: Files) -> None:
-    mine = {"C:\\notes": 1, 'say "x"': None, "\x1b]0;T\x07": [2.5], "\0\t\x9b": "\x1b[31m", "": {}}
+    mine: dict[str, Any] = {
+        "C:\\notes": 1,
+        'say "x"': None,
+        "\x1b]0;T\x07": [2.5],
+        "\0\t\x9b": "\x1b[31m",
+        "": {},
+    }
     files.write(json.dumps({"id": "a", "question": "First?"} | mine))
     store, session = files.open()
     session.goto("a")
