@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -227,6 +228,23 @@ def test_redirects(fake_bot: Any, api: MakeApi) -> None:
     for name in ("away", "port", "get", "circle"):
         assert kind(ask(client, name)) == "redirect"
     assert fake_bot.asked["away"] == fake_bot.asked["get"] == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "127.0.0.1.nip.invalid"])
+def test_a_redirect_to_another_host_does_not_get_the_key(
+    fake_bot: Any, api: MakeApi, host: str
+) -> None:
+    """Scheme, port and method are kept, so that the host alone stands between it and the key."""
+    port = urlsplit(fake_bot.url).port
+    target = f"http://{host}:{port}/elsewhere"
+    fake_bot.script("away", lambda e: e.raw(b"", 307, Location=target), fake_bot.reply_properly)
+    client = api(headers=Headers({"Authorization": "Bearer sk-key"}, ("sk-key",)))
+    result = ask(client, "away")
+    assert kind(result) == "redirect"
+    assert result.error is not None
+    assert result.error.message == f"HTTP 307 to another place ({host}); not followed"
+    assert [exchange.path for exchange in fake_bot.seen if "elsewhere" in exchange.path] == []
+    assert fake_bot.asked["away"] == 1
 
 
 def test_no_cookie_reaches_the_next_question(fake_bot: Any, api: MakeApi) -> None:

@@ -15,6 +15,7 @@ import urllib3
 from clients.chat_api import ChatApi, Question
 from clients.errors import NotConnected
 from clients.headers import Headers
+from clients.redact import Redactor
 from clients.transport import connection_error
 from records.results import ErrorInfo
 
@@ -201,6 +202,6 @@ def test_an_unknown_certificate_comes_with_the_remedy() -> None:
     reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
     wrapped = urllib3.exceptions.SSLError(reason)
     wrapped.__cause__ = reason
-    error = connection_error(wrapped)
+    error = connection_error(wrapped, Redactor())
     assert isinstance(error, NotConnected)
     assert "REQUESTS_CA_BUNDLE" in error.message

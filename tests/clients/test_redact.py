@@ -9,7 +9,8 @@ from urllib.parse import unquote_plus
 import pytest
 
 from clients.chat_api import ChatApi, Question
-from clients.redact import Redactor, url_secrets
+from clients.headers import Headers, literal_warning, resolve_headers
+from clients.redact import MIN_LENGTH, Redactor, url_in_message, url_secrets
 
 MakeApi = Callable[..., ChatApi]
 
@@ -57,3 +58,79 @@ def test_an_echoed_address_and_login_are_blotted_out(fake_bot: Any, api: MakeApi
             assert secret not in asked
     assert "key=query+secret" in fake_bot.seen[0].path
     assert client.ask(Question("case", "json")).result.answer == "answer to json [1]"
+
+
+TOKEN = "sk-live-CANARY-0123456789-abcdefghij-0123456789-end"
+
+
+def heads(secret: str) -> list[str]:
+    """All beginnings of a secret that are long enough to be told from ordinary text."""
+    return [secret[:size] for size in range(MIN_LENGTH, len(secret) + 1)]
+
+
+@pytest.mark.parametrize("before", [100, 140, 170, 185, 250, 295])
+def test_an_error_page_never_shows_the_head_of_a_secret(
+    fake_bot: Any, api: MakeApi, before: int
+) -> None:
+    """The page repeats header and address; any cut falls into one of them."""
+    headers = Headers({"Authorization": f"Bearer {TOKEN}"}, (TOKEN,))
+
+    def fail(exchange: Any) -> None:
+        said = "x" * before + f" header was {exchange.headers['Authorization']} at {exchange.path}"
+        exchange.reply(said, 403)
+
+    fake_bot.script("error", fail)
+    key = "CANARYq123456789"
+    client = api(url=f"{fake_bot.url}/?api_key={key}", headers=headers)
+    error = client.ask(Question("case", "error")).result.error
+    assert error is not None
+    assert error.message.startswith('HTTP 403: "xxx')
+    assert not [head for head in heads(TOKEN) + heads(key) if head in error.message]
+
+
+@pytest.mark.parametrize("end", ["", "...", "…", '"}', "\n", '..."}\n'])
+@pytest.mark.parametrize("size", [MIN_LENGTH, 10, len(TOKEN) - 1])
+def test_a_secret_that_the_server_itself_cut_is_dropped(size: int, end: str) -> None:
+    assert Redactor([TOKEN]).excerpt(f"key was {TOKEN[:size]}{end}", 200) == "key was [secret]"
+
+
+def test_an_excerpt_is_one_line_and_a_short_tail_is_ordinary_text() -> None:
+    redactor = Redactor([TOKEN])
+    assert redactor.excerpt("no\n such   task", 200) == "no such task"
+    assert redactor.excerpt("ask", 200) == "ask"  # "sk" begins the token, and words end with it
+    assert redactor.excerpt("abcdef", 3) == "abc"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("bob:pass-word@host", "host"),
+        ("bob:pa/ss@wo?rd@host:80/ask", "host:80/ask"),
+        ("http://bob:pass-word@host:port/", "http://host:port/"),
+        ("ftp://host/?key=secret#secret", "ftp://host/"),
+        ("bob:pass-word@host/?next=http://other", "host/"),
+        ("localhost:8080", "localhost:8080"),
+        ("http://[::1/ask", "http://[::1/ask"),
+    ],
+)
+def test_what_a_message_shows_of_an_address_that_is_none(url: str, shown: str) -> None:
+    assert url_in_message(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        *((name, True) for name in ("X-Key", "api-key", "Authorization", "X-Auth-Token", "Cookie")),
+        *((name, False) for name in ("X-Team", "Accept-Encoding", "X-Author", "X-Keyword")),
+    ],
+)
+def test_a_literal_header_is_secret_by_its_name(name: str, secret: bool) -> None:
+    headers, problems = resolve_headers({name: "Bearer literal-value"}, {}, "profile mine")
+    assert problems == []
+    assert headers.secrets == (("Bearer literal-value",) if secret else ())
+    warning = literal_warning(headers, "profile mine")
+    assert (warning is not None) is secret
+    if warning:
+        assert name in warning
+        assert "${VARIABLE}" in warning
+        assert "literal-value" not in warning

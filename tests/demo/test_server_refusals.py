@@ -95,7 +95,7 @@ def test_wrong_path_or_method(server: BotServer, method: str, path: str, status:
     assert response.status_code == status
     assert response.json()["error"]["message"]
     if status == 405:
-        assert response.headers["Allow"] == ("GET" if path == "/health" else "POST")
+        assert response.headers["Allow"] == ("GET, HEAD" if path == "/health" else "POST")
 
 
 def test_too_large_a_body_is_refused_and_read_away(post: Post) -> None:
@@ -112,11 +112,12 @@ def test_too_large_a_body_is_refused_and_read_away(post: Post) -> None:
         (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b" 400 "),
         (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: many\r\n\r\n", b" 400 "),
         (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: 9000000000000\r\n\r\n", b" 413 "),
+        (b"POST /api/v1/ask HTTP/1.1\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n", b" 400 "),
         (b"POST /api/v1/ask HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b" 411 "),
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b" 414 "),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", b" 431 "),
     ],
-    ids=["line", "version", "negative", "words", "huge", "chunked", "path", "headers"],
+    ids=["line", "version", "negative", "words", "huge", "digits", "chunked", "path", "headers"],
 )
 def test_broken_http_gets_json(server: BotServer, request_bytes: bytes, status: bytes) -> None:
     answer = raw(server, request_bytes)
@@ -136,7 +137,39 @@ def test_a_client_that_leaves_early_harms_nobody(
 
 def test_head_has_no_body(server: BotServer) -> None:
     response = requests.head(server.url + "/health", timeout=30)
+    assert (response.status_code, response.content) == (200, b"")
+    whole = requests.get(server.url + "/health", timeout=30)
+    assert int(response.headers["Content-Length"]) == len(whole.content)
+    response = requests.head(server.url + "/api/v1/ask", timeout=30)
     assert (response.status_code, response.content) == (405, b"")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:PORT"}, 200),
+        ({"Host": "[::1]:PORT", "Origin": "http://127.0.0.1:PORT"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:PORT", "Origin": "http://evil.example:PORT"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://127.0.0.1:PORT"}, 403),
+    ],
+)
+def test_no_web_page_reads_the_notes(
+    server: BotServer, headers: dict[str, str], status: int
+) -> None:
+    """A page elsewhere, also one whose name was made to point here, gets no passage."""
+    port = str(server.server_port)
+    headers = {name: value.replace("PORT", port) for name, value in headers.items()}
+    body = json.dumps(QUESTION)
+    response = requests.post(f"{server.url}/api/v1/ask", body, headers=headers, timeout=30)
+    assert response.status_code == status
+    assert ("error" in response.json()) is (status == 403)
+    health = requests.get(f"{server.url}/health", headers=headers, timeout=30)
+    assert health.status_code == status
 
 
 def test_connections_are_kept_and_survive_refusals(server: BotServer) -> None:

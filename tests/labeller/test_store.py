@@ -35,6 +35,24 @@ def test_only_the_touched_line_changes(files: Files) -> None:
     storage.read_cases(files.path)
 
 
+def test_unknown_keys_of_a_labelled_case_are_kept_whatever_they_hold(files: Files) -> None:
+    mine: dict[str, Any] = {
+        "C:\\notes": 1,
+        'say "x"': None,
+        "\x1b]0;T\x07": [2.5],
+        "\0\t\x9b": "\x1b[31m",
+        "": {},
+    }
+    files.write(json.dumps({"id": "a", "question": "First?"} | mine))
+    store, session = files.open()
+    session.goto("a")
+    session.toggle(2)
+    assert store.save() == "saved"
+    case = files.case("a")
+    assert len(case["gold_supports"]) == 1
+    assert {key: case[key] for key in mine} == mine
+
+
 def test_bom_crlf_blank_and_broken_lines_stay(files: Files) -> None:
     data = (
         b"\xef\xbb\xbf"

@@ -26,6 +26,7 @@ values = st.fixed_dictionaries(
         "gold_supports": st.just([{"rel_path": "a.md"}]),
         "a key of one's own": st.just({"any": ["thing"]}),
         "note": st.integers(),
+        'C:\\notes "of" \x1b]0;mine\x07': st.integers(),
     },
 )
 blocks = st.lists(st.lists(values, max_size=4), max_size=12)
@@ -51,6 +52,20 @@ def test_from_the_second_block_on_only_the_fields_of_the_lines_are_built() -> No
     assert result.__struct_fields__ == ("test_case_id", "retrieved", "unknown_0")
     assert [chunk.rank for chunk in result.chunks()] == [1, 2]
     assert (result.status, result.repeat, result.references) == ("ok", 0, [])
+
+
+@pytest.mark.parametrize("key", ["C:\\notes", 'say "x"', "\x1b]0;T\x07", "\0", "a\tb", "", "\x9b"])
+def test_a_key_may_hold_any_character(key: str) -> None:
+    """Also one that comes when the decoder has been fitted to the keys of other lines."""
+    lean = Lean(TestCase)
+    plain, odd = {"id": "q", "question": "?"}, {"id": "q", "question": "?", "tags": ["a"], key: 1}
+    for row in (odd, odd, plain, plain, odd, odd):
+        (case,) = lean(lines_of([row]))
+        assert (case.id, case.tags) == ("q", row.get("tags", []))
+    lean = Lean(TestCase)
+    for row in (plain, plain, odd, odd, plain):
+        (case,) = lean(lines_of([row]))
+        assert (case.id, case.tags) == ("q", row.get("tags", []))
 
 
 @pytest.mark.parametrize(

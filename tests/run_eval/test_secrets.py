@@ -56,3 +56,26 @@ def test_a_header_of_the_profile_is_kept_secret_too(
     written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]
     assert all(token not in text for text in (*written, done.stdout, done.stderr))
     assert any("[secret]" in text for text in written)
+
+
+def test_a_key_written_into_the_profile_is_kept_secret_with_a_warning(
+    fake_bot: Any, tmp_path: Path, run: Run
+) -> None:
+    shipped = Path(__file__).parents[2] / "eval" / "profiles" / "default.toml"
+    profile = tmp_path / "mine.toml"
+    profile.write_text(shipped.read_text() + '[request.headers]\nX-Key = "sk-literal-value"\n')
+    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=e.headers["X-Key"]))
+    done = run("--profile", profile, "--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    assert fake_bot.seen[0].headers["X-Key"] == "sk-literal-value"
+    assert "request.headers: X-Key: looks like a secret" in done.stderr
+    written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]
+    assert all("sk-literal" not in text for text in (*written, done.stdout, done.stderr))
+    assert any("[secret]" in text for text in written)
+
+
+def test_a_login_without_a_scheme_is_not_repeated(run: Run) -> None:
+    done = run(url="bob:PASS-WORD@host")
+    assert done.returncode == 2
+    assert "--api-url 'host': write http://HOST" in done.stderr
+    assert "PASS-WORD" not in done.stderr

@@ -108,7 +108,11 @@ class ChatApi:
         self._url = urlsplit(url)
         self._seen = False
         self._transport = HttpTransport(
-            url, connections=connections, max_bytes=max_bytes, timeout=self._policy.timeout
+            url,
+            connections=connections,
+            max_bytes=max_bytes,
+            timeout=self._policy.timeout,
+            redactor=self.redactor,
         )
 
     def ask(self, question: Question) -> Asked:

@@ -12,6 +12,12 @@ from records.errors import Problem
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
+SECRET_HEADER = re.compile(
+    r"key(?!word)|token|secret|authori|auth(?!or)|passw|pwd|cred|cookie|jwt|session|signature",
+    re.IGNORECASE,
+)
+"""Names of headers whose values are secret wherever they come from."""
+
 
 @dataclass(frozen=True)
 class Headers:
@@ -19,14 +25,20 @@ class Headers:
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    literal: tuple[str, ...] = ()
+    """Names of headers whose secret value stands in the profile itself: worth a warning."""
 
 
 def resolve_headers(
     templates: Mapping[str, str], environ: Mapping[str, str], source: str
 ) -> tuple[Headers, list[Problem]]:
-    """Headers with each ``${VARIABLE}`` replaced, and every problem; no message shows a value."""
+    """Headers with each ``${VARIABLE}`` replaced, and every problem; no message shows a value.
+
+    A value without a variable is secret where the header's name says so.
+    """
     values: dict[str, str] = {}
     secrets: list[str] = []
+    literal: list[str] = []
     problems: list[Problem] = []
     for name, template in templates.items():
         if not NAME.fullmatch(name):
@@ -42,7 +54,21 @@ def resolve_headers(
         values[name] = VARIABLE.sub(lambda found: environ.get(found[1], ""), template)
         if values[name] != template:
             secrets.append(values[name])
-    return Headers(values, tuple(secrets)), problems
+        elif template and SECRET_HEADER.search(name):
+            secrets.append(template)
+            literal.append(name)
+    return Headers(values, tuple(secrets), tuple(literal)), problems
+
+
+def literal_warning(headers: Headers, source: str) -> str | None:
+    """A sentence about keys that stand in a profile, with the remedy; None without any."""
+    if not headers.literal:
+        return None
+    names = ", ".join(headers.literal)
+    return (
+        f"{source}: request.headers: {names}: looks like a secret that is written into the file; "
+        "write ${VARIABLE} and export the variable, so that the profile can be shared."
+    )
 
 
 def _fault(secret: str) -> str | None:

@@ -59,6 +59,7 @@ class Channel:
             max_bytes=MAX_BYTES,
             timeout=policy.timeout,
             retried=RETRIED,
+            redactor=self._redactor,
         )
 
     def complete(self, body: Any) -> tuple[Reply, int]:

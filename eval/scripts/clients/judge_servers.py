@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from clients.judge_types import JudgeIdentity
+from clients.redact import url_in_message
 from records.errors import StorageError
 from records.files import sha256_file
 
@@ -72,7 +73,10 @@ def addresses(url: str) -> tuple[str, str]:
     """
     split = urlsplit(url)
     if split.scheme not in ("http", "https") or not split.hostname:
-        raise JudgeError(f"the judge's address {url!r} is no URL such as http://localhost:11434/v1")
+        shown = url_in_message(url)
+        raise JudgeError(
+            f"the judge's address {shown!r} is no URL such as http://localhost:11434/v1"
+        )
     path = split.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
     root = re.sub(r"/(api/)?v\d+$", "", path)
     return (

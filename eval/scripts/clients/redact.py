@@ -17,6 +17,9 @@ SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|code|cred|session|
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}|.{12,}", re.DOTALL)
 """What may be a key under any other name; ``json`` or ``2024-05-01`` may stand in any answer."""
 
+_ENDING = re.compile(r"[\s.…\"'}\])>\ufffd]+\Z")
+"""What may follow a text that was shortened by whoever sent it."""
+
 
 class Redactor:
     """Replaces every secret by ``[secret]`` in texts and in parsed JSON (keys too)."""
@@ -34,6 +37,24 @@ class Redactor:
             if secret in text:
                 text = text.replace(secret, MASK)
         return text
+
+    def excerpt(self, text: str, most: int) -> str:
+        """The beginning of ``text`` in one line of at most ``most`` characters, without any secret.
+
+        Secrets are taken out before the text is cut, and so is the head of one at its end: the
+        text itself may be a piece of something longer.
+        """
+        text = self.text(text)
+        bare = _ENDING.sub("", text)
+        heads = (
+            size
+            for secret in self._secrets
+            for size in range(len(secret) - 1, MIN_LENGTH - 1, -1)
+            if bare.endswith(secret[:size])
+        )
+        if size := max(heads, default=0):
+            text = bare[:-size] + MASK
+        return " ".join(text.split())[:most]
 
     def data(self, value: Any) -> Any:
         """Parsed JSON without any secret in its strings; ``value`` itself if there are none."""
@@ -66,6 +87,18 @@ def public_url(url: str) -> str:
     """``url`` without user name, password, query and fragment: fit for config.json."""
     split = urlsplit(url)
     return urlunsplit((split.scheme, split.netloc.rpartition("@")[2], split.path, "", ""))
+
+
+def url_in_message(url: str) -> str:
+    """What a message may show of a text that ought to be a URL and may be none.
+
+    ``user:password@host`` without a scheme has a login that no parser of URLs sees: all before the
+    last ``@`` is left out, and query and fragment are.
+    """
+    scheme, mark, rest = url.partition("://")
+    if not mark or not scheme.isalnum():
+        scheme, mark, rest = "", "", url
+    return scheme + mark + re.split(r"[?#]", rest.rpartition("@")[2])[0]
 
 
 def split_login(url: str) -> tuple[str, dict[str, str]]:

@@ -5,6 +5,7 @@ The one interface is ``HttpTransport.send``; a cheaper transport can take its pl
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from clients.deadline import CHUNK, Deadline, deadline_adapter
 from clients.errors import RETRIED_STATUS, CallError, NotConnected
+from clients.redact import Redactor
 from clients.retry import retry_after_seconds
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 KEEPS_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_SHOWN = 200
+"""Characters of an error page that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,16 @@ class HttpTransport:
         max_bytes: int = 64 * 2**20,
         timeout: float = 60.0,
         retried: frozenset[int] = RETRIED_STATUS,
+        redactor: Redactor | None = None,
     ) -> None:
         """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
-        when waits have used up some of a call's time. ``retried``: statuses worth another try."""
+        when waits have used up some of a call's time. ``retried``: statuses worth another try.
+        ``redactor``: takes secrets out of what a message shows, before that is shortened."""
         import requests
 
         self.max_bytes = max_bytes
         self._retried = retried
+        self._redactor = redactor or Redactor()
         self._timeout = timeout
         self._clock = Deadline()
         self._adapter = deadline_adapter(connections, self._clock)
@@ -109,7 +116,7 @@ class HttpTransport:
             raise CallError("malformed", "the body is not compressed as it says") from None
         except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             # requests' own exceptions are OSErrors
-            raise connection_error(error) from None
+            raise connection_error(error, self._redactor) from None
         finally:
             if response is not None:
                 response.close()
@@ -136,13 +143,18 @@ class HttpTransport:
         if status in REDIRECTS:
             return _redirect_target(response, method, url)
         announced = response.headers.get("Content-Length", "")
-        if 200 <= status < 300 and announced.isdigit() and int(announced) > self.max_bytes:
-            raise _too_large(self.max_bytes, f"the server announced {int(announced):,} bytes")
+        if 200 <= status < 300 and announced.isascii() and announced.isdigit():
+            size = int(announced[:19])  # int() refuses thousands of digits
+            if size > self.max_bytes:
+                raise _too_large(self.max_bytes, f"the server announced {size:,} bytes")
         body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK)
         if 200 <= status < 300:
             return Reply(status, response.headers, body, 0.0)
         wait = response.headers.get("Retry-After")
-        raise _status_error(status, body, wait, status in self._retried)
+        # a character that the end of the piece cuts in two is left out
+        text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
+        excerpt = self._redactor.excerpt(text, MOST_SHOWN)
+        raise _status_error(status, body, excerpt, wait, status in self._retried)
 
     def _body(self, response: requests.Response, limit: int) -> bytes:
         """The whole body; at most a first piece of an error page, which only fills a message."""
@@ -189,9 +201,10 @@ def _redirect_target(response: requests.Response, method: str, url: str) -> str:
     return target
 
 
-def _status_error(status: int, body: bytes, retry_after: str | None, retryable: bool) -> CallError:
-    said = " ".join(body[:300].decode("utf-8", "replace").split())[:200]
-    message = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+def _status_error(
+    status: int, body: bytes, excerpt: str, retry_after: str | None, retryable: bool
+) -> CallError:
+    message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
     if status == 429:
         kind = "rate_limited"
     elif status >= 500:
@@ -206,7 +219,7 @@ def _too_large(limit: int, detail: str) -> CallError:
     return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
 
 
-def connection_error(error: BaseException) -> CallError:
+def connection_error(error: BaseException, redactor: Redactor) -> CallError:
     """The innermost reason in a few words: library messages repeat the URL with its query."""
     import requests
     from urllib3 import exceptions
@@ -231,7 +244,9 @@ def connection_error(error: BaseException) -> CallError:
     name = type(innermost).__name__
     message = getattr(innermost, "strerror", None) or _PLAIN.get(name) or name
     if plain or isinstance(innermost, requests.exceptions.InvalidSchema):
-        message = str(innermost)[:200] or name  # no CA file there, a proxy that refuses, no SOCKS
+        message = (
+            redactor.excerpt(str(innermost), MOST_SHOWN) or name
+        )  # no CA file there, a proxy that refuses, no SOCKS
     if "CERTIFICATE_VERIFY_FAILED" in message:
         message += "; REQUESTS_CA_BUNDLE=FILE names certificates to trust"
     return CallError("connection", message, retryable=True) if connected else NotConnected(message)

@@ -19,16 +19,19 @@ import msgspec
 import orjson
 
 from clients.embedder import EmbeddingUnavailable
+from clients.own_pages import bracketed, is_own, own_hosts
 from demo.retriever import UnknownFilter
 from demo.service import AskRequest, Bot
 
 ASK = "/api/v1/ask"
 HEALTH = "/health"
-METHODS = {ASK: "POST", HEALTH: "GET"}
+METHODS = {ASK: ("POST",), HEALTH: ("GET", "HEAD")}
 BODY_LIMIT = 1 << 20
 """Bytes of a request's body."""
 DRAIN_LIMIT = 16 << 20
 """Bytes that are read and dropped, so that a client which sends too much can read the refusal."""
+MOST_DIGITS = 20
+"""Of a Content-Length: no body is longer, and int() refuses some thousands."""
 IDLE_SECONDS = 120.0
 FLAGS = {"true": True, "1": True, "": True, "false": False, "0": False}
 
@@ -63,12 +66,12 @@ class BotServer(ThreadingHTTPServer):
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
+        self.own = own_hosts(host, self.server_port)
 
     @property
     def url(self) -> str:
         host, port = self.server_address[:2]
-        name = str(host)
-        return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+        return f"http://{bracketed(str(host))}:{port}"
 
     def server_bind(self) -> None:
         """As in the base class, without its name lookup, which hangs where there is no network."""
@@ -112,10 +115,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> dict[str, Any]:
         target = urlsplit(self.path)
         body = self._body()  # read in any case, so that the connection can be kept
+        if not is_own(self.server.own, self.headers.get("Host"), self.headers.get("Origin")):
+            raise Refusal(
+                HTTPStatus.FORBIDDEN,
+                f"only requests to {self.server.url} and of no other web page are answered; to be "
+                "asked by another name, start demo_api.py with --host NAME",
+            )
         if target.path not in METHODS:
             raise Refusal(HTTPStatus.NOT_FOUND, f"no such path; there are: {', '.join(METHODS)}")
-        if self.command != METHODS[target.path]:
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path]}")
+        if self.command not in METHODS[target.path]:
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path][0]}")
         if target.path == HEALTH:
             return self.server.bot.health()
         request = _parse(body)
@@ -134,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
         if length is None:
             return b""
-        if not (length.isascii() and length.isdigit()):
+        if not (length.isascii() and length.isdigit() and len(length) <= MOST_DIGITS):
             self.close_connection = True
             raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a whole number")
         size = int(length)
@@ -156,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", METHODS[urlsplit(self.path).path])
+            self.send_header("Allow", ", ".join(METHODS[urlsplit(self.path).path]))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

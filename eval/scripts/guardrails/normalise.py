@@ -6,8 +6,8 @@ letters joined, and with what is packed inside decoded (base64, hex, percent and
 rot13, reversed). Every character of a view knows the span of the original it stands for, so
 evidence can be shown where the user will find it.
 
-Everything is linear in the length of the text: no pattern here can backtrack over an unbounded
-run. Pure: the same text gives the same views.
+Everything is linear in the length of the text: an unbounded run is looked at from its beginning
+only, and can be split in one way. Pure: the same text gives the same views.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEET_L = str.maketrans("013457@$!|", "oleastasll")
 
 _WORD = re.compile(r"[^\W_]+")
-_LEET_TOKEN = re.compile(r"[a-z013457@$!|]*[a-z][a-z013457@$!|]*")
+_LEET_TOKEN = re.compile(r"(?<![a-z013457@$!|])[013457@$!|]*[a-z][a-z013457@$!|]*")
 _SPACED = re.compile(r"(?<![^\W_])[a-z0-9](?:[ .\-_*|~]{1,3}[a-z0-9](?![^\W_])){3,}")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ ,:]?){10,}(?![0-9A-Za-z])")

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from textual_serve.server import Server
 
+from clients.own_pages import bracketed, is_own, own_hosts
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -14,11 +16,8 @@ class OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not type
     """Answers 403 to requests that another web page, or a name made to point here, caused."""
 
     def __init__(self, command: str, host: str, port: int, title: str) -> None:
-        names = [_bracketed(name) for name in (host.lower(), "localhost", "127.0.0.1", "::1")]
-        self.own = {f"{name}:{port}" for name in names}
-        if port == 80:  # which browsers leave out
-            self.own |= set(names)
-        address = f"http://{_bracketed(host)}:{port}"
+        self.own = own_hosts(host, port)
+        address = f"http://{bracketed(host)}:{port}"
         super().__init__(command, host=host, port=port, title=title, public_url=address)
 
     async def _make_app(self) -> web.Application:
@@ -28,13 +27,6 @@ class OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not type
 
     @web.middleware
     async def _refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        origin = request.headers.get("Origin")
-        known = {None, *(f"http://{name}" for name in self.own)}
-        if request.host.lower() not in self.own or origin not in known:
+        if not is_own(self.own, request.host, request.headers.get("Origin")):
             raise web.HTTPForbidden(text="Open the address that label_eval.py printed.")
         return await handler(request)
-
-
-def _bracketed(name: str) -> str:
-    """An address as it stands in a URL."""
-    return f"[{name}]" if ":" in name else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
@@ -12,6 +13,8 @@ Decode = Callable[[Sequence[bytes]], list[Record]]
 """A record for each line. Raises what msgspec's decoder raises."""
 MOST_CHANGES = 8
 """New keys that are answered with a new struct; a file with still others is decoded as a whole."""
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+"""What JSON writes as an escape. msgspec takes no such key as the name of a struct's field."""
 
 
 def whole(full: type[Record]) -> Decode[Record]:
@@ -50,7 +53,9 @@ class Lean(Generic[Record]):
 
     def _look_at(self, lines: Sequence[bytes]) -> None:
         keys = set().union(*map(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, lines))
-        if not keys <= self._keys:
+        if any(map(_ESCAPED.search, keys)):
+            self._changes = MOST_CHANGES  # the file is decoded as a whole from here on
+        elif not keys <= self._keys:
             self._keys |= keys
             self._changes += 1
             self._decoder = msgspec.json.Decoder(_lean(self._full, self._keys))

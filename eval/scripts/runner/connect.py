@@ -54,7 +54,9 @@ def resolved_headers(plan: Plan, profile: Profile) -> Headers:
     more, faults = resolve_headers(given, os.environ, "--header")
     if problems or faults:
         raise StorageError.from_problems([*problems, *faults])
-    return Headers({**headers.values, **more.values}, headers.secrets + more.secrets)
+    return Headers(
+        {**headers.values, **more.values}, headers.secrets + more.secrets, headers.literal
+    )
 
 
 def check_uses(plan: Plan, profile: Profile) -> None:

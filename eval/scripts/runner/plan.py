@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clients.profiles import Profile
-from clients.redact import public_url
+from clients.redact import public_url, url_in_message
 from runner.tally import printable
 from storage import (
     ROOT,
@@ -91,7 +91,7 @@ class Plan:
             )
         if not self.demo and not _is_address(self.api_url):
             raise StorageError(
-                f"--api-url {_public(self.api_url)}: write http://HOST[:PORT], or demo."
+                f"--api-url {url_in_message(self.api_url)!r}: write http://HOST[:PORT], or demo."
             )
 
     def new_run_id(self) -> str:
@@ -169,14 +169,6 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is none, or half an IPv6 address
         return False
-
-
-def _public(url: str) -> str:
-    """What may be shown of an address that is none."""
-    try:
-        return repr(public_url(url))
-    except ValueError:  # half an IPv6 address
-        return "is no address"
 
 
 def now() -> str:

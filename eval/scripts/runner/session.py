@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.chat_api import Asked, ChatApi, Question
+from clients.headers import literal_warning
 from clients.pool import ask_all
 from clients.profiles import load_profile
 from runner.connect import check_uses, connected, resolved_headers
@@ -56,6 +57,8 @@ def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[P
     profile = load_profile(plan.profile, PROFILES)
     check_uses(plan, profile)
     headers = resolved_headers(plan, profile)
+    if warning := literal_warning(headers, f"profile {profile.name}"):
+        console.print(warning, soft_wrap=True)
     if plan.retrieval_only and profile.retrieval_only is None:
         console.print(
             f"Profile {profile.name} does not say how to ask for retrieval alone: the bot makes "

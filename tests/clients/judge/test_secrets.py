@@ -14,7 +14,7 @@ import pytest
 import options
 from clients.headers import Headers
 from clients.judge_channel import key_headers
-from clients.judge_servers import JudgeError
+from clients.judge_servers import JudgeError, addresses
 from clients.verdict_cache import FILE_NAME
 
 KEY = "sk-Very/Secret+Key-0123456789"
@@ -62,6 +62,21 @@ def test_no_file_and_no_log_holds_the_key(
     assert "[secret]" in shown
     assert KEY not in shown
     assert KEY.encode() not in files_below(tmp_path)
+
+
+@pytest.mark.parametrize("before", [100, 140, 160, 180, 250])
+def test_an_error_that_is_cut_does_not_show_the_head_of_the_key(
+    fake_judge: Any, judge: Any, task: Any, before: int
+) -> None:
+    fake_judge.script("trees", fake_judge.fails(400, "x" * before + f" bad key {KEY}"))
+    verdict = judge(headers=with_key()).ask(task("trees"))
+    assert "xxxx" in str(verdict)
+    assert KEY[:4] not in str(verdict)
+
+
+def test_a_login_without_a_scheme_is_not_repeated() -> None:
+    with pytest.raises(JudgeError, match="address 'host' is no URL"):
+        addresses("bob:PASS-WORD@host")
 
 
 def test_a_key_in_the_address_is_no_different(

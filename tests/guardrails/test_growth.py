@@ -1,0 +1,125 @@
+"""The cost of the injection detector grows with the length of a text, not with its square.
+
+No clock decides: a text is doubled twice, and the processor's time of each doubling is compared.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import string
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+from time import process_time
+from typing import Any
+
+import pytest
+
+from guardrails.injection import score_injection
+from guardrails.normalise import views
+from guardrails.patterns import Rule, rule_book
+from guardrails.planted import planted_lines
+
+SIZE = 1_000
+"""Characters of the shortest text."""
+STEEP = 3.0
+"""A doubling takes twice the time where the cost is linear, four times where it is quadratic."""
+SURELY_LINEAR = 0.001
+"""Seconds for 4 * SIZE characters. Their square is 16 million steps, which take longer."""
+
+BOOK = rule_book()
+PHRASES = {rule.name: rule for rules in BOOK.by_anchor.values() for rule in rules}
+SIGNS = [
+    *string.printable.strip(),
+    " ",
+    "\n",
+    "\t",
+    "\u200b",
+    "é",
+    "“",
+    "你",
+    "0x41 ",
+    "%41",
+    "&#65;",
+]
+RUNS = [*SIGNS, "-=", "- ", "=\n", "_a", "a ", "1 ", "| x |\n", "<!-- ", "\nuser: x", '"""', "``` "]
+
+
+def seconds(run: Callable[[str], Any], text: str) -> float:
+    """Processor time of the better of two runs."""
+    times: list[float] = []
+    for _ in range(2):
+        start = process_time()
+        run(text)
+        times.append(process_time() - start)
+    return min(times)
+
+
+def is_steep(run: Callable[[str], Any], head: str, run_of: str) -> bool:
+    """Whether both doublings of a run behind ``head`` cost far more than twice; asked three times,
+    since other work on the machine can stretch any one of them."""
+
+    def cost(size: int) -> float:
+        return seconds(run, head + (run_of * size)[:size])
+
+    gc.disable()
+    try:
+        if cost(4 * SIZE) < SURELY_LINEAR:
+            return False
+        for _ in range(3):
+            once, twice, four_times = cost(SIZE), cost(2 * SIZE), cost(4 * SIZE)
+            if twice < STEEP * once or four_times < STEEP * twice:
+                return False
+        return True
+    finally:
+        gc.enable()
+
+
+def own_texts(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Heads and runs made of the signs and the words that stand in a rule's own expression."""
+    source = rule.regex.pattern
+    signs = sorted({char for char in source if not char.isalnum()} | {"\n"})
+    words = sorted(set(re.findall(r"[^\W\d_]{2,}", source)))
+    for run_of in [*signs, *map("".join, permutations(signs, 2)), *words]:
+        yield "", run_of
+    for head, run_of in product(words, words):
+        yield head, run_of
+    for word, sign in product(words, signs):
+        yield "", word + sign
+        yield word, sign
+
+
+def finder(pattern: re.Pattern[str]) -> Callable[[str], int]:
+    return lambda text: sum(1 for _ in pattern.finditer(text))
+
+
+@pytest.mark.parametrize("rule", BOOK.marks, ids=lambda rule: rule.name)
+def test_each_mark_is_linear_in_runs_of_anything(rule: Rule) -> None:
+    texts = [*(("", run_of) for run_of in RUNS), *own_texts(rule)]
+    assert next((text for text in texts if is_steep(finder(rule.regex), *text)), None) is None
+
+
+@pytest.mark.parametrize("step", [views, lambda text: list(planted_lines(text)), score_injection])
+def test_each_step_is_linear_in_runs_of_anything(step: Callable[[str], Any]) -> None:
+    assert next((run_of for run_of in RUNS if is_steep(step, "", run_of)), None) is None
+
+
+def test_phrases_are_linear_in_runs_of_their_own_words() -> None:
+    """All of them are tried where one of their first words stands, so each is run on its own."""
+    slow: list[str] = []
+    for rule in PHRASES.values():
+        for anchor in sorted(rule.anchors)[:2]:
+            for run_of in (f"{anchor} ", f"{anchor}, - "):
+
+                def tried(text: str, rule: Rule = rule, anchor: str = anchor) -> int:
+                    places = (found.start() for found in re.finditer(re.escape(anchor), text))
+                    return sum(rule.regex.match(text, place) is not None for place in places)
+
+                if is_steep(tried, "", run_of):
+                    slow.append(f"{rule.name}: {run_of}")
+    assert slow == []
+
+
+@pytest.mark.parametrize(("expression", "steep"), [("={5,}x", True), ("(?<!=)={5,}x", False)])
+def test_the_measure_tells_a_square_from_a_line(expression: str, steep: bool) -> None:
+    assert is_steep(finder(re.compile(expression)), "", "=") is steep
