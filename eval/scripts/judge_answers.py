@@ -18,8 +18,8 @@ Examples:
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
-Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable,
-130 interrupted.
+Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable or
+too many judgements failed (--max-error-rate), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -71,9 +71,21 @@ def main(
     plan = plan_of(folder, calls, given)
     if dry_run:
         return estimate(plan, wanted, given["as_json"])
-    if not rescore and judge(plan, wanted, given):
+    if rescore:
+        show(folder, given)
+        return options.Exit.DONE
+    outcome = judge(plan, wanted, given)
+    if outcome.unreached:
         return options.Exit.UNREACHABLE
     show(folder, given)
+    if outcome.too_many_failed(given["max_error_rate"]):
+        click.echo(
+            f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
+            f"--max-error-rate {given['max_error_rate']:g} allows. The others are counted; the "
+            "same command asks for the failed ones again.",
+            err=True,
+        )
+        return options.Exit.UNREACHABLE
     return options.Exit.DONE
 
 
@@ -88,6 +100,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
         revision=given["judge_revision"],
         file=given["judge_file"],
         allow_unpinned=given["allow_unpinned"],
+        allow_alias=given["allow_alias"],
         temperature=given["temperature"],
         seed=given["seed"],
         mode=given["mode"],
@@ -120,11 +133,11 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
     )
 
 
-def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> bool:
-    """Judge the run; True when nothing could be judged because the server failed every time."""
+def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
+    """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
     from judging.progress import progress
-    from judging.session import judge_run
+    from judging.session import confirm, judge_run
     from judging.show import bill
 
     console = options.stderr_console(quiet=given["quiet"])
@@ -140,14 +153,10 @@ def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> bool:
                 "there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        if changed := connection.changed():
-            raise storage.StorageError(f"{changed}; its verdicts cannot be trusted: judge again.")
-    return gone(outcome)
-
-
-def gone(outcome: Outcome) -> bool:
-    """Every judgement failed on the way to the server or back."""
-    return outcome.all_failed and set(outcome.failures) <= {"transport", "rejected"}
+        for note in connection.notes():
+            console.print(f"Note: {note}", markup=False, soft_wrap=True)
+        confirm(plan, connection)
+    return outcome
 
 
 def fact_store(wanted: Wanted, connection: Connection) -> Any:
@@ -156,7 +165,8 @@ def fact_store(wanted: Wanted, connection: Connection) -> Any:
     from judging.facts import FactStore
 
     identity = connection.judge.identity
-    return FactStore(wanted.cache_dir, identity, judge_prompts.load("facts").id)
+    prompt = judge_prompts.load("facts").id
+    return FactStore(wanted.cache_dir, identity, prompt, connection.withdrawn())
 
 
 def show(folder: Path, given: dict[str, Any]) -> None:

@@ -1,7 +1,9 @@
 """Verdict lines: what verdicts.jsonl holds of every judgement, and how it is read again.
 
 A line for each case, repeat of the answer, metric, opinion of the judge and part (blocks of twenty
-items; single chunks). The file is only appended to; the last line of a key wins.
+items; single chunks). The file is only appended to; the last line of a key wins. A line
+``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read``, which
+all readers use, passes over every line that rests on it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import msgspec
 import storage
 import typed_lines
 from clients.judge_types import JudgeIdentity
+from clients.withdrawal import Withdrawal, read_withdrawal, withdrawal
 from judging.tasks import KINDS, Material, ids_of
 from ragmetrics.judged import QUOTE_UNVERIFIED
 
@@ -92,6 +95,8 @@ class _Line(TypedDict):
     made_of: NotRequired[str | None]
     subject: NotRequired[str]
     mode: NotRequired[str]
+    answered_as: NotRequired[list[str]]
+    judging_runs: NotRequired[list[str]]
     input: _Input
     verdicts: list[_Entry]
     extra: _Extra
@@ -143,17 +148,55 @@ def heads(path: Path) -> Iterator[Head]:
 def read(path: Path, keep: Callable[[Line], bool] = lambda line: True) -> Iterator[Line]:
     """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
-    A torn last line is passed over. Raises StorageError naming any other line that is damaged: not
-    of its types, or with verdicts that are not those of its items.
+    Lines that were withdrawn are left out. A torn last line is passed over. Raises StorageError
+    naming any other line that is damaged: not of its types, or with verdicts that are not those of
+    its items.
     """
+    taken_back = withdrawn(path)
     for number, typed in _decoded(path):
         line = cast(Line, typed)
+        if not taken_back.keys().isdisjoint(line.get("judging_runs", ())):
+            continue
         storage.check_schema(path, line.get("schema"), line=number)
         if fault := _fault(line):
             problem = storage.Problem(str(path), number, fault[0], f"{fault[1]}; {REMEDY}")
             raise storage.StorageError.from_problems([problem])
         if keep(line):
             yield line
+
+
+def withdrawn(path: Path) -> dict[str, str]:
+    """The runs of judging that a verdicts.jsonl takes back, each with the reason."""
+    return {one.withdrawn: one.reason for _, one in _withdrawals(path)}
+
+
+def _withdrawals(path: Path) -> Iterator[tuple[int, Withdrawal]]:
+    """The lines that take something back, with their numbers."""
+    if not path.exists():
+        return
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if (found := read_withdrawal(line)) is not None:
+                    yield number, found
+    except OSError as error:
+        raise storage.StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
+    """Take back the lines of runs of judging, each with its reason; those without lines are left.
+
+    Nothing is deleted: a line is appended for each.
+    """
+    if not judging_runs or not path.exists():
+        return
+    known = withdrawn(path)
+    found = {run for line in read(path) for run in line.get("judging_runs", ())}
+    with storage.JsonlWriter(path) as writer:
+        for run, reason in judging_runs.items():
+            if run in found and run not in known:
+                writer.write(withdrawal(run, reason))
+        writer.sync()
 
 
 def _decoded(path: Path) -> Iterator[tuple[int, _Line]]:
@@ -165,6 +208,9 @@ def _decoded(path: Path) -> Iterator[tuple[int, _Line]]:
     for number, _, record in typed_lines.read(path, _Line, "verdict line", REMEDY, faults.append):
         last = number
         yield number, record
+    if faults:
+        known = {number for number, _ in _withdrawals(path)}
+        faults = [fault for fault in faults if fault.line not in known]
     if faults and (faults[-1].line or 0) > last and _is_torn(path):
         faults.pop()
     if faults:
