@@ -61,7 +61,7 @@ def main(
 ) -> int:
     wanted = wanted_of(given)
     if self_test:
-        return test_judge(wanted, given["repeats"], given["as_json"])
+        return test_judge(wanted, given["repeats"], given["as_json"], given["quiet"])
     calls = flags.calls_of(metrics, claim_level)
     if given["worst_by"]:
         from ragmetrics.families.judged import ROWS
@@ -136,7 +136,7 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
 def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
-    from judging.progress import progress
+    from judging.progress import progress, say_notes
     from judging.session import confirm, judge_run
     from judging.show import bill
 
@@ -153,8 +153,7 @@ def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
                 "there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        for note in connection.notes():
-            console.print(f"Note: {note}", markup=False, soft_wrap=True)
+        say_notes(connection.notes(), given["quiet"])
         confirm(plan, connection)
     return outcome
 
@@ -219,14 +218,16 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
     return options.Exit.DONE
 
 
-def test_judge(wanted: Wanted, repeats: int, as_json: bool) -> int:
+def test_judge(wanted: Wanted, repeats: int, as_json: bool, quiet: bool) -> int:
     """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
     from judging.connect import connect
+    from judging.progress import say_notes
     from judging.selftest import self_test
     from judging.show import print_self_test
 
     with connect(wanted) as connection:
         report = self_test(connection.judge, connection.salt, max(3, repeats))
+        say_notes(connection.notes(), quiet)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:

@@ -103,6 +103,7 @@ def decide(
     if answered is None:
         return Naming(note=None if vouched else UNNAMED, revision=revision)
     floating = floating and revision is None and not vouched
+    shown = "".join(char if char.isprintable() else " " for char in answered)
     own = answered if floating and answered != asked else revision
     if same_name(asked, answered):
         return Naming(revision=own)
@@ -110,11 +111,11 @@ def decide(
         return Naming(revision=revision if vouched else _joined(revision, answered))
     if vouched:
         return Naming(
-            note=f"Asked for {asked}, the judge's server answers as {answered}; what it has is "
+            note=f"Asked for {asked}, the judge's server answers as {shown}; what it has is "
             f"known by its {identity.strength}.",
             revision=revision,
         )
-    loose = f"Asked for {asked}, the judge's server answers as {answered}: taken for the same."
+    loose = f"Asked for {asked}, the judge's server answers as {shown}: taken for the same."
     if floating:
         exact = _undated(asked) == _undated(answered)
         return Naming(note=None if exact else loose, revision=own)
@@ -124,7 +125,7 @@ def decide(
     if undated or (revision is None and compatible(asked, answered)):
         return Naming(note=loose, revision=revision)
     stands = f" ({revision})" if revision is not None else ""
-    return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {answered}")
+    return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
 def compatible(one: str, other: str) -> bool:

@@ -178,6 +178,21 @@ def test_a_substitute_is_refused_with_both_names_and_nothing_is_cached(
     assert not (six.finished.run / "metrics.json").exists()
 
 
+def test_a_name_that_is_only_noted_is_said_once_and_steers_no_terminal(
+    six: Any, server: Any
+) -> None:
+    server.reply = answers_as("\x1b[31mjudge")
+    weights = six.finished.folder / "judge.gguf"
+    weights.write_bytes(b"GGUF weights")
+    done = six.call(*by_name(server, "--judge-file", str(weights)))
+    assert done.exit_code == 0, done.output
+    note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; what it has"
+    assert done.stderr.count(note) == 1
+    assert "\x1b" not in done.output
+    quiet = six.call(*by_name(server, "--judge-file", str(weights), "--repeats", "2", "-q"))
+    assert "Note: Asked" not in quiet.stderr
+
+
 def test_an_allowed_alias_is_judged_under_both_names(
     six: Any, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
