@@ -61,7 +61,7 @@ def test_no_file_and_no_log_holds_the_key(
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
     assert (tmp_path / FILE_NAME).stat().st_size > 0
     told = f"{client.describe()} {client.changed()} {client.notes}"
-    assert "answers as Bearer [secret]" in told
+    assert "answers as [secret];" in told
     shown = f"{verdicts} {told} {vars(client)} {caplog.text}"
     assert "[secret]" in shown
     assert KEY not in shown
