@@ -18,8 +18,8 @@ Examples:
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
-Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable,
-130 interrupted.
+Exit codes: 0 done, 1 a gate failed (--self-test), 2 bad input or usage, 3 judge unreachable or
+too many judgements failed (--max-error-rate), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main(
 ) -> int:
     wanted = wanted_of(given)
     if self_test:
-        return test_judge(wanted, given["repeats"], given["as_json"])
+        return test_judge(wanted, given["repeats"], given["as_json"], given["quiet"])
     calls = flags.calls_of(metrics, claim_level)
     if given["worst_by"]:
         from ragmetrics.families.judged import ROWS
@@ -74,9 +74,21 @@ def main(
     plan = plan_of(folder, calls, given)
     if dry_run:
         return estimate(plan, wanted, given["as_json"])
-    if not rescore and judge(plan, wanted, given):
+    if rescore:
+        show(folder, given)
+        return options.Exit.DONE
+    outcome = judge(plan, wanted, given)
+    if outcome.unreached:
         return options.Exit.UNREACHABLE
     show(folder, given)
+    if outcome.too_many_failed(given["max_error_rate"]):
+        click.echo(
+            f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
+            f"--max-error-rate {given['max_error_rate']:g} allows. The others are counted; the "
+            "same command asks for the failed ones again.",
+            err=True,
+        )
+        return options.Exit.UNREACHABLE
     return options.Exit.DONE
 
 
@@ -91,6 +103,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
         revision=given["judge_revision"],
         file=given["judge_file"],
         allow_unpinned=given["allow_unpinned"],
+        allow_alias=given["allow_alias"],
         temperature=given["temperature"],
         seed=given["seed"],
         mode=given["mode"],
@@ -123,11 +136,11 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
     )
 
 
-def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> bool:
-    """Judge the run; True when nothing could be judged because the server failed every time."""
+def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
+    """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
-    from judging.progress import progress
-    from judging.session import judge_run
+    from judging.progress import progress, say_notes
+    from judging.session import confirm, judge_run
     from judging.show import bill
 
     console = options.stderr_console(quiet=given["quiet"])
@@ -143,14 +156,9 @@ def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> bool:
                 "there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        if changed := connection.changed():
-            raise storage.StorageError(f"{changed}; its verdicts cannot be trusted: judge again.")
-    return gone(outcome)
-
-
-def gone(outcome: Outcome) -> bool:
-    """Every judgement failed on the way to the server or back."""
-    return outcome.all_failed and set(outcome.failures) <= {"transport", "rejected"}
+        say_notes(connection.notes(), given["quiet"])
+        confirm(plan, connection)
+    return outcome
 
 
 def fact_store(wanted: Wanted, connection: Connection) -> Any:
@@ -159,7 +167,8 @@ def fact_store(wanted: Wanted, connection: Connection) -> Any:
     from judging.facts import FactStore
 
     identity = connection.judge.identity
-    return FactStore(wanted.cache_dir, identity, judge_prompts.load("facts").id)
+    prompt = judge_prompts.load("facts").id
+    return FactStore(wanted.cache_dir, identity, prompt, connection.withdrawn())
 
 
 def show(folder: Path, given: dict[str, Any]) -> None:
@@ -212,14 +221,16 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
     return options.Exit.DONE
 
 
-def test_judge(wanted: Wanted, repeats: int, as_json: bool) -> int:
+def test_judge(wanted: Wanted, repeats: int, as_json: bool, quiet: bool) -> int:
     """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
     from judging.connect import connect
+    from judging.progress import say_notes
     from judging.selftest import self_test
     from judging.show import print_self_test
 
     with connect(wanted) as connection:
         report = self_test(connection.judge, connection.salt, max(3, repeats))
+        say_notes(connection.notes(), quiet)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:

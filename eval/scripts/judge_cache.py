@@ -3,8 +3,8 @@
 In: eval/cache/judge_cache.jsonl, a line a verdict. Out: a table, a smaller cache, or the chosen
 lines on stdout. ACTION is ``stats`` (entries and bytes by judge,
 metric and prompt), ``prune`` (the file is written anew without the chosen entries; without a
-choice, only without lines that a later one replaced, and damaged ones) or ``export`` (the chosen
-entries as JSON lines). Entries are chosen by all of the options given together.
+choice, only without lines that a later one replaced, withdrawn and damaged ones) or ``export``
+(the chosen entries as JSON lines). Entries are chosen by all of the options given together.
 
 \b
 Examples:
@@ -129,10 +129,11 @@ def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
         for row in found["groups"]
     ]
     print_rows(console, COLUMNS, rows)
+    withdrawn = f"; {found['withdrawn']:,} withdrawn" if found["withdrawn"] else ""
     console.print(
         f"{found['entries']:,} entries, {found['bytes']:,} bytes; the file has "
         f"{found['file_bytes']:,} bytes, {found['superseded']:,} replaced and "
-        f"{found['unreadable']:,} damaged lines."
+        f"{found['unreadable']:,} damaged lines{withdrawn}."
     )
 
 
@@ -148,11 +149,12 @@ def show_pruned(path: Path, choice: Choice, dry_run: bool, as_json: bool, quiet:
 
 
 def in_words(done: Pruned, dry_run: bool) -> str:
-    gone = done.chosen + done.superseded + done.unreadable
+    gone = done.chosen + done.superseded + done.withdrawn + done.unreadable
+    freed = done.bytes_before - done.bytes_after
     verb = "Would take out" if dry_run else "Took out"
     return (
         f"{verb} {gone:,} lines ({done.chosen:,} chosen, {done.superseded:,} replaced, "
-        f"{done.unreadable:,} damaged), {done.bytes_before - done.bytes_after:,} bytes; "
+        f"{done.withdrawn:,} withdrawn, {done.unreadable:,} damaged), {freed:,} bytes; "
         f"{done.kept:,} entries stay."
     )
 

@@ -19,6 +19,7 @@ from calibration.attack import attacked
 from calibration.claims import ITEMS, Judged, Key, read_judged
 from calibration.labels import Joined
 from judging.connect import LOCAL, Wanted, connect
+from judging.progress import say_notes
 from judging.scorer import STALE
 from options import Exit
 from storage import StorageError
@@ -183,6 +184,7 @@ def _from_rows(plan: Plan) -> dict[str, Any]:
     with connect(plan.wanted) as link:
         judged, human = rows.judged_rows(loaded, link.judge, link.salt, _workers(plan))
         judged = replace(judged, parameters=link.describe().get("parameters"))
+        say_notes(link.notes(), plan.quiet)
     if not human:
         raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
     name = path.name if path is not None else str(plan.set_name)
@@ -207,7 +209,9 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
                 "run's judge."
             )
         workers = _workers(plan)
-        return attacked(judged.claims, human, link.judge, link.salt, plan.seed, workers)
+        found = attacked(judged.claims, human, link.judge, link.salt, plan.seed, workers)
+        say_notes(link.notes(), plan.quiet)
+        return found
 
 
 def _undecided(plan: Plan, joined: Joined) -> str:

@@ -30,9 +30,10 @@ from clients.judge_bodies import (
 )
 from clients.judge_channel import Channel
 from clients.judge_cost import Budget, Spent, add_usage
+from clients.judge_names import VOUCHED, ReplyNames, file_name
 from clients.judge_probe import probe
 from clients.judge_replies import BadReply, Checked, SchemaChecker, ask_again, check_answer
-from clients.judge_servers import Pin, Server, file_name, identify
+from clients.judge_servers import JudgeError, Pin, Server, identify
 from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
 from clients.retry import CallFailed, RetryPolicy
 from clients.transport import Reply
@@ -77,7 +78,7 @@ class HttpJudge:
         self._model = model or ""
         self._found: Found | None = None
         self._lock = threading.Lock()
-        self._answered_as: set[str] = set()
+        self._names = ReplyNames()
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
         self._channel = Channel(
@@ -98,14 +99,32 @@ class HttpJudge:
     def probe(self, hint: Found | None = None) -> Found:
         """Find the way to get JSON with one small paid request, more if the best way fails.
 
-        ``hint`` is tried first. Raises JudgeError when no way works.
+        ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
+        was asked for.
         """
         self._found, said = probe(self._try_mode, self._wanted_mode, hint)
-        floats = self._server is not None and self._server.floating is not None
-        if floats and said.model and said.model != self._model:
-            # an alias that was allowed: what it stands for today belongs to the identity
-            self._identity = replace(self.identity, revision=self.identity.revision or said.model)
+        answered = file_name(said.model) if said.model else None
+        floating, aliases = self._floats, self._pin.aliases
+        naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
+        if naming.fault is not None:
+            raise JudgeError(
+                f"{naming.fault}; ask for that model, or accept it with "
+                f"--allow-alias {self.identity.model}={answered}."
+            )
+        if self.named_by_probe:
+            # what an accepted name stands for today belongs to the identity
+            self._identity = replace(self.identity, revision=naming.revision)
         return self._found
+
+    @property
+    def named_by_probe(self) -> bool:
+        """Does the identity depend on the name that a reply has? Then probe before it is used."""
+        weak = self.identity.strength not in VOUCHED
+        return weak and (self._floats or bool(self._pin.aliases))
+
+    @property
+    def _floats(self) -> bool:
+        return self._server is not None and self._server.floating is not None
 
     def assume(self, found: Found) -> None:
         """Take the server's ways as known, without a request."""
@@ -132,13 +151,17 @@ class HttpJudge:
 
         Raises JudgeUnreachable when the server does not answer any more.
         """
+        if (another := self._names.changed()) is not None:
+            return another
         now, start = self._look().identity, self._server.identity if self._server else None
         if start is not None and now != start:
             return f"the judge changed during the run: it was {start}, it is {now}"
-        if len(self._answered_as) > 1:
-            names = ", ".join(sorted(self._answered_as))
-            return f"the judge's server answered with different models: {names}"
         return None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader of the verdicts should know of the names in the replies, in sentences."""
+        return tuple(self._names.notes)
 
     def describe(self) -> dict[str, Any]:
         """The judge's part of config.json, without the prompts: no address, no key."""
@@ -151,7 +174,7 @@ class HttpJudge:
             "mode": found.mode,
             "dropped_params": list(found.dropped),
             "facts": dict(self._server.facts) if self._server else {},
-            "answered_as": sorted(self._answered_as),
+            "answered_as": sorted(self._names.accepted),
             "fingerprints": sorted(self._fingerprints),
         }
 
@@ -164,6 +187,9 @@ class HttpJudge:
         spent = Spent()
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
+        if self._names.fault is not None:
+            told = f"not asked any more: {self._names.fault}"
+            return self._failed(task, spent, "other_model", told, "")
         messages: Sequence[Mapping[str, str]] = task.messages
         usable: Checked | None = None
         raw = ""
@@ -177,6 +203,9 @@ class HttpJudge:
             try:
                 said = self._exchange(messages, task, spent)
                 raw = said.text or said.refusal or ""
+                naming = self._names.take(self.identity, spent.answered_as)
+                if naming.fault is not None:
+                    return self._failed(task, spent, "other_model", naming.fault, raw)
                 reply = self._read(said, task, spent)
             except CallFailed as call:
                 final = call.error.kind == "client_error" and not call.error.retryable
@@ -231,8 +260,7 @@ class HttpJudge:
         spent.costs.append(self.budget.pay(usage, length, len(said.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
         spent.cut = cut_prompt(usage, body["messages"])
-        if said.model:
-            self._answered_as.add(file_name(said.model))
+        spent.answered_as = file_name(said.model) if said.model else None
         if said.fingerprint:
             self._fingerprints.add(said.fingerprint)
         return said
@@ -278,4 +306,5 @@ class HttpJudge:
             usage=spent.usage,
             cost_usd=spent.cost,
             seconds=round(spent.seconds, 6) if spent.asks else None,
+            answered_as=spent.answered_as,
         )

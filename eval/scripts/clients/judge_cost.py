@@ -55,6 +55,7 @@ class Spent:
     """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
 
     ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
+    ``answered_as``: the model that the last reply names.
     """
 
     attempts: int = 0
@@ -64,6 +65,7 @@ class Spent:
     seconds: float = 0.0
     found: Found | None = None
     cut: str | None = None
+    answered_as: str | None = None
 
     @property
     def cost(self) -> float | None:

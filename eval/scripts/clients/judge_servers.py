@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from clients.judge_names import DATED, Alias, file_name
 from clients.judge_types import JudgeIdentity
 from clients.redact import url_in_message
 from records.errors import StorageError
 from records.files import sha256_file
 
-DATED = re.compile(r"20\d\d-?[01]\d-?[0-3]\d|[-_@](?:[0-2]\d[01]\d|[01]\d[0-3]\d)(?!\d)|[-_]00\d$")
-"""A snapshot in a name: 2024-08-06, 20241022, 0613, 2411, 002."""
 SHORT = 16
 """Hex digits of a hash that is one part of a build."""
 
@@ -46,11 +45,15 @@ class JudgeUnreachable(JudgeError):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What the user declares: the weights' revision, their local file, or that no pin is wanted."""
+    """What the user declares: the weights' revision, their local file, or that no pin is wanted.
+
+    ``aliases``: names under which another name's model may answer.
+    """
 
     revision: str | None = None
     file: Path | None = None
     allow_unpinned: bool = False
+    aliases: tuple[Alias, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +240,6 @@ def _field(table: Any, name: str) -> str | None:
 def _records(table: Any, name: str) -> list[dict[str, Any]] | None:
     rows = table.get(name) if isinstance(table, dict) else None
     return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else None
-
-
-def file_name(model: str) -> str:
-    """A model that is named by the path of its file, without the folders."""
-    return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
 
 
 def _hash(text: str) -> str:

@@ -1,12 +1,14 @@
 """The file of verdicts: lines by key, appended under a lock, read by place.
 
-Lines are only appended; of two lines with one key the last one counts.
+Lines are only appended; of two lines with one key the last one counts. The entries of a run of
+judging that was withdrawn (see ``withdrawal``) count as not there, wherever that is said.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,11 +19,15 @@ import orjson
 
 from clients.judge_bodies import Found
 from clients.judge_types import JudgeIdentity
+from clients.withdrawal import read_withdrawal, withdrawal
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked
 
 FORMAT = 1
 """Of a line; lines of another format are not read."""
+PRIVATE, FORMERLY = 0o600, 0o644
+"""The file's mode, for it holds questions, answers and replies, and the one it had in earlier
+versions. Any other mode is somebody's own choice."""
 BLOCK = 8 * 2**20
 """Bytes that are read at once."""
 
@@ -41,6 +47,7 @@ class _Head(msgspec.Struct):
     dropped: tuple[str, ...] = ()
     asks: int = 1
     usage: _Counted = msgspec.field(default_factory=_Counted)
+    judging_run: str | None = None
 
 
 _decode_head = msgspec.json.Decoder(_Head).decode
@@ -60,6 +67,10 @@ class VerdictCache:
         self._places: dict[str, tuple[int, int]] = {}
         self._judges: dict[str, tuple[dict[str, str | None], Found]] = {}
         self._replies: dict[str, tuple[int, int]] = {}
+        self._runs: set[str] = set()
+        self._withdrawn: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._outdated = False
         self._end = 0
         self._file: int | None = None
         self._reading = threading.Lock()
@@ -70,6 +81,7 @@ class VerdictCache:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with locked(path):
                     cut_torn_tail(path)
+                    _close_to_others(path)
         with self._reading:
             self._read_on()
 
@@ -86,8 +98,32 @@ class VerdictCache:
             if place is None or self._file is None:
                 return None
             line = os.pread(self._file, place[1], place[0])
-        entry: dict[str, Any] = orjson.loads(line)
+            entry: dict[str, Any] = orjson.loads(line)
+            if isinstance(judging_run := entry.get("judging_run"), str):
+                self._taken.add(judging_run)
         return entry
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """The runs of judging that do not count, each with the reason, as the file is now."""
+        with self._reading:
+            self._read_on()
+            return dict(self._withdrawn)
+
+    @property
+    def taken_back(self) -> Mapping[str, str]:
+        """Those of ``withdrawn`` whose entries were given out by this object before."""
+        return {run: why for run, why in self.withdrawn.items() if run in self._taken}
+
+    def withdraw(self, judging_run: str, reason: str) -> None:
+        """Let the entries of a run of judging count as not there; no line without any of them."""
+        with self._reading:
+            self._read_on()
+            if judging_run not in self._runs:
+                return
+        self.put(withdrawal(judging_run, reason))
+        with self._reading:
+            self._read_on()
 
     def put(self, entry: Mapping[str, Any]) -> None:
         """Append an entry; it is in the file when this returns.
@@ -111,7 +147,7 @@ class VerdictCache:
         """
         self._read_on()
         if self._file is None:
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE)
         if os.fstat(self._file).st_size > self._end:
             os.ftruncate(self._file, self._end)
         rest = memoryview(b"".join(lines))
@@ -161,7 +197,7 @@ class VerdictCache:
             return self._find(key)
 
     def _find(self, key: str) -> tuple[int, int] | None:
-        if key not in self._places:
+        if self._outdated or key not in self._places:
             self._read_on()
         return self._places.get(key)
 
@@ -181,6 +217,9 @@ class VerdictCache:
                 mode = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
                 self._file = os.open(self.path, mode)
             self._read_lines(self._file, now.st_size)
+            if self._outdated:
+                self._start_again()
+                self._read_lines(self._file, now.st_size)
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be read ({error.strerror}).") from error
 
@@ -202,11 +241,19 @@ class VerdictCache:
         try:
             head = _decode_head(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self.unreadable += bool(line.strip())
+            if (found := read_withdrawal(line)) is None:
+                self.unreadable += bool(line.strip())
+            elif found.withdrawn not in self._withdrawn:
+                self._withdrawn[found.withdrawn] = found.reason
+                self._outdated |= found.withdrawn in self._runs
             return
         if head.format != FORMAT:
             self.unreadable += 1
             return
+        if head.judging_run is not None:
+            self._runs.add(head.judging_run)
+            if head.judging_run in self._withdrawn:
+                return
         self._places[head.key] = (self._end, len(line))
         name = _name(head.judge)
         self._judges.pop(name, None)
@@ -219,10 +266,24 @@ class VerdictCache:
     def _forget(self) -> None:
         if self._file is not None:
             os.close(self._file)
-        self._file, self._end, self.unreadable = None, 0, 0
+        self._file = None
+        self._withdrawn.clear()
+        self._start_again()
+
+    def _start_again(self) -> None:
+        """Take in all lines anew with what is withdrawn: an older line of a key may count again."""
+        self._end, self.unreadable, self._outdated = 0, 0, False
+        self._runs.clear()
         self._places.clear()
         self._judges.clear()
         self._replies.clear()
+
+
+def _close_to_others(path: Path) -> None:
+    """Take from others what an earlier version let them read; left alone where that is refused."""
+    with contextlib.suppress(OSError):
+        if stat.S_IMODE(path.stat().st_mode) == FORMERLY:
+            path.chmod(PRIVATE)
 
 
 def _name(judge: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ FAILURES = {
     "malformed": "the reply was no single JSON object, after all re-asks",
     "schema": "the reply did not fit the schema, after all re-asks",
     "incomplete": "the reply lacked or contradicted what was asked for, after all re-asks",
+    "other_model": "another model answered than the one that was asked for",
     "prompt_truncated": "the server cut the prompt: it counted far fewer tokens than were sent",
     "budget": "not asked: the cost limit was reached",
     "not_cached": "not asked: --offline, and the verdict is not in the cache",
@@ -107,6 +108,8 @@ class Verdict:
     was asked for (see ``judge_bodies``; ``local``: by no server). ``cached``: nothing was paid.
     ``attempts`` counts transport tries, ``asks`` the replies that were judged (1 + re-asks).
     ``cost_usd``: None without a price table. ``sent``: the parameters that were really sent.
+    ``answered_as``: the model that the reply names, None when it names none. ``judging_run``: the
+    run of judging that asked, None when nobody was asked or the entry is older than such ids.
     """
 
     key: str
@@ -123,6 +126,8 @@ class Verdict:
     cost_usd: float | None = None
     seconds: float | None = None
     sent: Mapping[str, Any] = field(default_factory=dict)
+    answered_as: str | None = None
+    judging_run: str | None = None
 
     @property
     def ok(self) -> bool:

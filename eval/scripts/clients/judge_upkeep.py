@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import msgspec
 
 from clients.judge_store import FORMAT
 from clients.judge_types import JudgeIdentity, PromptId
+from clients.withdrawal import read_withdrawal
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 
@@ -27,6 +29,7 @@ class Entry(msgspec.Struct):
     prompt: PromptId
     at: str = ""
     cost_usd: float | None = None
+    judging_run: str | None = None
 
     @property
     def judge_name(self) -> str:
@@ -69,11 +72,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Lines that stayed, and lines that went: chosen ones, replaced ones, damaged ones."""
+    """Entries that stayed, and lines that went: chosen, replaced, withdrawn, damaged ones."""
 
     kept: int
     chosen: int
     superseded: int
+    withdrawn: int
     unreadable: int
     bytes_before: int
     bytes_after: int
@@ -122,7 +126,19 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, Entry | None]]:
 
 def _last_places(file: BinaryIO) -> dict[str, int]:
     """By key, the number of the line that counts."""
-    return {entry.key: place for place, (_, entry) in enumerate(_lines(file)) if entry}
+    withdrawn = _withdrawn(file)
+    return {
+        entry.key: place
+        for place, (_, entry) in enumerate(_lines(file))
+        if entry and entry.judging_run not in withdrawn
+    }
+
+
+def _withdrawn(file: BinaryIO) -> frozenset[str]:
+    """The runs of judging whose entries do not count."""
+    file.seek(0)
+    found = (read_withdrawal(line) for line in file)
+    return frozenset(one.withdrawn for one in found if one is not None)
 
 
 def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
@@ -148,15 +164,18 @@ def statistics(path: Path, choice: Choice) -> dict[str, Any]:
         if entry.cost_usd is not None:
             row["cost_usd"] = (row["cost_usd"] or 0.0) + entry.cost_usd
     with _opened(path) as file:
-        lines = [entry for _, entry in _lines(file)]
-    sound = [entry.key for entry in lines if entry is not None]
+        withdrawn = _withdrawn(file)
+        lines = [(line, entry) for line, entry in _lines(file) if read_withdrawal(line) is None]
+    sound = [entry for _, entry in lines if entry is not None]
+    counting = [entry.key for entry in sound if entry.judging_run not in withdrawn]
     rows = [groups[names] for names in sorted(groups)]
     return {
         "path": str(path),
         "entries": sum(row["entries"] for row in rows),
         "bytes": sum(row["bytes"] for row in rows),
         "file_bytes": path.stat().st_size,
-        "superseded": len(sound) - len(set(sound)),
+        "superseded": len(counting) - len(set(counting)),
+        "withdrawn": len(sound) - len(counting),
         "unreadable": len(lines) - len(sound),
         "groups": rows,
     }
@@ -165,31 +184,46 @@ def statistics(path: Path, choice: Choice) -> dict[str, Any]:
 def prune(
     path: Path, choice: Choice, confirm: Callable[[Pruned], bool] = lambda plan: True
 ) -> Pruned:
-    """Write the file anew without the chosen entries, replaced lines and damaged ones.
+    """Write the file anew without the chosen entries, replaced, withdrawn and damaged ones.
 
-    Lines of a newer format stay: they are paid verdicts of a later version. An empty choice
-    chooses nothing. ``confirm`` sees what would happen; with False the file stays as it is. Other
-    processes wait meanwhile; the file is replaced in one step.
+    Lines of a newer format stay: they are paid verdicts of a later version. So do the lines that
+    say what is withdrawn. An empty choice chooses nothing. ``confirm`` sees what would happen; with
+    False the file stays as it is. Other processes wait meanwhile; the file is replaced in one step.
     """
     with locked(path):
         kept: list[bytes] = []
-        chosen = superseded = unreadable = 0
+        counts: Counter[str] = Counter()
         with _opened(path) as file:
             before = path.stat().st_size
+            withdrawn = _withdrawn(file)
             last = _last_places(file)
             for place, (line, entry) in enumerate(_lines(file)):
-                if entry is None and _is_newer(line):
-                    kept.append(line)
-                elif entry is None:
-                    unreadable += 1
+                if entry is None:
+                    newer = _is_newer(line)
+                    counts["kept"] += newer
+                    stays = newer or read_withdrawal(line) is not None
+                    counts["unreadable"] += not stays
+                elif entry.judging_run in withdrawn:
+                    stays = False
+                    counts["withdrawn"] += 1
                 elif last[entry.key] != place:
-                    superseded += 1
-                elif not choice.empty and choice.fits(entry):
-                    chosen += 1
+                    stays = False
+                    counts["superseded"] += 1
                 else:
+                    stays = choice.empty or not choice.fits(entry)
+                    counts["kept" if stays else "chosen"] += 1
+                if stays:
                     kept.append(line)
         after = sum(map(len, kept))
-        plan = Pruned(len(kept), chosen, superseded, unreadable, before, after)
+        plan = Pruned(
+            counts["kept"],
+            counts["chosen"],
+            counts["superseded"],
+            counts["withdrawn"],
+            counts["unreadable"],
+            before,
+            after,
+        )
         if confirm(plan) and after != before:
             replace_bytes(path, b"".join(kept))
         return plan

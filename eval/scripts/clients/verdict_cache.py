@@ -1,7 +1,8 @@
 """Verdicts are paid once: a judge in front of which the cache stands.
 
 The key of a verdict covers everything that it depends on (see ``verdict_key``); only verdicts that
-can be used are kept, never a failure.
+can be used are kept, never a failure. Each entry says which model its reply names and which run of
+judging asked, so that what a run has stored can be taken back.
 
     judge = CachedJudge(HttpJudge(...), VerdictCache(CACHE_DIR / FILE_NAME))
 """
@@ -11,16 +12,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import orjson
 
 from clients.judge_bodies import Found, Sampling, sent_parameters
+from clients.judge_names import decide
 from clients.judge_replies import SchemaChecker
 from clients.judge_store import FORMAT, VerdictCache
 from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Usage, Verdict
+from clients.withdrawal import new_judging_run
 
 __all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
 
@@ -61,13 +64,18 @@ class CachedJudge:
     """A judge that asks ``judge`` only for what is not in ``cache``.
 
     Two threads that want the same verdict ask once; two processes that want it in the same moment
-    may both pay for it. A stored verdict that does not pass the task's checks (older code or a
-    strange hand wrote it) is asked anew.
+    may both pay for it. A stored verdict is asked anew when it does not pass the task's checks
+    (older code or a strange hand wrote it), and when its reply names another model than the judge.
+
+    ``judging_run``: the id that new entries get.
     """
 
-    def __init__(self, judge: KeyedJudge, cache: VerdictCache) -> None:
+    def __init__(
+        self, judge: KeyedJudge, cache: VerdictCache, judging_run: str | None = None
+    ) -> None:
         self._judge = judge
         self._cache = cache
+        self._judging_run = judging_run or new_judging_run()
         self._schemas = SchemaChecker()
         self._asking: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
@@ -108,12 +116,15 @@ class CachedJudge:
         data = entry.get("data") if entry else None
         if entry is None or not isinstance(data, dict):
             return None
+        answered = entry.get("answered_as")
+        if isinstance(answered, str) and decide(self._judge.identity, answered).fault is not None:
+            return None
         if self._schemas.problems(data, task.schema) or task.check(data):
             return None
         return _from_entry(entry)
 
     def _ask_and_keep(self, task: JudgeTask) -> Verdict:
-        verdict = self._judge.ask(task)
+        verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
         if verdict.ok:
             self._cache.put(self._entry(task, verdict))
         return verdict
@@ -140,6 +151,8 @@ class CachedJudge:
             "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
             "cost_usd": verdict.cost_usd,
             "seconds": verdict.seconds,
+            "answered_as": verdict.answered_as,
+            "judging_run": verdict.judging_run,
         }
 
 
@@ -155,6 +168,8 @@ def _from_entry(entry: Mapping[str, Any]) -> Verdict:
         asks=entry.get("asks", 1),
         cost_usd=0.0,
         sent=entry.get("parameters", {}),
+        answered_as=entry.get("answered_as"),
+        judging_run=entry.get("judging_run"),
     )
 
 

@@ -19,6 +19,7 @@ from drafting.sections import Section, sections
 from drafting.selecting import Outcome, drafts, turns
 from drafting.writing import append, write_new
 from judging.connect import LOCAL, Wanted, connect
+from judging.progress import say_notes
 from options import Exit
 from storage import StorageError, TestCase
 from tables import plain
@@ -103,7 +104,9 @@ def _drafted(
         return drafts(every, found, plan.count, **old, by=by)
     with connect(plan.wanted) as link:
         written = asking.questions(order, link.judge, link.salt, plan.wanted.concurrency, failures)
-        return drafts(every, written, plan.count, **old, by=str(link.judge.identity))
+        outcome = drafts(every, written, plan.count, **old, by=str(link.judge.identity))
+        say_notes(link.notes(), plan.quiet)
+        return outcome
 
 
 def _nothing(plan: Plan, outcome: Outcome, failures: Counter[str]) -> int:

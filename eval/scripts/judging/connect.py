@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from clients.judge import HttpJudge
 from clients.judge_bodies import Found, Sampling
 from clients.judge_channel import key_headers
 from clients.judge_cost import Budget, Totals, read_prices
+from clients.judge_names import Alias
 from clients.judge_servers import JudgeError, Pin
 from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
 from clients.retry import RetryPolicy
@@ -26,6 +27,7 @@ from clients.verdict_cache import (
     OfflineJudge,
     VerdictCache,
 )
+from clients.withdrawal import new_judging_run
 from judging.limits import Fitted
 from judging.local import LocalJudge
 from judging.wrappers import NotAsked, ProbedFirst
@@ -44,6 +46,7 @@ class Wanted:
     revision: str | None = None
     file: Path | None = None
     allow_unpinned: bool = False
+    allow_alias: tuple[Alias, ...] = ()
     temperature: float | None = 0.0
     seed: int | None = 0
     mode: str | None = None
@@ -86,21 +89,62 @@ class Counted:
         return verdict
 
 
+class JudgeChanged(JudgeError):
+    """Verdicts cannot be trusted any more. ``withdrawn``: the runs of judging, each with why."""
+
+    def __init__(self, message: str, withdrawn: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.withdrawn = withdrawn
+
+
 @dataclass
 class Connection:
     """A judge at hand. ``describe``: its part of config.json. ``changed``: is it still the same?
 
     ``holds`` tells whether a task's verdict is in the cache; ``tokens`` how long replies are.
+    ``judging_run``: the id of what is asked by this connection. ``withdraw``: takes back what it
+    has put into the cache, with a reason. ``withdrawn``: what was taken back, by id, each with the
+    reason; ``taken_back``: those of them whose verdicts were used here. ``notes``: what a reader
+    of the verdicts should know of the names in the replies.
     """
 
     judge: Counted
     salt: bytes
     describe: Callable[[], dict[str, Any]]
+    judging_run: str = ""
     changed: Callable[[], str | None] = lambda: None
+    withdraw: Callable[[str], None] = lambda reason: None
+    withdrawn: Callable[[], Mapping[str, str]] = dict
+    taken_back: Callable[[], Mapping[str, str]] = dict
+    notes: Callable[[], Sequence[str]] = tuple
     holds: Callable[[JudgeTask], bool] = lambda task: False
     tokens: Callable[[str], float | None] = lambda metric: None
     budget: Budget = field(default_factory=Budget)
     stop: threading.Event = field(default_factory=threading.Event)
+    _confirmed: bool = False
+
+    def confirm(self) -> None:
+        """Look once more who judges; if that is another judge, take back what was asked here.
+
+        Raises JudgeError for a judge that changed, and when another run of judging has taken back
+        what was used here; JudgeUnreachable for a server that is gone. Done once: ``connect`` does
+        it at its end if nobody has.
+        """
+        if self._confirmed:
+            return
+        self._confirmed = True
+        if (reason := self.changed()) is not None:
+            self.withdraw(reason)
+            raise JudgeChanged(
+                f"{reason}; its verdicts cannot be trusted and were withdrawn: judge again.",
+                {**self.withdrawn(), self.judging_run: reason},
+            )
+        if lost := self.taken_back():
+            why = next(iter(lost.values()))
+            raise JudgeChanged(
+                f"verdicts from the cache were withdrawn in the meantime ({why}): judge again.",
+                lost,
+            )
 
 
 @contextmanager
@@ -128,7 +172,11 @@ def _offline(
     wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
-    known = cache.judges(wanted.model)
+    known = [
+        (identity, found)
+        for identity, found in cache.judges(wanted.model)
+        if wanted.file or wanted.revision in (None, identity.revision)
+    ]
     if not known:
         name = wanted.model or "any judge"
         raise JudgeError(f"{cache.path}: no verdicts of {name}; judge once without --offline.")
@@ -154,6 +202,7 @@ def _offline(
         Counted(fitted),
         salt,
         lambda: dict(told),
+        withdrawn=lambda: cache.withdrawn,
         holds=fitted.holds,
         tokens=cache.tokens_a_reply,
     )
@@ -163,6 +212,7 @@ def _server(
     wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     stop = threading.Event()
+    judging_run = new_judging_run()
     judge = HttpJudge(
         wanted.judge,
         wanted.model,
@@ -170,7 +220,7 @@ def _server(
         policy=RetryPolicy(wanted.timeout, wanted.retries),
         sampling=wanted.sampling,
         mode=wanted.mode,
-        pin=Pin(wanted.revision, wanted.file, wanted.allow_unpinned),
+        pin=Pin(wanted.revision, wanted.file, wanted.allow_unpinned, wanted.allow_alias),
         budget=_budget(wanted),
         connections=wanted.concurrency,
         stop=stop,
@@ -178,23 +228,32 @@ def _server(
     try:
         asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
         stored = CachedJudge(NotAsked(judge), cache)
-        fitted = Fitted(stored, CachedJudge(asked, cache), judge, wanted.thinking_tokens)
+        asking = CachedJudge(asked, cache, judging_run)
+        fitted = Fitted(stored, asking, judge, wanted.thinking_tokens)
 
         def describe() -> dict[str, Any]:
             told = judge.describe()
             left_out = [f"schema:{name}" for name in fitted.left_out]
             return told | {"dropped_params": [*told["dropped_params"], *left_out]}
 
-        yield Connection(
+        connection = Connection(
             Counted(fitted),
             salt,
             describe,
+            judging_run,
             judge.changed,
+            lambda reason: cache.withdraw(judging_run, reason),
+            lambda: cache.withdrawn,
+            lambda: cache.taken_back,
+            lambda: judge.notes,
             fitted.holds,
             cache.tokens_a_reply,
             judge.budget,
             stop,
         )
+        yield connection
+        if not ask_nothing:
+            connection.confirm()
     finally:
         judge.close()
 
@@ -204,8 +263,12 @@ def _ready(
 ) -> KeyedJudge:
     """The judge with its way to ask for JSON; where it is known, it is tried before the first call.
 
-    A run that takes all from the cache asks the server nothing.
+    A run that takes all from the cache asks the server nothing, unless the judge is known only by
+    the name that a reply has.
     """
+    if judge.named_by_probe and not ask_nothing:
+        judge.probe(known)
+        return judge
     if known is not None and mode in (None, known.mode):
         judge.assume(known)
         return judge if ask_nothing else ProbedFirst(judge)

@@ -1,8 +1,9 @@
 """The facts of reference answers: decomposed once, kept, and yours to correct.
 
 ``<cache_dir>/reference_facts.jsonl`` has a line a reference answer and judge:
-``{"schema", "reference_sha256", "question", "reference", "facts", "judge", "prompt"}``; the last
-line of a reference wins, so an edited list stays. A denominator that moves would be drift.
+``{"schema", "reference_sha256", "question", "reference", "facts", "judge", "prompt",
+"judging_run"}``; the last line of a reference wins, so an edited list stays. A denominator that
+moves would be drift. Lines of a run of judging that was withdrawn do not count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import copy
 import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,18 @@ Key = tuple[str, str, str]
 class FactStore:
     """The lists of facts that are known. Safe to use from several threads and processes."""
 
-    def __init__(self, cache_dir: Path, identity: JudgeIdentity, prompt: PromptId) -> None:
-        """Raises StorageError naming the line of the file that holds no list of facts."""
+    def __init__(
+        self,
+        cache_dir: Path,
+        identity: JudgeIdentity,
+        prompt: PromptId,
+        withdrawn: Collection[str] = (),
+    ) -> None:
+        """``withdrawn``: runs of judging whose lists do not count.
+
+        Raises StorageError naming the line of the file that holds no list of facts.
+        """
+        self._withdrawn = withdrawn
         self.path = cache_dir / FILE
         self.made = 0
         self._writes = True
@@ -52,7 +63,7 @@ class FactStore:
                         str(self.path), number, "facts", "not a list of facts; correct or drop it"
                     )
                     raise storage.StorageError.from_problems([problem]) from None
-                if facts:
+                if facts and str(raw.get("judging_run")) not in self._withdrawn:
                     self._known[key] = facts
 
     def guessing(self) -> FactStore:
@@ -85,10 +96,12 @@ class FactStore:
             facts, verdict = ask()
             if not verdict.ok:
                 return verdict
-            self._keep(key, question, reference, facts)
+            self._keep(key, question, reference, facts, verdict.judging_run)
             return facts
 
-    def _keep(self, key: Key, question: str, reference: str, facts: list[str]) -> None:
+    def _keep(
+        self, key: Key, question: str, reference: str, facts: list[str], judging_run: str | None
+    ) -> None:
         line: dict[str, Any] = {
             "schema": storage.SCHEMA,
             "reference_sha256": key[0],
@@ -97,6 +110,7 @@ class FactStore:
             "facts": facts,
             "judge": key[1],
             "prompt": key[2],
+            "judging_run": judging_run,
         }
         with self._lock:
             self._known[key] = facts

@@ -17,6 +17,20 @@ DAY_S = 86_400.0
 MOST_REPEATS = 100
 
 
+class ModelAlias(click.ParamType[tuple[str, str]]):
+    """Two names of a model, ``ASKED=ANSWERED``."""
+
+    name = "asked=answered"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        asked, _, answered = str(value).partition("=")
+        if not asked.strip() or not answered.strip():
+            self.fail(f"{value!r}: write ASKED=ANSWERED, two names of models.", param, ctx)
+        return asked.strip(), answered.strip()
+
+
 def _all(given: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(given):
@@ -52,6 +66,12 @@ def judge_options(function: F) -> F:
             ),
             click.option(
                 "--allow-unpinned", is_flag=True, help="Accept a model whose name may move."
+            ),
+            click.option(
+                "--allow-alias",
+                type=ModelAlias(),
+                multiple=True,
+                help="Accept that the server answers a request for ASKED as ANSWERED.",
             ),
             click.option(
                 "--temperature",
@@ -156,6 +176,13 @@ def plan_options(function: F) -> F:
                 "--k",
                 type=click.IntRange(min=1),
                 help="Judge only the first K chunks of each answer.  [default: all]",
+            ),
+            click.option(
+                "--max-error-rate",
+                type=options.FiniteRange(0, 1),
+                default=0.2,
+                show_default=True,
+                help="End with exit code 3 when more than this share of the judgements failed.",
             ),
             click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing."),
             click.option(

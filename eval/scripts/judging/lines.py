@@ -1,20 +1,23 @@
 """Verdict lines: what verdicts.jsonl holds of every judgement, and how it is read again.
 
 A line for each case, repeat of the answer, metric, opinion of the judge and part (blocks of twenty
-items; single chunks). The file is only appended to; the last line of a key wins.
+items; single chunks). The file is only appended to; the last line of a key wins. A line
+``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read``, which
+all readers use, passes over every line that rests on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, BinaryIO, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
 import storage
 import typed_lines
 from clients.judge_types import JudgeIdentity
+from clients.withdrawal import Withdrawal, read_withdrawal, withdrawal
 from judging.tasks import KINDS, Material, ids_of
 from ragmetrics.judged import QUOTE_UNVERIFIED
 
@@ -92,6 +95,8 @@ class _Line(TypedDict):
     made_of: NotRequired[str | None]
     subject: NotRequired[str]
     mode: NotRequired[str]
+    answered_as: NotRequired[list[str]]
+    judging_runs: NotRequired[list[str]]
     input: _Input
     verdicts: list[_Entry]
     extra: _Extra
@@ -147,12 +152,19 @@ def read(
 ) -> Iterator[Line]:
     """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
-    ``at``: only the lines that begin at these byte offsets. A torn last line is passed over. Raises
-    StorageError naming any other line that is damaged: not of its types, or with verdicts that are
-    not those of its items.
+    Lines that were withdrawn are left out. ``at``: only the lines that begin at these byte offsets,
+    those that withdraw among them. A torn last line is passed over. Raises StorageError naming any
+    other line that is damaged: not of its types, or with verdicts that are not those of its items.
     """
-    for number, typed in _decoded(path, at):
+    offsets = None if at is None else list(at)
+    withdrawals = _withdrawals(path, offsets)
+    taken_back = {entry.withdrawn for entry in withdrawals.values()}
+    if offsets is not None:
+        offsets = [offset for offset in offsets if offset not in withdrawals]
+    for number, typed in _decoded(path, offsets):
         line = cast(Line, typed)
+        if not taken_back.isdisjoint(line.get("judging_runs", ())):
+            continue
         storage.check_schema(path, line.get("schema"), line=number)
         if fault := _fault(line):
             told = f"{fault[1]}; {REMEDY}"
@@ -160,6 +172,48 @@ def read(
             raise storage.StorageError.from_problems([problem])
         if keep(line):
             yield line
+
+
+def withdrawn(path: Path) -> dict[str, str]:
+    """The runs of judging that a verdicts.jsonl takes back, each with the reason."""
+    return {entry.withdrawn: entry.reason for entry in _withdrawals(path).values()}
+
+
+def _withdrawals(path: Path, at: Sequence[int] | None = None) -> dict[int, Withdrawal]:
+    """The lines that take something back, by their number; with ``at`` by their byte offset."""
+    withdrawals: dict[int, Withdrawal] = {}
+    if not path.exists():
+        return withdrawals
+    try:
+        with open(path, "rb") as file:
+            for key, line in enumerate(file, 1) if at is None else _lines_at(file, at):
+                if (entry := read_withdrawal(line)) is not None:
+                    withdrawals[key] = entry
+    except OSError as error:
+        raise storage.StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    return withdrawals
+
+
+def _lines_at(file: BinaryIO, at: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    for offset in at:
+        file.seek(offset)
+        yield offset, file.readline()
+
+
+def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
+    """Take back the lines of runs of judging, each with its reason; those without lines are left.
+
+    Nothing is deleted: a line is appended for each.
+    """
+    if not judging_runs or not path.exists():
+        return
+    known = withdrawn(path)
+    found = {run for line in read(path) for run in line.get("judging_runs", ())}
+    with storage.JsonlWriter(path) as writer:
+        for run, reason in judging_runs.items():
+            if run in found and run not in known:
+                writer.write(withdrawal(run, reason))
+        writer.sync()
 
 
 def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
@@ -172,6 +226,9 @@ def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]
     for number, _, record in lines:
         last = number
         yield number, record
+    if faults:
+        withdrawals = _withdrawals(path)
+        faults = [fault for fault in faults if fault.line not in withdrawals]
     if faults and (faults[-1].line or 0) > last and _is_torn(path):
         faults.pop()
     if faults:

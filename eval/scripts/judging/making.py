@@ -41,6 +41,8 @@ def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: A
         "attempts": 0,
         "asks": 0,
         "seconds": None,
+        "answered_as": [],
+        "judging_runs": [],
     }
     return base | more
 
@@ -159,4 +161,6 @@ def _spent(calls: Sequence[Verdict]) -> Line:
         "attempts": sum(call.attempts for call in calls),
         "asks": sum(call.asks for call in calls),
         "seconds": sum_of([call.seconds for call in calls]),
+        "answered_as": sorted({call.answered_as for call in calls if call.answered_as}),
+        "judging_runs": sorted({call.judging_run for call in calls if call.judging_run}),
     }

@@ -1,14 +1,22 @@
-"""What is said on stderr while answers are judged: a bar on a terminal, nothing elsewhere."""
+"""What is said on stderr of judging: a bar on a terminal, notes on the judge at the end."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def say_notes(notes: Sequence[str], quiet: bool) -> None:
+    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
+    for note in notes if not quiet else ():
+        click.echo(f"Note: {note}", err=True)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from clients.judge_types import JudgeTask, Verdict
 from clients.pool import ask_all
 from judging import lines, tasks
 from judging.calls import CALLS, Settings
-from judging.connect import Connection
+from judging.connect import Connection, JudgeChanged
 from judging.facts import FactStore
 from judging.kept import Kept
 from judging.lines import Head, Line
@@ -70,9 +70,19 @@ class Outcome:
     kept: int = 0
 
     @property
-    def all_failed(self) -> bool:
+    def unreached(self) -> bool:
         """Nothing could be judged because the server could not be used."""
-        return bool(self.lines["failed"]) and not self.lines["asked"]
+        nothing = bool(self.lines["failed"]) and not self.lines["asked"]
+        return nothing and set(self.failures) <= {"transport", "rejected"}
+
+    @property
+    def judgements(self) -> int:
+        """Those that a judge decided, now or before, and those that failed."""
+        return self.lines["asked"] + self.lines["failed"]
+
+    def too_many_failed(self, most: float) -> bool:
+        """Have more than this share of the judgements failed, for whatever reason?"""
+        return self.lines["failed"] > most * self.judgements
 
     def keep(self, head: Head) -> None:
         self.kept += 1
@@ -112,6 +122,7 @@ def judge_run(
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
     path = plan.folder / lines.FILE
     answers = pairs(plan)
+    lines.withdraw(path, connection.withdrawn())
     told = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
@@ -138,6 +149,18 @@ def judge_run(
         writer.sync()
     write_config(plan, connection.describe())
     return outcome
+
+
+def confirm(plan: Plan, connection: Connection) -> None:
+    """Look once more who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
+
+    Raises JudgeError then, and JudgeUnreachable when the server does not answer any more.
+    """
+    try:
+        connection.confirm()
+    except JudgeChanged as changed:
+        lines.withdraw(plan.folder / lines.FILE, changed.withdrawn)
+        raise
 
 
 @contextmanager

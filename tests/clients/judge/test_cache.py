@@ -58,6 +58,23 @@ def test_another_task_has_another_key(judge: Any, task: Any, change: dict[str, A
     assert len(keys) == 2
 
 
+def test_repeats_differ_where_the_server_takes_no_seed(
+    fake_judge: Any, judge: Any, cached: Any, task: Any
+) -> None:
+    """Without a seed the requests of two repeats are the same, and yet they are two opinions."""
+    fake_judge.script("ships", fake_judge.refuses("seed"))
+    client = judge()
+    first, second = (cached(client).ask(task(repeat=number)) for number in (0, 1))
+    assert client.found.dropped == ("seed",)
+    assert "seed" not in second.sent
+    assert first.key != second.key
+    assert (first.cached, second.cached) == (False, False)
+    unseeded = client.parameters(task())
+    assert unseeded == client.parameters(task(repeat=1)), "the key alone can tell them apart"
+    keys = {verdict_key(task(repeat=number), IDENTITY, unseeded) for number in (0, 1, 2)}
+    assert len(keys) == 3
+
+
 def test_the_order_of_a_schemas_fields_matters(task: Any) -> None:
     """A constrained model writes its fields in this order: a reason before or after the verdict."""
     fields = {"reason": {"type": "string"}, "verdict": {"type": "string"}}

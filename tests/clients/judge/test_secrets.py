@@ -14,7 +14,7 @@ import pytest
 import options
 from clients.headers import Headers
 from clients.judge_channel import key_headers
-from clients.judge_servers import JudgeError, addresses
+from clients.judge_servers import JudgeError, Pin, addresses
 from clients.verdict_cache import FILE_NAME
 
 KEY = "sk-Very/Secret+Key-0123456789"
@@ -54,11 +54,15 @@ def test_no_file_and_no_log_holds_the_key(
     fake_judge.script("ships", tells)
     fake_judge.script("trees", fake_judge.fails(400, f"bad key {KEY}"))
     fake_judge.script("birds", fake_judge.says(f"I know {KEY}"))
-    client = judge(headers=with_key())
+    weights = tmp_path / "judge.gguf"
+    weights.write_bytes(b"GGUF weights")  # the digest vouches: any name in a reply is only noted
+    client = judge(headers=with_key(), pin=Pin(file=weights))
     verdicts = [cached(client).ask(task(subject)) for subject in ("ships", "trees", "birds")]
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
     assert (tmp_path / FILE_NAME).stat().st_size > 0
-    shown = f"{verdicts} {client.describe()} {client.changed()} {vars(client)} {caplog.text}"
+    told = f"{client.describe()} {client.changed()} {client.notes}"
+    assert "answers as [secret];" in told
+    shown = f"{verdicts} {told} {vars(client)} {caplog.text}"
     assert "[secret]" in shown
     assert KEY not in shown
     assert KEY.encode() not in files_below(tmp_path)

@@ -229,7 +229,7 @@ def test_the_judge_is_looked_at_after_the_run_has_ended(
 def test_another_model_that_answers(fake_judge: Any, judge: Any, task: Any, good: Any) -> None:
     client = judge()
     fake_judge.script("ships", fake_judge.says(good, fields={"model": "cheaper-2024-01-01"}))
-    client.ask(task())
+    assert client.ask(task()).failure == "other_model"
     assert client.changed() == (
         "the judge's server answered with different models: cheaper-2024-01-01, judge-2024-08-06"
     )

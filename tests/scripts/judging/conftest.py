@@ -76,7 +76,10 @@ def run(finished: Any) -> JudgedRun:
 
 
 class Server(ThreadingHTTPServer):
-    """Plays an OpenAI-compatible API; ``reply`` makes the answer of a judgement from its claims."""
+    """Plays an OpenAI-compatible API; ``reply`` makes the answer of a judgement from its claims.
+
+    ``form`` fills what is asked for besides judgements: a probe, a list of facts.
+    """
 
     daemon_threads = True
 
@@ -84,6 +87,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.calls: list[dict[str, Any]] = []
         self.reply: Callable[[Server, dict[str, Any]], tuple[int, Any]] = Server.support
+        self.form: Callable[[dict[str, Any]], dict[str, Any]] = canary
         self.delay = 0.0
         self.model = "judge-2025-01-01"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -144,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
             reply = {"notes": "", "noncommittal": False, "questions": asked, "manipulation": False}
             return self._send(200, self.server.completion(reply))
         if "verdicts" not in schema_of(body):
-            return self._send(200, self.server.completion(canary(body)))
+            return self._send(200, self.server.completion(self.server.form(body)))
         status, reply = self.server.reply(self.server, body)
         self._send(status, reply)
 

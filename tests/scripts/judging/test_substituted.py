@@ -1,0 +1,276 @@
+"""Another model answers than was asked for: no score, no verdict of it anywhere, and a way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from calibrate_judge import main as calibrate
+from clients.verdict_cache import FILE_NAME, VerdictCache
+from judging.lines import FILE, read
+from judging.scorer import read_verdicts
+
+OTHER = "gpt-4o-mini-2024-07-18"
+ANSWERS = 6
+Reply = Callable[[Any, dict[str, Any]], tuple[int, Any]]
+
+
+def answers_as(name: str, after: int = 0) -> Reply:
+    """The usual replies, from the one after ``after`` on under another model's name."""
+
+    def reply(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        status, said = type(server).support(server, body)
+        return status, said | ({"model": name} if server.judgements > after else {})
+
+    return reply
+
+
+def by_name(server: Any, *more: str) -> tuple[str, ...]:
+    """The options of a judge that is known by its dated name alone."""
+    words = [word for word in server.words() if word not in ("--judge-revision", "r1")]
+    return (*words, "--concurrency", "1", *more)
+
+
+@pytest.fixture
+def six(run: Any) -> Any:
+    cases = [{"id": f"q{n}"} for n in range(ANSWERS)]
+    run.write(cases, [run.result(f"q{n}", f"The fee is {n} euros.") for n in range(ANSWERS)])
+    return run
+
+
+def flat(done: Any) -> str:
+    return " ".join(done.output.split())
+
+
+def cache_of(run: Any) -> bytes:
+    path = run.finished.folder / "cache" / FILE_NAME
+    return bytes(path.read_bytes()) if path.exists() else b""
+
+
+def test_a_model_that_changes_in_mid_run_is_judged_anew(six: Any, server: Any) -> None:
+    server.reply = answers_as(OTHER, after=3)
+    done = six.call(*by_name(server))
+    assert done.exit_code == 2, done.output
+    assert f"answered with different models: {OTHER}, {server.model}" in flat(done)
+    assert "judge again" in flat(done)
+    assert server.judgements == 4, "after the fourth nobody is asked any more"
+    assert len(cache_of(six).splitlines()) == 4, "three were paid and written, one line takes back"
+    withdrawn = [json.loads(cache_of(six).splitlines()[-1]), six.lines()[-1]]
+    assert withdrawn[0] == withdrawn[1]
+    assert withdrawn[0].keys() == {"withdrawn", "reason"}
+    assert list(read(six.finished.run / FILE)) == []
+    done = six.call("--rescore")
+    assert done.exit_code == 2, done.output
+    assert "no verdicts" in flat(done)
+    assert "holds no verdicts of groundedness" in flat(six.finished.score(calibrate))
+
+    server.reply = type(server).support
+    found = six.judge(*by_name(server))
+    assert (found["n"]["groundedness"], found["mean"]["groundedness"]) == (ANSWERS, 5.0)
+    assert server.judgements == 4 + ANSWERS, "none of the old verdicts was taken"
+    assert found["options"]["judge"]["answered_as"] == [server.model]
+    judge = json.loads((six.finished.run / "config.json").read_text("utf-8"))["judge"]
+    verdicts = read_verdicts(six.finished.run, judge)
+    assert (len(verdicts.found), verdicts.others) == (ANSWERS, 0)
+    assert "people have decided no claim" in flat(six.finished.score(calibrate))
+    (six.finished.run / FILE).unlink()
+    assert six.judge(*by_name(server, "--offline"))["n"]["groundedness"] == ANSWERS
+
+
+def test_a_server_whose_model_is_another_at_the_end(six: Any, server: Any) -> None:
+    """The replies keep the name; what the server lists does not."""
+    name = server.model
+
+    def swap(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        if server.judgements == ANSWERS:
+            server.model = "judge-2025-02-02"
+        reply: tuple[int, Any] = type(server).support(server, body)
+        return reply
+
+    server.reply = swap
+    only = by_name(server)
+    words = [word for word in only if word not in ("--model", name)]  # the only model there is
+    done = six.call(*words)
+    assert done.exit_code == 2, done.output
+    assert "the judge changed during the run" in flat(done)
+    assert len(cache_of(six).splitlines()) == ANSWERS + 1
+    server.model, server.reply = name, type(server).support
+    assert six.judge(*words)["n"]["groundedness"] == ANSWERS
+    assert server.judgements == 2 * ANSWERS
+
+
+def test_verdicts_of_earlier_runs_of_judging_stay(six: Any, server: Any) -> None:
+    words = by_name(server)
+    six.judge(*words)
+    server.reply = answers_as(OTHER, after=ANSWERS + 2)
+    done = six.call(*words, "--repeats", "2")
+    assert done.exit_code == 2, done.output
+    assert six.judge("--rescore")["n"]["groundedness"] == ANSWERS
+    paid = server.judgements
+    six.judge(*words)
+    assert server.judgements == paid
+
+
+def test_what_another_run_withdrew_is_withdrawn_here_too(six: Any, server: Any) -> None:
+    """It took the verdicts from the cache before the one that had asked took them back."""
+    six.judge(*by_name(server))
+    first = json.loads(cache_of(six).splitlines()[0])
+    VerdictCache(six.finished.folder / "cache" / FILE_NAME).withdraw(
+        first["judging_run"], "the judge changed"
+    )
+    assert len(list(read(six.finished.run / FILE))) == ANSWERS
+    assert six.judge(*by_name(server))["n"]["groundedness"] == ANSWERS
+    assert server.judgements == 2 * ANSWERS
+    assert sum("withdrawn" in line for line in six.lines()) == 1
+
+
+def test_facts_of_a_withdrawn_run_are_asked_for_anew(run: Any, server: Any) -> None:
+    run.write(
+        [{"id": "q", "reference_answer": "The fee is 15 euros."}],
+        [run.result("q", "The fee is 15 euros.")],
+    )
+    facts: list[str] = []
+
+    def reply(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        entry = {"id": "f1", "quote": "The fee is 15 euros", "reason": "", "verdict": "present"}
+        said = {"notes": "", "addresses_question": True, "verdicts": [entry], "manipulation": False}
+        return 200, server.completion(said) | ({"model": OTHER} if len(facts) == 1 else {})
+
+    def form(body: dict[str, Any]) -> dict[str, Any]:
+        if "facts" in json.dumps(body.get("response_format")):
+            facts.append("asked")
+            return {"notes": "", "facts": ["The fee is 15 euros"], "manipulation": False}
+        filled: dict[str, Any] = usual(body)
+        return filled
+
+    usual, server.form, server.reply = server.form, form, reply
+    words = (*by_name(server), "--metrics", "correctness")
+    assert run.call(*words).exit_code == 2
+    assert run.judge(*words)["mean"]["fact_recall"] == 1.0
+    assert len(facts) == 2
+
+
+@pytest.mark.parametrize("probed", [True, False])
+def test_a_substitute_is_refused_with_both_names_and_nothing_is_cached(
+    six: Any, server: Any, probed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for a dated name, every reply (the probe's included) says another."""
+    usual = type(server).completion
+
+    def says_other(reply: Any, finish: str = "stop") -> dict[str, Any]:
+        said: dict[str, Any] = usual(reply, finish) | {"model": OTHER}
+        return said
+
+    if probed:
+        monkeypatch.setattr(server, "completion", says_other)
+    else:
+        server.reply = answers_as(OTHER)
+    done = six.call(*by_name(server))
+    assert done.exit_code == 2, done.output
+    assert server.model in flat(done)
+    assert OTHER in flat(done)
+    assert ("--allow-alias" in flat(done)) is probed
+    assert cache_of(six) == b""
+    assert list(read(six.finished.run / FILE)) == []
+    assert not (six.finished.run / "metrics.json").exists()
+
+
+def test_a_name_that_is_only_noted_is_said_once_and_steers_no_terminal(
+    six: Any, server: Any
+) -> None:
+    server.reply = answers_as("\x1b[31mjudge")
+    weights = six.finished.folder / "judge.gguf"
+    weights.write_bytes(b"GGUF weights")
+    done = six.call(*by_name(server, "--judge-file", str(weights)))
+    assert done.exit_code == 0, done.output
+    note = f"Note: Asked for {server.model}, the judge's server answers as  [31mjudge; what it has"
+    assert done.stderr.count(note) == 1
+    assert "\x1b" not in done.output
+    quiet = six.call(*by_name(server, "--judge-file", str(weights), "--repeats", "2", "-q"))
+    assert "Note: Asked" not in quiet.stderr
+
+
+def test_an_allowed_alias_is_judged_under_both_names(
+    six: Any, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = type(server).completion
+    monkeypatch.setattr(
+        server, "completion", lambda reply, finish="stop": usual(reply, finish) | {"model": OTHER}
+    )
+    words = by_name(server, "--allow-alias", f"{server.model}={OTHER}")
+    found = six.judge(*words)
+    assert found["options"]["judge"]["identity"]["revision"] == OTHER
+    line = next(line for line in six.lines() if line["status"] == "ok")
+    assert line["answered_as"] == [OTHER]
+    assert len(line["judging_runs"]) == 1
+    paid = server.judgements
+    (six.finished.run / FILE).unlink()
+    six.judge(*words)
+    assert server.judgements == paid, "the second time is free"
+    assert six.call(*by_name(server)).exit_code == 2, "without the option it is refused as before"
+
+
+@pytest.mark.parametrize("value", ["gpt-4o", "=gpt-4o", "gpt-4o=", " = "])
+def test_an_alias_is_two_names(six: Any, server: Any, value: str) -> None:
+    done = six.call(*by_name(server, "--allow-alias", value))
+    assert done.exit_code == 2
+    assert "write ASKED=ANSWERED" in flat(done)
+
+
+def test_old_verdict_lines_without_the_new_fields_count(six: Any, server: Any) -> None:
+    found = six.judge(*by_name(server))
+    path = six.finished.run / FILE
+    old = [{k: v for k, v in line.items() if k not in NEW} for line in six.lines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in old), "utf-8")
+    assert six.judge("--rescore")["mean"] == found["mean"]
+    paid = server.judgements
+    six.judge(*by_name(server))
+    assert server.judgements == paid
+
+
+NEW = ("answered_as", "judging_runs")
+
+
+def broken_from(number: int) -> Reply:
+    """The usual replies but for the first ``number`` of the six cases: those are no JSON."""
+
+    def reply(server: Any, body: dict[str, Any]) -> tuple[int, Any]:
+        bad = any(f"The fee is {n} euros" in json.dumps(body) for n in range(number))
+        if bad:
+            return 200, server.completion("Sure!")
+        usual: tuple[int, Any] = type(server).support(server, body)
+        return usual
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("broken", "words", "code"),
+    [
+        (1, (), 0),  # 1 of 6 is 0.17
+        (2, (), 3),  # 2 of 6 are 0.33
+        (2, ("--max-error-rate", "0.34"), 0),
+        (1, ("--max-error-rate", "0"), 3),
+        (6, (), 3),
+        (6, ("--max-error-rate", "1"), 0),
+    ],
+)
+def test_too_many_failed_judgements_end_with_3(
+    six: Any, server: Any, broken: int, words: tuple[str, ...], code: int
+) -> None:
+    server.reply = broken_from(broken)
+    done = six.call(*by_name(server, *words))
+    assert done.exit_code == code, done.output
+    said = f"{broken} of 6 judgements failed, more than --max-error-rate"
+    assert (said in flat(done)) is (code == 3)
+    assert six.judge("--rescore")["n"]["groundedness"] == ANSWERS - broken
+
+
+def test_verdicts_that_stood_there_count_among_the_judgements(six: Any, server: Any) -> None:
+    server.reply = broken_from(2)
+    assert six.call(*by_name(server)).exit_code == 3
+    server.reply = broken_from(1)
+    assert six.call(*by_name(server)).exit_code == 0, "1 of 6, though only 2 were asked for"
