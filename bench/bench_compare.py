@@ -55,7 +55,7 @@ def values(kind: str, cases: int) -> tuple[Any, Any]:
 
 def ours(base: Any, new: Any, resamples: int) -> dict[str, Any]:
     """compare_runs.py's test of one metric: permutation and bootstrap."""
-    from ragmetrics.significance import paired_test
+    from ragmetrics.stats.significance import paired_test
 
     found = paired_test(base, new, resamples=resamples)
     return {"p": found.p, "interval": found.interval}

@@ -58,12 +58,12 @@ def bare(url: str, calls: int, concurrency: int) -> int:
 
 
 def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: bool) -> int:
-    from clients.judge import HttpJudge
-    from clients.judge_bodies import Found
-    from clients.judge_cost import Totals
-    from clients.judge_types import JudgeTask, PromptId
-    from clients.pool import ask_all
-    from clients.verdict_cache import CachedJudge, VerdictCache
+    from clients.http import ask_all
+    from judging.cache import CachedJudge, VerdictCache
+    from judging.cost import Totals
+    from judging.replies import Found
+    from judging.server import HttpJudge
+    from judging.types import JudgeTask, PromptId
 
     prompt = PromptId("bench", 1, "0" * 64)
 

@@ -29,7 +29,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 import numpy as np
 
-from ragmetrics import significance, stats
+from ragmetrics.stats import means as stats_means
+from ragmetrics.stats import significance
 
 DRAWN = 10_000
 NS = (60, 200, 1000)
@@ -211,7 +212,7 @@ def family_calls(scores: Scores, simulations: int) -> list[Any]:
 
 
 def share(calls: int, simulations: int) -> list[str]:
-    low, high = stats.wilson(calls, simulations)
+    low, high = stats_means.wilson(calls, simulations)
     return [f"{100 * calls / simulations:.1f} %", f"{100 * low:.1f} to {100 * high:.1f} %"]
 
 

@@ -13,7 +13,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import manual
 import options
 
 SCRIPTS_DIR = Path(options.__file__).resolve().parent
@@ -32,7 +31,7 @@ def command_of(name: str) -> click.Command:
 
 
 def about(name: str) -> str:
-    return manual.docstring(command_of(name).callback)
+    return options.docstring(command_of(name).callback)
 
 
 def help_of(name: str) -> str:
@@ -45,7 +44,7 @@ def calls(text: str) -> list[tuple[str, list[str]]]:
     """Script and words of every call in the examples of a text."""
     return [
         (match[1], shlex.split(match[2], comments=True))
-        for line in manual.examples(text)
+        for line in options.examples(text)
         for match in CALL.finditer(line)
     ]
 
@@ -78,9 +77,9 @@ def test_help_holds_examples_of_this_script(name: str) -> None:
     assert own, "add lines such as `  python eval/scripts/NAME.py …`"
     # Whoever copies an example gets all of it, folded or not.
     shown = " ".join(help_of(name).replace("\\\n", " ").split())
-    for line in manual.examples(about(name)):
+    for line in options.examples(about(name)):
         assert " ".join(line.partition(" # ")[0].split()) in shown
-    starts = [line for line in help_of(name).splitlines() if manual.START.match(line)]
+    starts = [line for line in help_of(name).splitlines() if options.START.match(line)]
     assert all(line.count("python eval/scripts/") == 1 or "&&" in line for line in starts)
     assert "Examples:" in help_of(name)
 
@@ -110,7 +109,7 @@ def test_a_narrow_terminal_breaks_no_line(name: str) -> None:
     ],
 )
 def test_examples_are_folded_as_a_shell_takes_them(line: str, lines: list[str] | None) -> None:
-    page = manual.folded(line, 36)
+    page = options.folded(line, 36)
     assert page.splitlines() == (lines or [line])
     whole = " ".join(page.replace("\\\n", " ").split("\n"))
     assert sorted(shlex.split(whole)) == sorted(shlex.split(line))
@@ -190,7 +189,7 @@ def test_the_usual_exit_codes_come_by_themselves() -> None:
     def other() -> None: ...
 
     usual = CliRunner().invoke(one, ["--help"]).output
-    assert usual.endswith(f"\n{manual.USUAL_EXITS}\n")
+    assert usual.endswith(f"\n{options.USUAL_EXITS}\n")
     own = CliRunner().invoke(other, ["--help"]).output
     assert own.count("Exit codes:") == 1
     assert "9 odd" in own

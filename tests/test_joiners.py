@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from comparing.markdown import clean_text
-from joiners import mark_lone_joiners
-from labeller.display import display
-from tables import plain
+from decisions.compare_print import clean_text
+from terminal.safe_text import display, mark_lone_joiners
+from terminal.tables import plain
 
 NEEDED = [
     "می\u200cخواهم",  # Persian: "I want", two parts of one word that are not joined

@@ -19,11 +19,11 @@ import pytest
 import storage
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import python_reference
-from ragmetrics.answermatch import missing_claims, stated_claims
 from ragmetrics.claims import prepare
-from ragmetrics.facts import canonical, holds
+from ragmetrics.context import canonical, holds
+from ragmetrics.groundedness import missing_claims, stated_claims
 from ragmetrics.pipeline import OUTCOMES, PERCENTILES, STAGES
-from scorers.gold import gold_of
+from scorers.common import gold_of
 from storage import TestCase
 
 ROOT = Path(__file__).parent.parent

@@ -28,6 +28,7 @@ import click
 
 import options
 import storage
+from records import errors
 
 
 @options.command(help=__doc__)
@@ -55,7 +56,7 @@ def main(
     no_mouse: bool,
     theme: str | None,
 ) -> int:
-    from browse_store.library import RunLibrary
+    from views.library import RunLibrary
 
     if len(runs) > 2:
         raise click.UsageError("name one run, or two to compare; not more.")
@@ -68,7 +69,7 @@ def main(
         raise click.UsageError("both folders have one name; rename one of them.")
     check_terminal()
     library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders)
-    from browser.app import run as browse
+    from views.browser.app import run as browse
 
     try:
         return browse(
@@ -80,14 +81,14 @@ def main(
             theme=theme,
         )
     except ValueError as error:
-        raise storage.StorageError(str(error)) from None
+        raise errors.StorageError(str(error)) from None
 
 
 def check_terminal() -> None:
     """The full screen reads keys from stdin and draws on stderr; both must be a terminal."""
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not stream.isatty() or os.environ.get("TERM") == "dumb":
-            raise storage.StorageError(
+            raise errors.StorageError(
                 f"{name} is no terminal that can show a full screen; report_run.py and "
                 "compare_runs.py print the same on any."
             )

@@ -134,7 +134,7 @@ from judging.flags import judge_options
 @options.verbosity_options
 def main(**given: Any) -> int:
     """Label, report, gate: the work is in calibration/jobs.py."""
-    from calibration import jobs
+    from validation import jobs
 
     return jobs.run(jobs.Plan.of(given))
 

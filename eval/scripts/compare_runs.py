@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-import storage
-from comparing.failing import failures
+from decisions.compare import failures
+from records import errors, files, results, runs
 
 if TYPE_CHECKING:
-    from comparing import Comparison, Row
-    from comparing.flips import Flips
+    from decisions.flips import Flips
+    from decisions.rows import Comparison, Row
 
 PASSED = "pipeline.pass"
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
@@ -45,7 +45,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": storage.SCHEMA,
+            "schema": results.SCHEMA,
             "comparisons": [one.to_dict() for one in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
@@ -61,14 +61,14 @@ def _interest(row: Row) -> tuple[bool, bool, int]:
 
 def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) -> Flips | None:
     """The flips of a metric; without a name, of a declared one that changed."""
-    from comparing import flips
-    from targets import read_targets
+    from decisions import flips
+    from records.targets import read_targets
 
     if metric:
         row = one.row(metric)
         if row is None or not row.n:
             known = ", ".join(row.metric for row in one.rows if row.n)
-            raise storage.StorageError(f"--flips-by {metric}: not compared; choose from: {known}.")
+            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {known}.")
     else:
         changed = [row for row in one.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
@@ -80,21 +80,21 @@ def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) ->
 
 def show(report: Report, everything: bool, drop: float | None) -> None:
     """All of it on the terminal."""
-    from comparing import printing
+    from decisions import compare_print
 
     console = options.stdout_console()
     for place, one in enumerate(report.comparisons):
         if place:
             console.print()
-        printing.print_comparison(console, one, everything)
-        printing.print_slices(console, one)
+        compare_print.print_comparison(console, one, everything)
+        compare_print.print_slices(console, one)
         if drop is not None:
             rows = [row for row in one.rows if row.family or everything]
-            printing.print_power(console, rows, drop)
+            compare_print.print_power(console, rows, drop)
     if len(report.comparisons) > 1:
-        printing.print_matrix(console, report.comparisons)
+        compare_print.print_matrix(console, report.comparisons)
     if report.flips is not None:
-        printing.print_flips(console, report.flips)
+        compare_print.print_flips(console, report.flips)
 
 
 def json_bytes(report: Report) -> bytes:
@@ -107,7 +107,7 @@ def json_bytes(report: Report) -> bytes:
             return {key: short(item) for key, item in value.items()}
         return [short(item) for item in value] if isinstance(value, list | tuple) else value
 
-    return storage.json_bytes(short(report.to_dict()))
+    return files.json_bytes(short(report.to_dict()))
 
 
 @options.command(help=__doc__)
@@ -213,29 +213,31 @@ def main(
     verbose: bool,
     quiet: bool,
 ) -> int:
-    from comparing import Wanted, cases, compare_many
+    from decisions import compare
+    from decisions.compare import compare_many
+    from decisions.metric_rows import Wanted
 
-    folders = [storage.find_run(results_dir, name) for name in (base, *new)]
+    folders = [runs.find_run(results_dir, name) for name in (base, *new)]
     wanted = Wanted(metrics, sections, by, varied, ignore_invariants, seed, resamples)
     found = compare_many(
         folders[0],
         folders[1:],
         wanted,
-        clusters=cases.clusters_of_cases(eval_set, cluster) if cluster else None,
-        parts=cases.slices_of_cases(eval_set, labels_dir) if by else None,
+        clusters=compare.clusters_of_cases(eval_set, cluster) if cluster else None,
+        parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
     )
     talk = options.stderr_console(quiet=quiet)
-    if (by or cluster) and (remark := cases.changed_set(eval_set, folders[0])):
+    if (by or cluster) and (remark := compare.changed_set(eval_set, folders[0])):
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
     flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
     report = Report(found, flips, failures(found, fail_on))
     if markdown is not None:
-        from comparing.markdown import render
+        from decisions.compare_print import render
 
         text = render(report.comparisons, report.flips, report.failures)
-        storage.replace_bytes(markdown, text.encode())
+        files.replace_bytes(markdown, text.encode())
     if as_json:
         click.echo(json_bytes(report), nl=False)
     else:

@@ -41,8 +41,8 @@ from typing import Any
 import click
 
 import options
-from converting.notes import Notes
-from converting.registry import all_formats, directions
+from formats.shared.item import Notes
+from formats.shared.registry import all_formats, directions
 
 IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file")
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
@@ -157,7 +157,7 @@ def check_usage(
 
 def run_import(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From other tools' files to an eval set and runs."""
-    from converting.convert import import_data
+    from formats.shared.convert import import_data
 
     names = ("run_id", "split", "question_field", "delimiter", "decode_names")
     return import_data(
@@ -173,8 +173,8 @@ def run_import(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Cont
 
 def run_export(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From an eval set and a run to another tool's files."""
-    from converting.convert import export_data, run_of
-    from converting.stored import Stored
+    from formats.shared.convert import export_data, run_of
+    from formats.shared.stored import Stored
 
     asked = ctx.get_parameter_source("run") is not click.core.ParameterSource.DEFAULT
     run = None if given["no_run"] else run_of(given["results_dir"], given["run"], asked=asked)

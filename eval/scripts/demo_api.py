@@ -25,8 +25,8 @@ import options
 import storage
 
 if TYPE_CHECKING:
+    from demo.bot import Bot
     from demo.index import Index
-    from demo.service import Bot
 
 FOLDER_MODES = ("off", "on", "on_with_fallback")
 LARGEST_K = 100
@@ -235,8 +235,8 @@ def _index(vault: Path | None, embedder: Any, settings: dict[str, Any], quiet: b
 
 def _bot(index: Index, settings: dict[str, Any]) -> Bot:
     from demo.answerer import Answerer
+    from demo.bot import Bot
     from demo.retriever import Retriever
-    from demo.service import Bot
 
     try:
         retriever = Retriever(
@@ -257,7 +257,7 @@ def _bot(index: Index, settings: dict[str, Any]) -> Bot:
 
 
 def _serve(bot: Bot, host: str, port: int, ready_file: Path | None) -> None:
-    from demo.server import BotServer
+    from demo.bot import BotServer
 
     try:
         server = BotServer(host, port, bot)

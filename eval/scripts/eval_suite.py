@@ -27,7 +27,7 @@ import options
 import storage
 
 if TYPE_CHECKING:
-    from suite.report import Report
+    from scorers.suite_report import Report
 
 
 @options.command(help=__doc__)
@@ -113,7 +113,7 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(**given: Any) -> int:
-    from suite.suite import Plan, run_suite
+    from scorers.suite import Plan, run_suite
 
     plan = Plan(**given)
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
@@ -129,7 +129,7 @@ def show(report: Report, as_json: bool, every: bool) -> None:
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)
         return
-    from suite.screen import print_report
+    from scorers.suite_report import print_report
 
     print_report(options.stdout_console(), report, every)
 

@@ -33,7 +33,7 @@ import storage
 from storage import StorageError
 
 if TYPE_CHECKING:
-    from gating.verdict import Verdict
+    from records.gate_verdict import Verdict
 
 GATES_FILE = storage.ROOT / "eval" / "gates.toml"
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -93,11 +93,11 @@ SECTIONS = (
 @options.json_option
 @options.verbosity_options
 def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
-    from gating.engine import check_names, judge
-    from gating.evidence import Evidence, baseline_of, side_of
-    from gating.rules import read_rules
-    from gating.verdict import parse_accepts
-    from suite.plugins import read_plugins
+    from decisions.gate import check_names, judge
+    from decisions.gate_evidence import Evidence, baseline_of, side_of
+    from decisions.gate_rules import read_rules
+    from records.gate_verdict import parse_accepts
+    from scorers.plugins import read_plugins
 
     if given["github"] and given["as_json"]:
         raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
@@ -125,8 +125,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
 
 def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | None) -> list[Path]:
     """gate.json in the run folder, and what was asked for, each in one step."""
-    from gating.comment import markdown
-    from gating.junit import junit
+    from decisions.gate_print import junit, markdown
 
     target = folder / "gate.json"
     storage.replace_json(target, storage.rounded(verdict.to_dict()))
@@ -141,8 +140,7 @@ def _show(verdict: Verdict, gates_file: Path, given: dict[str, Any]) -> None:
     """JSON, or the table; with --github the table is fenced, so that it can hold no command."""
     import secrets
 
-    from gating.github import workflow_commands
-    from gating.screen import print_verdict
+    from decisions.gate_print import print_verdict, workflow_commands
 
     if given["as_json"]:
         click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)

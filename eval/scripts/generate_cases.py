@@ -59,9 +59,9 @@ from judging.flags import judge_options
 @options.verbosity_options
 def main(**given: Any) -> int:
     """Read the vault, draft, write: the work is in drafting/jobs.py."""
-    from drafting import jobs
+    from demo import drafts
 
-    return jobs.run(jobs.Plan.of(given))
+    return drafts.run(drafts.Plan.of(given))
 
 
 if __name__ == "__main__":

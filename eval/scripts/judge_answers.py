@@ -32,11 +32,11 @@ import click
 import options
 import storage
 from judging import flags
-from scorecli import find_metric, score_and_show, score_options
+from scorers.show import find_metric, score_and_show, score_options
 
 if TYPE_CHECKING:
     from judging.connect import Connection, Wanted
-    from judging.session import Outcome, Plan
+    from judging.run import Outcome, Plan
 
 SUMMARY = (
     "groundedness",
@@ -67,7 +67,7 @@ def main(
         return test_judge(wanted, given["repeats"], given["as_json"], given["quiet"])
     calls = flags.calls_of(metrics, claim_level)
     if given["worst_by"]:
-        from ragmetrics.families.judged import ROWS
+        from ragmetrics.catalogue.judged import ROWS
 
         find_metric(ROWS, given["worst_by"])
     folder = storage.find_run(given["results_dir"], given["run"])
@@ -120,7 +120,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
 
 def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan:
     """What is judged, from the options."""
-    from judging.session import Plan
+    from judging.run import Plan
 
     return Plan(
         folder,
@@ -139,8 +139,7 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
 def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
-    from judging.progress import progress, say_notes
-    from judging.session import confirm, judge_run
+    from judging.run import confirm, judge_run, progress, say_notes
     from judging.show import bill
 
     console = options.stderr_console(quiet=given["quiet"])
@@ -163,18 +162,18 @@ def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
 
 def fact_store(wanted: Wanted, connection: Connection) -> Any:
     """The facts of reference answers that this judge has found so far."""
-    from clients import judge_prompts
-    from judging.facts import FactStore
+    from judging import prompt_files
+    from judging.answers import FactStore
 
     identity = connection.judge.identity
-    prompt = judge_prompts.load("facts").id
+    prompt = prompt_files.load("facts").id
     return FactStore(wanted.cache_dir, identity, prompt, connection.withdrawn())
 
 
 def show(folder: Path, given: dict[str, Any]) -> None:
     """Count the run's verdicts and print the section."""
-    from judging.section import make_scorer, warm
     from judging.show import notes, print_more, show_worst
+    from scorers.judged import make_scorer, warm
 
     scorer = make_scorer(
         folder,
@@ -203,15 +202,15 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
     """What judging would take."""
     from dataclasses import asdict
 
-    from clients import judge_cost
+    from judging import cost
     from judging.connect import connect
-    from judging.session import would_ask
+    from judging.run import would_ask
     from judging.show import print_estimate
 
     with connect(wanted, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(wanted, connection))
         prices = connection.budget.prices
-        found = judge_cost.estimate(asked, connection.holds, connection.tokens, prices)
+        found = cost.estimate(asked, connection.holds, connection.tokens, prices)
     if not found.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:
@@ -224,7 +223,7 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
 def test_judge(wanted: Wanted, repeats: int, as_json: bool, quiet: bool) -> int:
     """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
     from judging.connect import connect
-    from judging.progress import say_notes
+    from judging.run import say_notes
     from judging.selftest import self_test
     from judging.show import print_self_test
 

@@ -34,7 +34,7 @@ import storage
 from storage import StorageError
 
 if TYPE_CHECKING:
-    from clients.judge_upkeep import Choice, Pruned
+    from judging.cache import Choice, Pruned
 
 ACTIONS = ("stats", "prune", "export")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -108,16 +108,16 @@ def choice_of(
     prompt: str | None,
     stale_prompts: bool,
 ) -> Choice:
-    from clients.judge_prompts import load, names
-    from clients.judge_upkeep import Choice
+    from judging.cache import Choice
+    from judging.prompt_files import load, names
 
     current = {load(name).id.sha256 for name in names()} if stale_prompts else None
     return Choice(older, judge, metric, prompt, current)
 
 
 def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
-    from clients.judge_upkeep import statistics
-    from tables import print_rows
+    from judging.cache import statistics
+    from terminal.tables import print_rows
 
     found = statistics(path, choice)
     if as_json:
@@ -138,7 +138,7 @@ def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
 
 
 def show_pruned(path: Path, choice: Choice, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    from clients.judge_upkeep import prune
+    from judging.cache import prune
 
     done = prune(path, choice, lambda plan: not dry_run)
     if as_json:
@@ -160,7 +160,7 @@ def in_words(done: Pruned, dry_run: bool) -> str:
 
 
 def export(path: Path, choice: Choice, output: Path | None, quiet: bool) -> None:
-    from clients.judge_upkeep import entries
+    from judging.cache import entries
 
     if output is not None and output.exists():
         raise StorageError(f"{output}: is there already; name a new file.")

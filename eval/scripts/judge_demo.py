@@ -34,7 +34,7 @@ import click
 
 import options
 import storage
-from judging import lines
+from records import verdicts as records_verdicts
 
 SCRIPTS = Path(__file__).resolve().parent
 REMEDY = "run `make judge-demo`, which installs both."
@@ -121,11 +121,14 @@ def run(script: str, *arguments: str) -> None:
         sys.exit(done.returncode)
 
 
-def verdicts(results: Path, arguments: list[str]) -> dict[lines.Key, Any]:
+def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.Key, Any]:
     """Judge the newest run; what was said in each judgement that could be used."""
     run("judge_answers.py", *arguments)
     folder = storage.find_run(results, "latest")
-    last = {lines.key_of(line): line for line in lines.read(folder / lines.FILE)}
+    last = {
+        records_verdicts.key_of(line): line
+        for line in records_verdicts.read(folder / records_verdicts.FILE)
+    }
     return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
 
 

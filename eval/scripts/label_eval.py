@@ -113,8 +113,8 @@ def main(**given: Any) -> int:
 
     ? shows the keys. Every label is on disk at once; Ctrl+S writes the set.
     """
-    from label_store import jobs
-    from label_store.plan import Plan
+    from labeller import jobs
+    from labeller.plan import Plan
 
     plan = Plan(**given)
     plan.check()

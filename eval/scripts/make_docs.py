@@ -32,7 +32,8 @@ import options
 import storage
 from labeller.actions import ACTIONS, Action, keymap_id, shown_key
 from ragmetrics import catalogue
-from ragmetrics.catalogue import Metric
+from ragmetrics.catalogue import metric as catalogue_metric
+from ragmetrics.catalogue.metric import Metric
 
 SCRIPTS = Path(__file__).resolve().parent
 GUARD = 'if __name__ == "__main__":'
@@ -59,7 +60,7 @@ def metric_tables(metrics: Iterable[Metric]) -> str:
 
 def metric_row(metric: Metric) -> tuple[str, ...]:
     """One metric as the cells of COLUMNS."""
-    names = (name.name.replace("@0", "@k") for name in catalogue.at_cutoffs([metric], [0]))
+    names = (name.name.replace("@0", "@k") for name in catalogue_metric.at_cutoffs([metric], [0]))
     return (
         ", ".join(f"`{name}`" for name in names),
         metric.meaning,

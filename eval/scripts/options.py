@@ -9,29 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import inspect
 import io
 import math
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-import completers
-import manual
-import storage
+from records.errors import StorageError
+from records.runs import EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]"
-CONFIG = storage.ROOT / "eval" / "config.toml"
+
+CONFIG = ROOT / "eval" / "config.toml"
+
 MOST_K = 100_000
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -60,7 +65,7 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise storage.StorageError(f"{path}: cannot be used ({error}).") from None
+        raise StorageError(f"{path}: cannot be used ({error}).") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     found = common | (own if isinstance(own, dict) else {})
@@ -74,10 +79,10 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
 def _check_shape(where: str, param: click.Option, value: Any) -> None:
     """A list for an option that may be given several times, one value for the others."""
     if param.multiple and not isinstance(value, list):
-        raise storage.StorageError(f"{where}: takes several values; write a list: [{value!r}].")
+        raise StorageError(f"{where}: takes several values; write a list: [{value!r}].")
     lists = param.multiple or isinstance(param.type, CutOffs | Names)
     if isinstance(value, list) and not lists:
-        raise storage.StorageError(f"{where}: takes one value, not a list.")
+        raise StorageError(f"{where}: takes one value, not a list.")
 
 
 SAME_AGAIN = "Nothing is half-written: start the same command again."
@@ -94,7 +99,7 @@ class Command(click.Command):
     def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **given: Any) -> None:
         super().__init__(*args, **given)
         self.how_to_go_on = how_to_go_on
-        completers.attach(self)
+        attach(self)
 
     def make_context(
         self,
@@ -112,20 +117,20 @@ class Command(click.Command):
         """The page of --help, with examples that fit into its width."""
         formatter = ctx.make_formatter()
         self.format_help(ctx, formatter)
-        return manual.folded(formatter.getvalue().rstrip("\n"), formatter.width)
+        return folded(formatter.getvalue().rstrip("\n"), formatter.width)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Below the options: examples and exit codes, where the text above does not tell them."""
         super().format_epilog(ctx, formatter)
-        about, told = manual.docstring(self.callback), self.help or ""
-        lines = manual.examples(about)
-        if lines and not manual.examples(told):
+        about, told = docstring(self.callback), self.help or ""
+        lines = examples(about)
+        if lines and not examples(told):
             with formatter.section("Examples"):
                 for line in lines:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        if manual.exit_codes(told) is None:
+        if exit_codes(told) is None:
             formatter.write_paragraph()
-            formatter.write_text(manual.exit_codes(about) or manual.USUAL_EXITS)
+            formatter.write_text(exit_codes(about) or USUAL_EXITS)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Any = partial(super().main, *args, standalone_mode=False, **extra)
@@ -161,9 +166,7 @@ class Command(click.Command):
             if error.filename is not None:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise storage.StorageError(
-                f"the output cannot be written ({error.strerror})."
-            ) from None
+            raise StorageError(f"the output cannot be written ({error.strerror}).") from None
 
 
 @contextlib.contextmanager
@@ -219,7 +222,7 @@ command = partial(
 eval_set_option = click.option(
     "--eval-set",
     type=click.Path(path_type=Path),
-    default=storage.EVAL_SET,
+    default=EVAL_SET,
     show_default="eval_set.jsonl of the repository",
     help="The cases, one JSON object a line.",
 )
@@ -231,11 +234,8 @@ def _labels_of_the_set(ctx: click.Context, param: click.Parameter, value: Path |
     Labels name the cases of one set: eval/labels those of the repository's, ``labels`` beside any
     other set those of that one.
     """
-    chosen = ctx.params.get("eval_set") or storage.EVAL_SET
-    if chosen.resolve() == storage.EVAL_SET.resolve():
-        own = storage.LABELS_DIR
-    else:
-        own = chosen.parent / "labels"
+    chosen = ctx.params.get("eval_set") or EVAL_SET
+    own = LABELS_DIR if chosen.resolve() == EVAL_SET.resolve() else chosen.parent / "labels"
     if value is None or value.resolve() == own.resolve():
         return own  # which need not be there: labels are optional
     if not value.is_dir():
@@ -251,22 +251,26 @@ labels_option = click.option(
     show_default="eval/labels; for another set: labels beside it",
     help="Folder of label files that are joined to the cases by case_id.",
 )
+
 results_dir_option = click.option(
     "--results-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=storage.RESULTS_DIR,
+    default=RESULTS_DIR,
     show_default="eval/results",
     help="Folder that holds a folder for each run.",
 )
+
 run_option = click.option(
     "--run",
     default="latest",
     show_default=True,
     help="Run id, path of a run folder, or 'latest'.",
 )
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of tables."
 )
+
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
@@ -337,3 +341,132 @@ def stderr_console(*, quiet: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=quiet)
+
+
+PROFILES = ROOT / "eval" / "profiles"
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of run folders in the folder of results, ``latest`` first."""
+    folder = Path(ctx.params.get("results_dir") or RESULTS_DIR)
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                one.name for one in entries if one.is_dir() and RUN_ID.fullmatch(one.name)
+            )
+    except OSError:
+        names = []
+    return _fitting(["latest", *names], incomplete)
+
+
+def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metrics as they stand in metrics.json, at the usual cut-offs; of several separated
+    by commas the last one."""
+    from ragmetrics import catalogue
+    from ragmetrics.catalogue import metric as catalogue_metric
+
+    names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{name}" for name in _fitting(dict.fromkeys(names), last)]
+
+
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the profiles that are there."""
+    return _fitting(sorted(path.stem for path in PROFILES.glob("*.toml")), incomplete)
+
+
+BY_NAME: dict[str, Completer] = {
+    **dict.fromkeys(("run", "base", "new", "baseline", "from_run"), runs),
+    **dict.fromkeys(("worst_by", "flips_by", "confidence_by", "metrics"), metrics),
+    "profile": profiles,
+}
+"""Which parameters get which values; one of a type that completes itself, such as a path, does."""
+
+
+def attach(command: click.Command) -> None:
+    """Give the command's parameters their completers, those whose type completes nothing itself."""
+    for param in command.params:
+        mute = type(param.type).shell_complete is click.ParamType.shell_complete
+        if mute and param.name in BY_NAME:
+            # Click takes a completer at the making of a parameter only, and these are made in
+            # many places; the attribute is where it then looks.
+            param._custom_shell_complete = param._custom_shell_complete or BY_NAME[param.name]
+
+
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+START = re.compile(r".*\bpython eval/scripts/\w+\.py\b")
+
+WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+|['\"]")
+
+USUAL_EXITS = "Exit codes: 0 done, 2 bad input or usage, 130 interrupted."
+"""What holds for every script; one that ends otherwise says so itself."""
+
+
+def docstring(callback: Callable[..., Any] | None) -> str:
+    """The docstring of the module that a command's function stands in."""
+    module = sys.modules.get(getattr(callback, "__module__", ""))
+    return inspect.cleandoc((getattr(module, "__doc__", None) or "").replace("\b\n", ""))
+
+
+def examples(text: str) -> list[str]:
+    """The command lines of a docstring; a line that goes on is joined to the next."""
+    found: list[str] = []
+    depth = -1
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if depth >= 0 and indent > depth and line.strip():
+            found[-1] = f"{found[-1].removesuffix(chr(92)).rstrip()} {line.strip()}"
+        elif START.match(line) and indent:
+            found.append(line.strip())
+            depth = indent
+        else:
+            depth = -1
+    return found
+
+
+def exit_codes(text: str) -> str | None:
+    """The sentence of a docstring that begins with ``Exit codes:``, on one line."""
+    match = re.search(r"^Exit codes:.*?(?=\n\s*\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    return " ".join(match[0].split()) if match else None
+
+
+def folded(page: str, width: int) -> str:
+    """The page with every longer call of a script on several lines, as a shell takes them.
+
+    A comment behind the call goes onto a line of its own above it.
+    """
+    return "\n".join(
+        part
+        for line in page.splitlines()
+        for part in (_folded(line, width) if len(line) > width and START.match(line) else [line])
+    )
+
+
+def _folded(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    call, mark, comment = line.strip().partition(" # ")
+    lines = [indent]
+    for unit in _units(call):
+        if len(lines[-1]) + len(unit) + len(" \\") > width and lines[-1].strip():
+            lines[-1] = lines[-1].rstrip() + " \\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{unit} "
+    return ([f"{indent}# {comment}"] if mark else []) + [one.rstrip() for one in lines]
+
+
+def _units(call: str) -> list[str]:
+    """The words of a call; an option stays with its value, python with its script."""
+    units: list[str] = []
+    for word in WORD.findall(call):
+        before = units[-1] if units else ""
+        takes = before == "python" or (before.startswith("--") and " " not in before)
+        if takes and not word.startswith(("-", "&", "|", "<", ">", "\\")):
+            units[-1] = f"{before} {word}"
+        else:
+            units.append(word)
+    return units

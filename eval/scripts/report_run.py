@@ -23,7 +23,7 @@ import click
 
 import options
 import storage
-from targets import TARGETS, read_targets
+from records.targets import TARGETS, read_targets
 
 FORMATS = ("md", "json", "html")
 
@@ -105,8 +105,8 @@ def main(
     quiet: bool,
     **wishes: Any,
 ) -> None:
-    from reporting.build import Wishes, build
-    from reporting.forms import write
+    from views.report.build import Wishes, build
+    from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
     targets = read_targets(targets_file or TARGETS)

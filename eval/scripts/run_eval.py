@@ -31,7 +31,7 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from runner.prompts import Prompt
+    from clients.safety_prompts import Prompt
 
 DEFAULT_MB = 64
 MOST = 1_000_000
@@ -61,8 +61,8 @@ class Command(options.Command):
 
 def prompts_of(labels_dir: Path) -> list[Prompt]:
     """The prompts of the label file that a bot can be asked."""
-    from opensets.safety_labels import read_safety_labels
-    from runner.prompts import Prompt
+    from clients.safety_prompts import Prompt
+    from scorers.safety import read_safety_labels
 
     labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
     return [Prompt(one.case_id, one.text) for one in labels if one.kind in ("attack", "benign")]
@@ -173,9 +173,9 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **given: Any) -> No
     The run folder's path is printed on stdout. A run that was stopped goes on with
     --resume --run-id ID.
     """
-    from runner.plan import Plan
-    from runner.session import run
-    from runner.tally import table
+    from clients.run import run
+    from clients.run_counts import table
+    from clients.run_plan import Plan
 
     if labels and given["from_jsonl"]:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")

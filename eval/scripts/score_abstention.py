@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scoring import Scorer
-    from worst import Worst
+    from scorers.loop import Scorer
+    from scorers.show import Worst
 
 SUMMARY = ["abstention_accuracy", "hallucination_on_unanswerable", "over_refusal"]
 
@@ -49,7 +49,7 @@ def main(decide_by: Any, **shared: Any) -> None:
         language = usual_language(folder)
         if decide_by != "judge":
             return AbstentionScorer(decide_by, usual_language=language)
-        from judging.section import judge_name, replies
+        from scorers.judged import judge_name, replies
 
         return AbstentionScorer(decide_by, replies(folder), judge_name(folder), language)
 
@@ -65,7 +65,7 @@ def main(decide_by: Any, **shared: Any) -> None:
 
 def show_more(console: Console, section: dict[str, Any]) -> None:
     """The four-cell table, who decided, and how often the wording says otherwise."""
-    from tables import print_rows
+    from terminal.tables import print_rows
 
     cells = section["cells"]
     console.print()
@@ -89,7 +89,7 @@ def show_more(console: Console, section: dict[str, Any]) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """What the bot said, what it was taken for and why."""
-    from tables import plain
+    from terminal.tables import plain
 
     evidence = item.row["evidence"]
     answer = item.result.answer or ""

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scoring import Scorer
-    from worst import Worst
+    from scorers.loop import Scorer
+    from scorers.show import Worst
 
 SUMMARY = ["redundancy_tfidf", "fact_coverage", "fact_dispersion", "unique_token_ratio"]
 
@@ -42,8 +42,8 @@ SUMMARY = ["redundancy_tfidf", "fact_coverage", "fact_dispersion", "unique_token
 )
 def main(top: int | None, **shared: Any) -> None:
     def make_scorer(folder: Path) -> Scorer:
+        from records.targets import read_bands
         from scorers.context import ContextScorer, read_frequencies
-        from targets import read_bands
 
         return ContextScorer(read_frequencies(folder, top), top, read_bands("diversity"))
 
@@ -59,8 +59,8 @@ def main(top: int | None, **shared: Any) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """The two chunks that are most alike, and where each gold fact stands."""
-    from scorers.chunks import in_rank_order
-    from tables import plain
+    from scorers.common import in_rank_order
+    from terminal.tables import plain
 
     chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
     ranks = {name: rank for rank, name in enumerate(chunks, 1)}

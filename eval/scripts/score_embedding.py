@@ -24,13 +24,13 @@ import click
 
 import options
 import storage
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scorers.embedding import EmbeddingScorer
-    from worst import Worst
+    from scorers.show import Worst
 
 SHOWN = 6
 """Sentences that are listed for a bad case."""
@@ -86,7 +86,7 @@ def main(
     **shared: Any,
 ) -> None:
     def prepared(folder: Path) -> EmbeddingScorer:
-        from suite.embedding import warm_scorer
+        from scorers.embedding import warm_scorer
 
         return warm_scorer(
             folder,
@@ -100,7 +100,7 @@ def main(
 
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
         if dataset is not None:
-            from suite.dataset import as_run
+            from scorers.suite import as_run
 
             folder = as_run(dataset, Path(temporary))
             shared |= {
@@ -119,7 +119,7 @@ def main(
 
 def show_worst(console: Console, item: Worst) -> None:
     """Each sentence with its cosines, the farthest first, and what it is nearest to."""
-    from tables import plain
+    from terminal.tables import plain
 
     sentences = sorted(item.row["evidence"].get("sentences", ()), key=lambda one: one["window"])
     for one in sentences[:SHOWN]:

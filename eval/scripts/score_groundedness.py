@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scoring import Scorer
+    from scorers.loop import Scorer
+    from scorers.show import Worst
     from storage import RetrievedChunk
-    from worst import Worst
 
 SUMMARY = ["claim_support_rate", "mean_claim_support", "citation_joint", "answer_overlap"]
 SHOWN = 6
@@ -70,8 +70,8 @@ def main(first_index: int, min_score: float, **shared: Any) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """The claims with their best windows, numbers and citations that failed, labels missed."""
-    from scorers.chunks import in_rank_order
-    from tables import plain
+    from scorers.common import in_rank_order
+    from terminal.tables import plain
 
     evidence = item.row["evidence"]
     chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
@@ -95,7 +95,7 @@ def show_worst(console: Console, item: Worst) -> None:
 
 def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> list[str]:
     """A claim, what the contexts hold of it, and what they lack."""
-    from tables import plain
+    from terminal.tables import plain
 
     mark = "✓" if claim["supported"] else "✗"
     lines = [f"  {mark} {claim['score']:.2f}  {plain(claim['text'])}"]

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scoring import Scorer
-    from worst import Worst
+    from scorers.loop import Scorer
+    from scorers.show import Worst
 
 SUMMARY = ["pass", "outcome_match", "citations_ok", "latency_ok"]
 
@@ -60,7 +60,7 @@ def main(uncertain_below: float, **shared: Any) -> None:
 def show_more(console: Console, section: dict[str, Any]) -> None:
     """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
     from ragmetrics.pipeline import OUTCOMES
-    from tables import plain, print_rows
+    from terminal.tables import plain, print_rows
 
     table = section["outcomes"]
     actual = [name for name in (*OUTCOMES, "none") if any(name in row for row in table.values())]
@@ -85,7 +85,7 @@ def show_more(console: Console, section: dict[str, Any]) -> None:
 
 def totals_lines(section: dict[str, Any]) -> list[str]:
     """Budgets of the run, errors, tokens and cost, a line each; nothing that is not there."""
-    from tables import plain
+    from terminal.tables import plain
 
     lines = []
     for row in section["run_budgets"]:
@@ -106,7 +106,7 @@ def totals_lines(section: dict[str, Any]) -> list[str]:
 
 def show_worst(console: Console, item: Worst) -> None:
     """The outcome and why, then each check that failed."""
-    from tables import plain
+    from terminal.tables import plain
 
     evidence = item.row["evidence"]
     wanted = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""

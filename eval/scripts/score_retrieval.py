@@ -19,12 +19,12 @@ import click
 
 import options
 from ragmetrics.catalogue import KS
-from scorecli import score_and_show, score_options
+from scorers.show import score_and_show, score_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from worst import Worst
+    from scorers.show import Worst
 
 SHOWN = 10
 """Retrieved chunks that are listed for a bad case."""
@@ -82,9 +82,8 @@ def main_k(ks: tuple[int, ...]) -> int:
 
 def show_worst(console: Console, item: Worst) -> None:
     """What was wanted and at which rank it came, and what was retrieved."""
-    from scorers.chunks import in_rank_order
-    from scorers.gold import gold_names
-    from tables import plain
+    from scorers.common import gold_names, in_rank_order
+    from terminal.tables import plain
 
     evidence = item.row["evidence"]
     names = gold_names(item.case, evidence["match"])

@@ -90,10 +90,9 @@ def main(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    from scorecli import show, warn_of_missing
-    from scorers.safety import SafetyScorer
-    from suite.errors import CannotRun
-    from suite.safety import score_safety
+    from scorers.errors import CannotRun
+    from scorers.safety import SafetyScorer, score_safety
+    from scorers.show import show, warn_of_missing
 
     folder = storage.find_run(results_dir, run)
     scorer = SafetyScorer(warn, block, source)
@@ -132,7 +131,7 @@ def show_sources(console: Console, section: dict[str, Any]) -> None:
 
 def show_slices(console: Console, section: dict[str, Any], by: Sequence[str]) -> None:
     """One table for each dimension asked for."""
-    import tables
+    from terminal import tables
 
     for dimension in by:
         console.print(f"\nBy {dimension}:")
@@ -143,7 +142,7 @@ def show_worst(
     console: Console, scorer: SafetyScorer, judged: Sequence[Judged], count: int
 ) -> None:
     """Missed attacks and leaks, and harmless texts that were flagged, with what fired."""
-    from tables import plain
+    from terminal.tables import plain
 
     wrong = [item for item in judged if scorer.is_wrong(item)]
     wrong.sort(key=lambda item: -abs(item.score - scorer.block))

@@ -17,24 +17,18 @@ The records and the file primitives live in ``records/`` and are offered here.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
-
-import msgspec
-import orjson
-
 from records.asked import asked_counts, asked_of, count_results, missing_remark
-from records.case_file import Labels, iter_cases, iter_lines, recurs
 from records.cases import (
     CATEGORIES,
     GoldFact,
     GoldSupport,
+    Labels,
     TestCase,
     canonical,
     case_from_dict,
+    iter_cases,
+    iter_lines,
+    recurs,
 )
 from records.errors import Problem, StorageError
 from records.files import (
@@ -50,9 +44,8 @@ from records.files import (
     sha256_file,
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
-from records.label_file import labels_sha256, read_cases, read_labels, unknown_labels
-from records.metrics_file import rounded, update_metrics
-from records.result_file import iter_results, result_of
+from records.labels import labels_sha256, read_cases, read_labels, unknown_labels
+from records.metrics import rounded, update_metrics
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -62,6 +55,21 @@ from records.results import (
     RetrievedChunk,
     RunConfig,
     TestResult,
+    iter_results,
+)
+from records.runs import (
+    CACHE_DIR,
+    EVAL_SET,
+    LABELS_DIR,
+    PARTIAL,
+    RESULTS,
+    RESULTS_DIR,
+    ROOT,
+    VERSION,
+    ResultsWriter,
+    config_hash,
+    find_run,
+    read_config,
 )
 from records.scratch import scratch_folder
 
@@ -73,6 +81,7 @@ __all__ = [
     "PARTIAL",
     "RESULTS",
     "RESULTS_DIR",
+    "ROOT",
     "SCHEMA",
     "TEXT_LIMIT",
     "VERSION",
@@ -126,201 +135,3 @@ __all__ = [
     "unknown_labels",
     "update_metrics",
 ]
-
-VERSION = "0.1.0"
-ROOT = Path(__file__).resolve().parents[2]
-EVAL_SET = ROOT / "eval_set.jsonl"
-LABELS_DIR = ROOT / "eval" / "labels"
-RESULTS_DIR = ROOT / "eval" / "results"
-CACHE_DIR = ROOT / "eval" / "cache"
-RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def check_run_id(run_id: str) -> str:
-    """A run id is a plain folder name. Raises StorageError for anything else."""
-    if not RUN_ID.fullmatch(run_id):
-        raise StorageError(
-            f"run id {run_id!r}: use letters, digits, '.', '_' and '-', beginning with a letter "
-            "or digit, at most 100 characters."
-        )
-    return run_id
-
-
-def find_run(results_dir: Path, run: str) -> Path:
-    """The folder of a run given by id, by path, or as ``latest`` (newest complete results)."""
-    if run == "latest":
-        done = [path for path in results_dir.glob(f"*/{RESULTS}") if path.is_file()]
-        if not done:
-            raise StorageError(f"{results_dir}: holds no complete run; make one with run_eval.py.")
-        return max(done, key=lambda path: (path.stat().st_mtime_ns, path.parent.name)).parent
-    for folder in (results_dir / run, Path(run)):
-        if folder.is_dir():
-            return folder
-    known = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
-    shown = ", ".join(known[-5:]) or "none"
-    raise StorageError(f"run {run!r}: no such folder in {results_dir}; the newest are: {shown}.")
-
-
-def config_hash(config: RunConfig) -> str:
-    """SHA-256 over what can change a result, and nothing else.
-
-    Dataset, index, retriever, answerer, judge, seed and the profile count; run id, times, the
-    bot's address, concurrency and where the files lie do not.
-    """
-    counted = {
-        "dataset": config.dataset.get("sha256"),
-        "index": config.index,
-        "retriever": config.retriever,
-        "answerer": config.answerer,
-        "judge": config.judge,
-        "seed": config.seed,
-        "profile": config.api.get("profile_sha256") or config.api.get("profile"),
-    }
-    return hashlib.sha256(orjson.dumps(counted, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def read_config(folder: Path) -> RunConfig:
-    """The configuration of a run. Raises StorageError when absent, damaged, or another schema."""
-    path = folder / "config.json"
-    raw = read_json(path, SCHEMA)
-    try:
-        return msgspec.convert({"run_id": folder.name} | raw, RunConfig)
-    except msgspec.ValidationError as error:
-        raise StorageError(f"{path}: {error}.") from None
-
-
-class ResultsWriter:
-    """Writes one run: config.json at once, results as they come, results.jsonl when complete.
-
-    While the run goes on its lines stand in results.partial.jsonl, flushed one by one, so that a
-    kill loses the calls in flight and nothing else. ``finish`` puts them in order and renames.
-    """
-
-    def __init__(
-        self,
-        output_dir: Path | str,
-        run_id: str,
-        *,
-        store_full_text: bool = False,
-        resume: bool = False,
-    ) -> None:
-        """Open a run folder. Raises StorageError when it exists already, unless ``resume``."""
-        self.folder = Path(output_dir) / check_run_id(run_id)
-        self.run_id = run_id
-        self.store_full_text = store_full_text
-        if not resume and (self.folder / "config.json").exists():
-            raise StorageError(f"{self.folder}: this run exists; choose another id or --resume it.")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{self.folder}: cannot be made ({error.strerror}).") from error
-        self._partial = self.folder / PARTIAL
-        self._lines: JsonlWriter | None = None
-        self._finished: list[int] = []  # offsets of the lines that a run brought with it
-
-    def write_config(self, config: RunConfig, eval_set_commit_hash: str | None = None) -> None:
-        """Replace config.json; its ``config_hash`` is computed here, as is an absent ``run_id``.
-
-        ``eval_set_commit_hash`` becomes ``git_commit`` of ``config.dataset``.
-        """
-        config.run_id = config.run_id or self.run_id
-        if eval_set_commit_hash is not None:
-            config.dataset = config.dataset | {"git_commit": eval_set_commit_hash}
-        config.config_hash = config_hash(config)
-        replace_json(self.folder / "config.json", msgspec.to_builtins(config))
-
-    def reopen(self, keep: Callable[[TestResult], bool]) -> set[tuple[str, int]]:
-        """Continue a run: (case id, repeat) of the results kept so far.
-
-        A finished run whose results are all kept stays finished until another result is written
-        (it may have lost lines); otherwise its kept lines become the partial file, and what
-        ``keep`` refuses will be asked again. Raises StorageError, with nothing changed, at a line
-        that is no result of this version.
-        """
-        target = self.folder / RESULTS
-        cut_torn_tail(self._partial)
-        source = self._partial if self._partial.exists() else target
-        if not source.exists():
-            return set()
-        kept: dict[tuple[str, int], int] = {}
-        dropped = False
-        with open(source, "rb") as lines:
-            offset = 0
-            for number, line in enumerate(lines, 1):
-                result = result_of(source, number, line, "delete the line: its case is asked again")
-                if isinstance(result, Problem):
-                    raise StorageError.from_problems([result])
-                key = (result.test_case_id, result.repeat)
-                if keep(result):
-                    kept[key] = offset
-                else:
-                    dropped = True
-                    kept.pop(key, None)
-                offset += len(line)
-        self._finished = [*kept.values()]
-        if source == self._partial or dropped:
-            _copy_lines(source, kept.values(), self._partial)
-            target.unlink(missing_ok=True)
-        return set(kept)
-
-    def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
-        """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
-        if self._lines is None:
-            if self._finished and not self._partial.exists():  # a finished run lost lines
-                _copy_lines(self.folder / RESULTS, self._finished, self._partial)
-                (self.folder / RESULTS).unlink()
-            self._lines = JsonlWriter(self._partial)
-        full = self.store_full_text if store_full_text is None else store_full_text
-        self._lines.write(result.to_dict(store_full_text=full))
-
-    def finish(self, order: Iterable[str]) -> Path:
-        """Put the results in the order of ``order`` (case ids), repeats together; rename.
-
-        Of several lines for one case and repeat the last one counts. Returns the path of
-        results.jsonl. Memory: one offset a line.
-        """
-        self.close()
-        target = self.folder / RESULTS
-        if not self._partial.exists():
-            if not target.exists():
-                replace_bytes(target, b"")
-            return target
-        places: dict[str, dict[int, int]] = {}
-        decode = msgspec.json.Decoder(_Key).decode
-        with open(self._partial, "rb") as source:
-            offset = 0
-            for line in source:
-                key = decode(line)
-                places.setdefault(key.test_case_id, {})[key.repeat] = offset
-                offset += len(line)
-        wanted = (
-            offset for case_id in order for _, offset in sorted(places.pop(case_id, {}).items())
-        )
-        _copy_lines(self._partial, wanted, target)
-        self._partial.unlink()
-        return target
-
-    def close(self) -> None:
-        """Flush what was written onto the disk; the partial file stays for ``--resume``."""
-        if self._lines is not None:
-            self._lines.sync()
-            self._lines.close()
-            self._lines = None
-
-
-class _Key(msgspec.Struct):
-    test_case_id: str
-    repeat: int = 0
-
-
-def _copy_lines(source: Path, offsets: Iterable[int], target: Path) -> None:
-    """Make ``target`` of the lines of ``source`` that begin at ``offsets``, in that order."""
-    temporary = target.with_name(f".{target.name}.tmp")
-    with open(source, "rb") as lines, open(temporary, "wb") as file:
-        for offset in offsets:
-            lines.seek(offset)
-            file.write(lines.readline().rstrip(b"\n") + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(target)

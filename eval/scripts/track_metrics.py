@@ -31,12 +31,11 @@ import click
 import options
 import storage
 from storage import StorageError
-from tables import plain
+from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from tracking.alerts import Band, Rule
-    from tracking.history import History
-    from tracking.series import Change, Line
+    from decisions.alerts import Band, Change, Line, Rule
+    from decisions.history import History
 
 
 @options.command(help=__doc__)
@@ -98,8 +97,8 @@ if TYPE_CHECKING:
 @options.json_option
 @options.verbosity_options
 def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
-    from tracking.history import read_history
-    from tracking.series import changes, chosen_keys, make_lines
+    from decisions.alerts import changes, chosen_keys, make_lines
+    from decisions.history import read_history
 
     if given["as_json"] and _is_dash(given["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
@@ -125,7 +124,7 @@ def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
 
 def _kinds(asked: Collection[str]) -> set[str]:
     """The kinds of alerts that end with exit code 1."""
-    from tracking.series import ALERTS
+    from decisions.alerts import ALERTS
 
     if unknown := sorted({*asked} - {*ALERTS, "any"}):
         raise click.UsageError(
@@ -135,7 +134,7 @@ def _kinds(asked: Collection[str]) -> set[str]:
 
 
 def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:
-    from tracking.alerts import KINDS, Rule
+    from decisions.alerts import KINDS, Rule
 
     return Rule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
 
@@ -155,7 +154,7 @@ def _unanchored(lines: list[Line], rule: Rule, baseline: str) -> list[str]:
 
 def _headline() -> list[tuple[str, str]]:
     """The metrics of eval/targets.toml."""
-    from targets import read_targets
+    from records.targets import read_targets
 
     return [(section, name) for section, table in read_targets().items() for name in table]
 
@@ -164,8 +163,7 @@ def _put_out(
     history: History, lines: list[Line], changed: list[Change], rule: Rule, given: dict[str, Any]
 ) -> None:
     """CSV to its file, and either JSON, CSV or the tables on stdout."""
-    from tracking.export import as_csv, as_dict
-    from tracking.screen import print_history
+    from decisions.history_print import as_csv, as_dict, print_history
 
     for note in history.notes if not given["quiet"] else ():
         click.echo(f"Note: {plain(note, 400)}", err=True)

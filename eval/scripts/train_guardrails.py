@@ -19,7 +19,7 @@ import click
 import options
 import storage
 from guardrails import fitting
-from opensets.prompts import Prompt, fingerprint, read_prompts, trainable_sets
+from validation.detectors import Prompt, fingerprint, read_prompts, trainable_sets
 
 MODEL = Path(__file__).resolve().parent / "guardrails" / "injection_model.json"
 

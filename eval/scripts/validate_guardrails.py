@@ -19,8 +19,8 @@ import click
 import orjson
 
 import options
-from opensets import measure_injection, measure_leakage
-from opensets.prompts import SETS, read_prompts
+from validation import detectors
+from validation.detectors import SETS, read_prompts
 
 WAYS = {
     "shipped": "as shipped",
@@ -162,9 +162,9 @@ def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
         click.echo(f"absent, left out: {', '.join(absent)}", err=True)
     found: dict[str, Any] = {}
     if part in {None, "injection"}:
-        found["injection"] = measure_injection.measure(read_prompts(data), retrain=retrain)
+        found["injection"] = detectors.measure(read_prompts(data), retrain=retrain)
     if part in {None, "leakage"}:
-        found["leakage"] = measure_leakage.measure(data)
+        found["leakage"] = detectors.measure_measure_leakage(data)
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return

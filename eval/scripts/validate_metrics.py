@@ -31,13 +31,13 @@ import orjson
 
 import options
 import storage
-from humanlabels import measure, own, sets, table
-from humanlabels.measure import Draws
-from humanlabels.sets import LabelledSet
 from storage import StorageError
+from validation import human, metrics
+from validation.human import LabelledSet
+from validation.metrics import Draws
 
 if TYPE_CHECKING:
-    from humanlabels.measure import Encode
+    from validation.metrics import Encode
 
 EVAL_MD = storage.ROOT / "EVAL.md"
 NAIVE_ROWS = 400
@@ -73,24 +73,24 @@ def build_report(
     report: dict[str, Any] = {"support": {}, "abstention": {}, "ratings": {}, "pairs": {}}
 
     def support(rows: Iterable[Any]) -> dict[str, Any]:
-        return measure.measure_support(rows, draws, encode, naive_rows)
+        return metrics.measure_support(rows, draws, encode, naive_rows)
 
     if data is not None:
-        report["support"] = _measured(sets.SUPPORT, data, support, absent)
+        report["support"] = _measured(human.SUPPORT, data, support, absent)
         report["abstention"] = _measured(
-            sets.ABSTENTION, data, partial(measure.measure_abstention, draws=draws), absent
+            human.ABSTENTION, data, partial(metrics.measure_abstention, draws=draws), absent
         )
         report["ratings"] = _measured(
-            sets.RATINGS, data, partial(measure.measure_ratings, draws=draws), absent
+            human.RATINGS, data, partial(metrics.measure_ratings, draws=draws), absent
         )
         report["pairs"] = _measured(
-            sets.PAIRS, data, partial(measure.measure_pairs, draws=draws), absent
+            human.PAIRS, data, partial(metrics.measure_pairs, draws=draws), absent
         )
         if not any(report.values()):
             raise StorageError(f"{data}: holds none of the known sets; name the folder above them.")
     if labels is not None:
         title = {"title": labels.name}
-        report["support"]["own"] = title | support(own.read_own(labels))
+        report["support"]["own"] = title | support(human.read_own(labels))
     rows = list(report["support"].values())
     naive = [row["naive"] for row in rows if "naive" in row]
     report["mean"] = {
@@ -109,13 +109,13 @@ def _write(target: Path, block: str, *, must_exist: bool) -> None:
     except FileNotFoundError:
         if must_exist:
             raise StorageError(f"{target}: is not there; use --output FILE instead.") from None
-        document = f"{table.START}\n{table.END}\n"
+        document = f"{metrics.START}\n{metrics.END}\n"
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{target}: cannot be read: {error}") from error
-    changed = table.replace_block(document, block)
+    changed = metrics.replace_block(document, block)
     if changed is None:
         raise StorageError(
-            f"{target}: has no lines {table.START} and {table.END}; add them where the table "
+            f"{target}: has no lines {metrics.START} and {metrics.END}; add them where the table "
             "belongs."
         )
     storage.replace_bytes(target, changed.encode("utf-8"))
@@ -190,7 +190,7 @@ def main(
     report = build_report(data, labels_file, Draws(resamples, seed), encode, naive_rows)
     if report["absent"] and not quiet:
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
-    block = table.markdown(report)
+    block = metrics.markdown(report)
     if write:
         _write(EVAL_MD, block, must_exist=True)
     if output is not None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clients.chat_api import ChatApi
-from clients.profiles import load_profile
-from clients.retry import RetryPolicy
+from clients.bot import ChatApi
+from clients.http import RetryPolicy
+from clients.profile import load_profile
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
 QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)

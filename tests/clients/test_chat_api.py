@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from clients.chat_api import ChatApi, Question
-from clients.errors import KINDS
-from clients.headers import Headers
-from clients.retry import Interrupted, RetryPolicy
+from clients.bot import ChatApi, Question
+from clients.http import KINDS, Interrupted, RetryPolicy
+from clients.secrets import Headers
 from records.results import TestResult
 
 QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)

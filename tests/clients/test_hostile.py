@@ -12,11 +12,9 @@ import orjson
 import pytest
 import urllib3
 
-from clients.chat_api import ChatApi, Question
-from clients.errors import NotConnected
-from clients.headers import Headers
-from clients.redact import Redactor
-from clients.transport import connection_error
+from clients.bot import ChatApi, Question
+from clients.http import NotConnected, connection_error
+from clients.secrets import Headers, Redactor
 from records.results import ErrorInfo
 
 MakeApi = Callable[..., ChatApi]

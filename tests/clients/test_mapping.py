@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.errors import KINDS, CallError
+from clients.http import KINDS, CallError
 from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, build_result
-from clients.profiles import load_profile
+from clients.profile import load_profile
 from records.results import TestResult
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.headers import resolve_headers
 from clients.mapping import compile_path, payload_fields
-from clients.profiles import load_profile
-from clients.template import ABSENT, merge, render
+from clients.profile import ABSENT, load_profile, merge, render
+from clients.secrets import resolve_headers
 from records.errors import StorageError
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"

@@ -8,9 +8,16 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from clients.chat_api import ChatApi, Question
-from clients.headers import Headers, literal_warning, resolve_headers
-from clients.redact import MIN_LENGTH, Redactor, url_in_message, url_secrets
+from clients.bot import ChatApi, Question
+from clients.secrets import (
+    MIN_LENGTH,
+    Headers,
+    Redactor,
+    literal_warning,
+    resolve_headers,
+    url_in_message,
+    url_secrets,
+)
 
 MakeApi = Callable[..., ChatApi]
 

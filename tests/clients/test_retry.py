@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.errors import CallError
-from clients.retry import MAX_WAIT, CallFailed, RetryPolicy, call_with_retries, retry_after_seconds
+from clients.http import (
+    MAX_WAIT,
+    CallError,
+    CallFailed,
+    RetryPolicy,
+    call_with_retries,
+    retry_after_seconds,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clients.chat_api import ChatApi, Question
-from clients.headers import Headers
+from clients.bot import ChatApi, Question
+from clients.secrets import Headers
 from records.results import RetrievedChunk, TestResult
 
 MakeApi = Callable[..., ChatApi]

@@ -19,10 +19,9 @@ import requests
 
 from clients.embedder import Embedder
 from demo.answerer import Answerer
+from demo.bot import Bot, BotServer
 from demo.index import Index, build_index
 from demo.retriever import Retriever
-from demo.server import BotServer
-from demo.service import Bot
 from demo.vault import Note
 
 SCRIPT = Path(__file__).resolve().parents[2] / "eval" / "scripts" / "demo_api.py"

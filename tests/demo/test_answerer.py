@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.answerer import ABSTENTION, Answer, Answerer
+from demo.answerer import ABSTENTION, Answer, Answerer, Sentence, sentences
 from demo.chunker import Chunk
 from demo.retriever import Hit
-from demo.sentences import Sentence, sentences
 
 
 def hit(text: str, rank: int = 1, heading: str = "", cosine: float | None = None) -> Hit:

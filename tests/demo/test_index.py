@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.index import Index, build_index, indexed_text
-from demo.lexical import LexicalIndex
+from demo.index import Index, LexicalIndex, build_index, indexed_text
 from demo.retriever import Hit, Retriever, UnknownFilter
 from demo.vault import read_folder
 from records.errors import StorageError

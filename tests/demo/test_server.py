@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import requests
 
+from demo.bot import Bot, BotServer
 from demo.index import Index
-from demo.server import BotServer
-from demo.service import Bot
 
 MakeBot = Callable[[Index], Bot]
 MakeIndex = Callable[..., Index]

@@ -13,9 +13,8 @@ import pytest
 import requests
 
 from clients.embedder import EmbeddingUnavailable
+from demo.bot import BODY_LIMIT, Bot, BotServer
 from demo.index import Index
-from demo.server import BODY_LIMIT, BotServer
-from demo.service import Bot
 
 MakeBot = Callable[[Index], Bot]
 MakeIndex = Callable[..., Index]

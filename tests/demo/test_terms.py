@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.folders import select_folders
-from demo.lexical import LexicalIndex
-from demo.relevance import coverage, question_terms, relevance
-from demo.tokens import terms
+from demo.index import LexicalIndex, terms
+from demo.retriever import coverage, question_terms, relevance, select_folders
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from pydoc_data.topics import topics
 import pytest
 from markdown_it import MarkdownIt
 
-from demo.topic_text import topic_to_markdown
-from demo.vault import FOLDER_OF_TOPIC, Note, python_reference, read_folder
+from demo.vault import FOLDER_OF_TOPIC, Note, python_reference, read_folder, topic_to_markdown
 from records.errors import StorageError
 
 SPHINX_LEVELS = '*=-~"+`'  # the order in which Sphinx's text writer underlines nested sections

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from guardrails.injection import score_injection
+from guardrails.injection import planted_lines, score_injection
 from guardrails.normalise import views
 from guardrails.patterns import Rule, rule_book
-from guardrails.planted import planted_lines
 
 SIZE = 1_000
 """Characters of the shortest text."""

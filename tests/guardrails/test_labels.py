@@ -9,8 +9,8 @@ import pytest
 
 from guardrails import leakage, patterns
 from guardrails.injection import score_injection
-from opensets.safety_labels import SafetyLabel, read_safety_labels
 from ragmetrics import safety
+from scorers.safety import SafetyLabel, read_safety_labels
 from storage import StorageError, read_cases
 
 LABELS = Path(__file__).resolve().parents[2] / "eval" / "labels"

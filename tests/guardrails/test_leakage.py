@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.findings import mask
-from guardrails.leakage import BLOCK, CATEGORIES, WARN, score_leakage
-from guardrails.metadata_rules import find_metadata
+from guardrails.leakage import BLOCK, CATEGORIES, WARN, copied_spans, leak_score, score_leakage
+from guardrails.metadata import find_metadata
 from guardrails.pii import find_pii, luhn_valid
-from guardrails.secrets_rules import entropy, find_secrets
-from guardrails.verbatim import copied_spans, leak_score
+from guardrails.secrets import entropy, find_secrets
 
 PASSAGE = (
     "Receipts are handed in within four weeks after the trip, sorted by date and with a note. "

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
-from judging.subject import Subject
+from judging.answers import Subject
+from judging.types import JudgeIdentity, JudgeTask, Verdict
 from storage import RetrievedChunk, TestCase, TestResult
 
 Script = Callable[[JudgeTask], Any]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from clients.judge_types import FAILURES, JudgeTask, Verdict
-from judging.asking import ask
-from judging.tasks import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE, Material
+from judging.kinds import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE, Material
+from judging.opinion import ask
+from judging.types import FAILURES, JudgeTask, Verdict
 
 SALT = b"s" * 32
 CONTEXTS = [

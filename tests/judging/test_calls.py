@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clients.judge_types import JudgeTask
+from judging.answers import FILE, FactStore
 from judging.calls import CALLS, Settings
-from judging.facts import FILE, FactStore
+from judging.types import JudgeTask
 from storage import StorageError
 
 SALT = b"s" * 32
@@ -25,9 +25,9 @@ def settings(tmp_path: Path, scripted: Any) -> Make:
             raise AssertionError(f"{task.prompt.name} was asked")
 
         judge = scripted(script or refuse)
-        from clients import judge_prompts
+        from judging import prompt_files
 
-        facts = FactStore(tmp_path, judge.identity, judge_prompts.load("facts").id)
+        facts = FactStore(tmp_path, judge.identity, prompt_files.load("facts").id)
         return Settings(judge, SALT, facts, **more)
 
     return make

@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 import storage
-from judging import lines
-from judging.casescores import joined
 from judging.connect import read_salt
-from judging.session import Plan, write_config
+from judging.kinds import KINDS
+from judging.run import Plan, write_config
 from judging.show import notes
-from judging.tasks import KINDS
+from records import verdicts
+from scorers.judged_scores import joined
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
 LINE = {
@@ -41,19 +41,19 @@ LINE = {
 
 
 def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> None:
-    path = tmp_path / lines.FILE
+    path = tmp_path / verdicts.FILE
     good = orjson.dumps(LINE) + b"\n"
     path.write_bytes(good + good[:40])
-    (found,) = lines.read(path)
+    (found,) = verdicts.read(path)
     assert "messages" not in found
-    assert lines.key_of(found) == ("a", 0, "groundedness", 0, 0)
+    assert verdicts.key_of(found) == ("a", 0, "groundedness", 0, 0)
     path.write_bytes(good + b'{"schema": 1}\n' + good)
     with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is no verdict line"):
-        list(lines.read(path))
+        list(verdicts.read(path))
     path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
     with pytest.raises(storage.StorageError, match="schema"):
-        list(lines.read(path))
-    assert list(lines.read(tmp_path / "none")) == []
+        list(verdicts.read(path))
+    assert list(verdicts.read(tmp_path / "none")) == []
 
 
 ENTRY = {"id": "1", "verdict": "supported"}
@@ -84,10 +84,10 @@ ENTRY = {"id": "1", "verdict": "supported"}
 def test_a_damaged_line_is_named_with_field_and_remedy(
     tmp_path: Path, change: Any, told: str
 ) -> None:
-    path = tmp_path / lines.FILE
+    path = tmp_path / verdicts.FILE
     path.write_bytes(orjson.dumps(LINE) + b"\n" + orjson.dumps(LINE | change) + b"\n")
     with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:2: {told}") as caught:
-        list(lines.read(path))
+        list(verdicts.read(path))
     assert "delete the line and judge again" in str(caught.value)
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_judge_of_the_run_is_named(tmp_path: Path, judge: Any) -> None
     config = {"schema": 1, "run_id": "r", "judge": judge}
     storage.replace_json(tmp_path / "config.json", config)
     with pytest.raises(storage.StorageError, match=r"config\.json: judge: .*from a backup"):
-        lines.judge_of(tmp_path)
+        verdicts.judge_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_whose_verdicts_count(change: Any, belongs: bool) -> None:
         "prompts": {"groundedness": {"version": 1, "sha256": "p1"}},
         "parameters": {"temperature": 0.0},  # the server refused a seed
     }
-    assert lines.of_judge(judge)(LINE | change) is belongs
+    assert verdicts.of_judge(judge)(LINE | change) is belongs
 
 
 def plan(folder: Path, *calls: str) -> Plan:
@@ -154,8 +154,8 @@ def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path:
 
 def test_every_call_has_a_kind() -> None:
     from judging.calls import CALLS
-    from judging.casescores import BY_CALL
-    from ragmetrics.families.judged import ROWS
+    from ragmetrics.catalogue.judged import ROWS
+    from scorers.judged_scores import BY_CALL
 
     assert CALLS.keys() == KINDS.keys()
     assert {call for calls in BY_CALL.values() for call in calls} == CALLS.keys()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from clients.judge_bodies import Found
-from clients.judge_types import JudgeIdentity, JudgeTask, Usage, Verdict
-from judging.limits import LEFT_OUT, PLAIN, Fitted, loosened
-from judging.tasks import ENTAILMENT, FACTS, GROUNDEDNESS, QUESTIONS_KIND, Material, make_task
+from judging.connect import LEFT_OUT, PLAIN, Fitted, loosened
+from judging.kinds import ENTAILMENT, FACTS, GROUNDEDNESS, QUESTIONS_KIND, Material, make_task
+from judging.replies import Found
+from judging.types import JudgeIdentity, JudgeTask, Usage, Verdict
 
 SALT = b"s" * 32
 TWO = [{"id": "1", "text": "One."}, {"id": "2", "text": "Two."}]

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from clients.judge_types import JudgeTask
-from judging import selftest, tasks
-from judging.asking import ask
+from judging import kinds, selftest
+from judging.kinds import Kind, Material, make_task
 from judging.local import LocalJudge
-from judging.manipulation import suspected
+from judging.opinion import ask
 from judging.show import families
-from judging.tasks import Kind, Material, make_task
+from judging.types import JudgeTask
 from ragmetrics.groundedness import score_case
+from scorers.judged import suspected
 from storage import RetrievedChunk
 
 SALT = b"s" * 32
@@ -34,8 +34,8 @@ MATERIAL = Material(
     ],
     facts=[{"id": "f1", "text": "begins at noon"}, {"id": "f2", "text": "The fee is 15 euros"}],
 )
-ANSWERED = [*tasks.KINDS.values(), tasks.CLAIMS, tasks.FACTS]
-ANSWERED.remove(tasks.QUESTIONS_KIND)
+ANSWERED = [*kinds.KINDS.values(), kinds.CLAIMS, kinds.FACTS]
+ANSWERED.remove(kinds.QUESTIONS_KIND)
 
 
 @pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
@@ -59,12 +59,12 @@ def said(kind: Kind) -> dict[str, str]:
 
 def test_verdicts() -> None:
     # 16 stands in no context; "15" alone has no content word but stands there
-    assert said(tasks.GROUNDEDNESS) == {"1": "supported", "2": "not_found", "3": "supported"}
-    assert said(tasks.CORRECTNESS) == {"f1": "present", "f2": "missing"}
-    assert said(tasks.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
-    assert said(tasks.ENTAILMENT)["1"] == "supported"
-    assert said(tasks.ABSTENTION) == {"1": "answered"}
-    assert said(tasks.RELEVANCE) == {"c1": "useful", "c2": "useful"}
+    assert said(kinds.GROUNDEDNESS) == {"1": "supported", "2": "not_found", "3": "supported"}
+    assert said(kinds.CORRECTNESS) == {"f1": "present", "f2": "missing"}
+    assert said(kinds.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
+    assert said(kinds.ENTAILMENT)["1"] == "supported"
+    assert said(kinds.ABSTENTION) == {"1": "answered"}
+    assert said(kinds.RELEVANCE) == {"c1": "useful", "c2": "useful"}
 
 
 def test_groundedness_is_the_support_scorers() -> None:
@@ -77,13 +77,13 @@ def test_groundedness_is_the_support_scorers() -> None:
     rows = score_case(answer, chunks, question="When?").evidence["claims"]
     claims = [{"id": str(n), "text": row["text"]} for n, row in enumerate(rows)]
     material = Material("When?", answer, contexts=CONTEXTS, claims=claims)
-    opinion = ask(LocalJudge(), tasks.GROUNDEDNESS, material, salt=SALT)
+    opinion = ask(LocalJudge(), kinds.GROUNDEDNESS, material, salt=SALT)
     ours = [entry["verdict"] == "supported" for entry in opinion.entries]
     assert ours == [row["supported"] for row in rows] == [True, False, True, False]
 
 
 def test_it_says_what_it_cannot() -> None:
-    task: JudgeTask = make_task(tasks.QUESTIONS_KIND, MATERIAL, salt=SALT)
+    task: JudgeTask = make_task(kinds.QUESTIONS_KIND, MATERIAL, salt=SALT)
     verdict = LocalJudge().ask(task)
     assert (verdict.data, verdict.failure) == (None, "refused")
     assert "cannot write questions" in verdict.message

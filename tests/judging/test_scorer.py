@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from clients import judge_prompts
+from judging import prompt_files
+from judging.answers import FactStore, Subject
 from judging.calls import CALLS, Settings
-from judging.casescores import Judgement, blames
-from judging.facts import FactStore
-from judging.scorer import JudgedScorer, Verdicts, rows_for
-from judging.subject import Subject
-from ragmetrics.families.judged import ROWS
+from ragmetrics.catalogue.judged import ROWS
+from scorers.judged import JudgedScorer, Verdicts, rows_for
+from scorers.judged_scores import Judgement, blames
 
 ALL = {row.name for row in ROWS}
 FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
@@ -76,7 +75,7 @@ def score(tmp_path: Path, scripted: Any) -> Score:
         found: dict[tuple[str, int], Any] = {}
         for number, said in enumerate((script, *scripts)):
             judge = scripted(said)
-            facts = FactStore(tmp_path, judge.identity, judge_prompts.load("facts").id)
+            facts = FactStore(tmp_path, judge.identity, prompt_files.load("facts").id)
             for call in calls:
                 for line in CALLS[call](one, Settings(judge, b"s" * 32, facts), number):
                     key = (line["metric"], line["judge_repeat"])

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from label_store.store import LabelStore
-from labeller.model import Chunk, Session
+from labeller.anchors import Chunk
+from labeller.model import Session
+from labeller.store import LabelStore
 
 Record = dict[str, Any]
 MakeSession = Callable[..., Session]

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from label_store.compare import Verdict, agreement, compare, disagreement, graded_pairs, verdicts
-from label_store.summary import qrels, statistics_of
+from labeller.annotators import (
+    Verdict,
+    agreement,
+    compare,
+    disagreement,
+    graded_pairs,
+    qrels,
+    statistics_of,
+    verdicts,
+)
 
 Record = dict[str, Any]
 FREE = ("guide.md", "Plans > Free")

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from label_store.cases import identify_judgement
-from label_store.document import Document, decode, encode, written
-from label_store.merge import merge, own_base
+from labeller.cases import identify_judgement
+from labeller.store import merge, own_base
+from records.editing import Document, decode, encode, written
 
 Record = dict[str, Any]
 VALUES = st.recursive(

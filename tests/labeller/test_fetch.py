@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import storage
-from label_store.fetch import Fetcher, FetchError
-from label_store.sources import ApiChunks, RunChunks, failures, uncertainty
-from labeller.model import Arrival, Chunk, Session, deliver, prefetch
+from labeller.anchors import Chunk
+from labeller.model import Session
+from labeller.ports import Arrival, deliver, prefetch
+from labeller.sources import ApiChunks, Fetcher, FetchError, RunChunks, failures, uncertainty
 
 
 def gather(source: Fetcher, count: int) -> list[Arrival]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from label_store.journal import Journal
+from records.journal import Journal
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files
@@ -93,7 +93,7 @@ def test_events_say_who_when_and_what(files: Files) -> None:
 def test_a_saved_journal_is_read_from_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("label_store.journal.TAIL", 400)
+    monkeypatch.setattr("records.journal.TAIL", 400)
     journal = Journal(tmp_path / "j")
     entry = {"case": {"id": "a"}, "judgement": {}, "letter": "A"}
     for n in range(1, 51):

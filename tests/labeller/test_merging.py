@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from label_store.lock import SetLock
-from label_store.merge import merge
-from labeller.model import Refused
+from labeller.ports import Refused
+from labeller.store import merge
+from records.files import SetLock
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from label_store.places import foreign_words, judgements_dir
+from labeller.cases import foreign_words, judgements_dir
 
 
 def write(path: Path, key: str, ids: str) -> Path:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from label_store.fetch import Fetcher, FetchError
-from label_store.sources import ApiChunks
+from labeller.anchors import Chunk
 from labeller.history import probes_in
-from labeller.model import Chunk, Session, deliver
+from labeller.model import Session
+from labeller.ports import deliver
+from labeller.sources import ApiChunks, Fetcher, FetchError
 from records.results import ErrorInfo, RetrievedChunk, TestResult
 
 Record = dict[str, Any]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from label_store.store import LabelStore
-from label_store.view_file import ViewFile
-from labeller.model import Chunk, Session, View
+from labeller.anchors import Chunk
+from labeller.model import Session
+from labeller.resuming import View
+from labeller.store import LabelStore, ViewFile
 
 Record = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import storage
-from label_store.cases import identify_case
-from label_store.document import Document
-from label_store.store import LabelStore
-from labeller.model import Refused
+from labeller.cases import identify_case
+from labeller.ports import Refused
+from labeller.store import LabelStore
+from records.editing import Document
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files

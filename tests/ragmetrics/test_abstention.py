@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.abstention import FourCells, case_metrics, detect, four_cells, rates
-from ragmetrics.text import clean
+from ragmetrics.text.words import clean
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.agreement import (
+from ragmetrics.stats.agreement import (
     clustered_interval,
     cohen_kappa,
     krippendorff_alpha,

@@ -14,13 +14,9 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from ragmetrics import labelfit
-from ragmetrics.agreement import weighted_kappa
-from ragmetrics.calibration import (
-    best_threshold,
-    confusion,
-    halves,
-)
+from ragmetrics.stats import agreement
+from ragmetrics.stats.agreement import weighted_kappa
+from ragmetrics.stats.calibration import best_threshold, confusion, halves
 
 verdicts = st.lists(st.tuples(st.integers(0, 1), st.booleans()), min_size=1, max_size=60)
 
@@ -87,7 +83,7 @@ def test_auroc_is_that_of_scikit_learn() -> None:
     rng = np.random.default_rng(6)
     human = rng.integers(0, 2, 200)
     scores = np.round(human * 0.4 + rng.random(200), 1)  # rounded: many ties
-    found = labelfit.auroc(human.tolist(), scores.tolist())
+    found = agreement.auroc(human.tolist(), scores.tolist())
     assert found == pytest.approx(roc_auc_score(human, scores))
 
 
@@ -102,7 +98,7 @@ def test_best_threshold_by_hand_and_by_scikit_learn() -> None:
     cut = best_threshold(human.tolist(), scores.tolist())
     assert cut is not None
     false, true, _ = roc_curve(human, scores, drop_intermediate=False)
-    own = labelfit.balanced_accuracy(human.tolist(), (scores >= cut).tolist())
+    own = agreement.balanced_accuracy(human.tolist(), (scores >= cut).tolist())
     assert own == pytest.approx(((true - false).max() + 1) / 2)
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from ragmetrics import citations
 from ragmetrics.citations import Resolver, attach, marks
-from ragmetrics.claimfilter import extract
-from ragmetrics.claims import prepare
+from ragmetrics.claims import extract, prepare
 from records.results import Reference, RetrievedChunk
 
 CHUNKS = [

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.claims import Chunk, Support, best_window, prepare, score_claim
-from ragmetrics.numbercheck import index
-from ragmetrics.text import content_words, fold, spelled
+from ragmetrics.text.numbers import index
+from ragmetrics.text.words import content_words, fold, spelled
 
 ANY = st.text(st.characters(), max_size=120)
 WORDS = st.lists(st.sampled_from(["fee", "plan", "bank", "loan", "card", "rate"]), max_size=6)

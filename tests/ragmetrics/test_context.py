@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragmetrics import context
 from ragmetrics.context import find_facts, ngram_overlap, score_case, shared_end
-from ragmetrics.tfidf import Frequencies, tokens
+from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
 from records.results import RetrievedChunk
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ragmetrics.calibration import (
+from ragmetrics.stats.calibration import (
     Confusion,
     interval_of_claims,
     prediction_powered,
     rogan_gladen,
 )
-from ragmetrics.stats import wilson
+from ragmetrics.stats.means import wilson
 
 SIMULATIONS = 1000
 

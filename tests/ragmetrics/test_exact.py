@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics import exact
+from ragmetrics.stats import exact
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 counted = st.lists(st.tuples(finite, st.integers(1, 10**9)), min_size=1, max_size=30)

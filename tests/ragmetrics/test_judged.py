@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics import judged
-from ragmetrics.families.judged import ROWS
-from ragmetrics.quotes import quoted
+from ragmetrics.catalogue.judged import ROWS
+from ragmetrics.text.quotes import quoted
 
 S, C, N, Q = "supported", "contradicted", "not_found", "quote_unverified"
 P, M = "present", "missing"
@@ -247,7 +247,7 @@ def test_quotes_are_found_or_not(quote: str, found: bool) -> None:
 def test_a_piece_cut_at_words_is_always_found(text: str, start: int, end: int) -> None:
     words = text.split()
     piece = " ".join(words[min(start, end) % (len(words) + 1) :])
-    from ragmetrics.text import content_words, fold
+    from ragmetrics.text.words import content_words, fold
 
     if content_words(fold(piece)) and "…" not in text and "..." not in text:
         assert quoted(piece, text)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics import numberwords
-from ragmetrics.numbercheck import NumberIndex, index, judge
-from ragmetrics.numbers import numbers
+from ragmetrics.text import numbers as numbers_module
+from ragmetrics.text.numbers import NumberIndex, index, judge, numbers
 
 
 def values(text: str, *, claim: bool = True) -> list[set[float]]:
@@ -87,7 +86,7 @@ def test_no_numbers_of_a_claim(text: str) -> None:
     ],
 )
 def test_number_words(phrase: str, value: float) -> None:
-    assert numberwords.parse(phrase) == value
+    assert numbers_module.parse(phrase) == value
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.ratios import f1, f1_interval
+from ragmetrics.stats.means import f1, f1_interval
 
 
 @pytest.mark.parametrize(

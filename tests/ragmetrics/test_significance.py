@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from ragmetrics import resampling, significance, stats
+from ragmetrics.stats import means, significance
 
 Floats = NDArray[np.float64]
 DRAWN = 10_000
@@ -103,7 +103,7 @@ def test_interval_is_that_of_scipy(name: str, differences: Floats) -> None:
 def test_interval_of_very_many_distinct_values_is_the_normal_one() -> None:
     """20,000 distinct, slightly skewed values are condensed; the mean of so many is normal."""
     values = rng(3).gamma(4, 1, 20_000)
-    half = stats.Z95 * values.std() / sqrt(len(values))
+    half = means.Z95 * values.std() / sqrt(len(values))
     low, high = significance.paired_bootstrap(values, rng())
     assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=half / 50)
 
@@ -300,8 +300,8 @@ class TestClusters:
         """501 clusters take the expansion, their first 500 are drawn: about the same interval."""
         sizes = rng(1).integers(1, 6, 501).astype(float)
         sums = sizes * rng(2).normal(0.1, 0.5, 501)
-        many = resampling.clustered_bootstrap(sums, sizes, rng())
-        drawn = resampling.clustered_bootstrap(sums[:500], sizes[:500], rng())
+        many = significance.clustered_bootstrap(sums, sizes, rng())
+        drawn = significance.clustered_bootstrap(sums[:500], sizes[:500], rng())
         assert many == pytest.approx(drawn, abs=0.006)
 
 

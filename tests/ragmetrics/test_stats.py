@@ -10,33 +10,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, bootstrap
 
-from ragmetrics import stats
+from ragmetrics.stats import means
 
 
 def test_wilson_by_hand() -> None:
     # 8 of 10, z = 1.96: centre (0.8 + z²/20)/(1 + z²/10), z² = 3.8415.
-    z2 = stats.Z95**2
+    z2 = means.Z95**2
     centre = (0.8 + z2 / 20) / (1 + z2 / 10)
-    half = stats.Z95 * sqrt(0.8 * 0.2 / 10 + z2 / 400) / (1 + z2 / 10)
-    assert stats.wilson(8, 10) == pytest.approx((centre - half, centre + half))
-    assert stats.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    half = means.Z95 * sqrt(0.8 * 0.2 / 10 + z2 / 400) / (1 + z2 / 10)
+    assert means.wilson(8, 10) == pytest.approx((centre - half, centre + half))
+    assert means.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_equals_scipy(pair: tuple[int, int]) -> None:
     successes, n = pair
     expected = binomtest(successes, n).proportion_ci(0.95, method="wilson")
-    assert stats.wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert means.wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_wilson_needs_a_value() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        stats.wilson(0, 0)
+        means.wilson(0, 0)
 
 
 def interval(values: list[float], seed: int = 0) -> tuple[float, float]:
     distinct, counts = np.unique(np.array(values), return_counts=True)
-    return stats.bootstrap_mean(distinct, counts, np.random.default_rng(seed))
+    return means.bootstrap_mean(distinct, counts, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_one_value_has_no_spread() -> None:
 
 def test_no_values_have_no_interval() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        stats.bootstrap_mean(np.array([]), np.array([], dtype=np.int64), np.random.default_rng(0))
+        means.bootstrap_mean(np.array([]), np.array([], dtype=np.int64), np.random.default_rng(0))
 
 
 @settings(max_examples=30, deadline=None)
@@ -81,6 +81,6 @@ def test_an_interval_holds_the_mean_and_stays_within_the_values(values: list[flo
 
 
 def test_generators_of_two_metrics_differ_and_repeat() -> None:
-    first = stats.generator(0, "retrieval/recall@1").random(3).tolist()
-    assert first == stats.generator(0, "retrieval/recall@1").random(3).tolist()
-    assert first != stats.generator(0, "retrieval/ndcg@1").random(3).tolist()
+    first = means.generator(0, "retrieval/recall@1").random(3).tolist()
+    assert first == means.generator(0, "retrieval/recall@1").random(3).tolist()
+    assert first != means.generator(0, "retrieval/ndcg@1").random(3).tolist()

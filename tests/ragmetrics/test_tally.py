@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics import tally as t
-from ragmetrics.catalogue import Metric
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats import tally as t
 
 METRICS = (
     Metric("share", "made", "any share", "nothing", "this test"),

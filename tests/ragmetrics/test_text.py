@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragmetrics import claimfilter, language
-from ragmetrics.sentences import units
-from ragmetrics.text import clean, content_words, fold, normalise, stem, word_spans, words
+from ragmetrics import claims as ragmetrics_claims
+from ragmetrics.text import language
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import clean, content_words, fold, normalise, stem, word_spans, words
 
 ANY = st.text(st.characters(), max_size=80)  # includes lone surrogates
 MARKDOWN = st.text(
@@ -141,11 +142,11 @@ def test_units_lie_in_order_inside_the_text(text: str) -> None:
 
 
 def claims(text: str) -> list[str]:
-    return [claim.text for claim in claimfilter.extract(text).claims]
+    return [claim.text for claim in ragmetrics_claims.extract(text).claims]
 
 
 def skipped(text: str) -> list[str]:
-    return [item.reason for item in claimfilter.extract(text).skipped]
+    return [item.reason for item in ragmetrics_claims.extract(text).skipped]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_lead_ins_are_taken_off_a_claim() -> None:
 
 
 def test_a_short_item_takes_the_stem_above_it_along() -> None:
-    found = claimfilter.extract(
+    found = ragmetrics_claims.extract(
         "Plan B includes:\n- Phone support\n- A yearly visit by an engineer"
     ).claims
     assert [(claim.text, claim.lead) for claim in found] == [
@@ -197,20 +198,20 @@ def test_a_short_item_takes_the_stem_above_it_along() -> None:
     ],
 )
 def test_claim_types(text: str, kind: str) -> None:
-    assert claimfilter.claim_type(text) == kind
+    assert ragmetrics_claims.claim_type(text) == kind
 
 
 def test_clauses_are_cut_only_where_both_sides_stand_alone() -> None:
     both = "The first plan costs twenty euros, and the second plan includes phone support."
-    assert len(claimfilter.extract(both, clauses=True).claims) == 2
-    assert len(claimfilter.extract(both).claims) == 1
+    assert len(ragmetrics_claims.extract(both, clauses=True).claims) == 2
+    assert len(ragmetrics_claims.extract(both).claims) == 1
     listed = "The plan includes phones, and mail."
-    assert len(claimfilter.extract(listed, clauses=True).claims) == 1
+    assert len(ragmetrics_claims.extract(listed, clauses=True).claims) == 1
 
 
 @given(st.one_of(ANY, MARKDOWN))
 def test_claims_are_spans_of_the_cleaned_answer(text: str) -> None:
-    for claim in claimfilter.extract(text).claims:
+    for claim in ragmetrics_claims.extract(text).claims:
         assert clean(text)[claim.start : claim.end] == claim.text
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records import decoding
+from records import jsonl
 from records.cases import TestCase
-from records.decoding import Lean, whole
+from records.jsonl import Lean, whole
 from records.results import TestResult
 
 NAMES = [field.name for field in msgspec.structs.fields(TestCase)]
@@ -86,7 +86,7 @@ def test_a_fault_is_told_as_by_the_whole_class(row: dict[str, Any]) -> None:
 
 def test_a_file_with_ever_new_keys_is_decoded_as_a_whole() -> None:
     lean = Lean(TestCase)
-    for number in range(decoding.MOST_CHANGES + 2):
+    for number in range(jsonl.MOST_CHANGES + 2):
         cases = lean(lines_of([{"id": "q", "question": "?", f"key {number}": number}]))
         assert type(cases[0]) is TestCase
     assert type(lean(lines_of([{"id": "q", "question": "?"}]))[0]) is TestCase

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.families.abstention import ROWS
+from ragmetrics.catalogue.abstention import ROWS
 from scorers.abstention import AbstentionScorer, decide, usual_language
-from scoring import Row, score_run
+from scorers.loop import Row, score_run
 from storage import RetrievedChunk, TestCase, TestResult
 
 REFUSAL = "I cannot find this in the documents."

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from ragmetrics.catalogue.context import ROWS
 from ragmetrics.context import METRICS
-from ragmetrics.families.context import ROWS
-from ragmetrics.tfidf import Frequencies, tokens
+from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
 from scorers.context import ContextScorer, read_frequencies
 from storage import ResultsWriter, RetrievedChunk, RunConfig, TestCase, TestResult

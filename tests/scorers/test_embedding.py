@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics import embedding
-from ragmetrics.families.embedding import ROWS
+from ragmetrics.catalogue.embedding import ROWS
 from scorers.embedding import EmbeddingScorer, contexts_of, sentences_of
 from storage import RetrievedChunk, TestCase, TestResult
 

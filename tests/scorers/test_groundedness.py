@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.families.groundedness import ROWS
+from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.groundedness import METRICS
 from scorers.groundedness import GroundednessScorer
-from scoring import Row
+from scorers.loop import Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 LEAVE = "Staff get 15 days of paid vacation each year. Vacation accrues monthly."

@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pytest
 
-from ragmetrics.families.pipeline import ROWS
+from ragmetrics.catalogue.pipeline import ROWS
 from ragmetrics.pipeline import METRICS, OUTCOMES
 from records.cases import Outcome
+from scorers.common import citation_count
 from scorers.pipeline import PipelineScorer
-from scorers.rows import citation_count
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 NAMES = [metric.name for metric in ROWS]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import injection, leakage
-from ragmetrics.families.safety import ROWS
+from ragmetrics.catalogue.safety import ROWS
 from scorers.safety import Judged, SafetyScorer
 from storage import ErrorInfo, StorageError, TestResult
 

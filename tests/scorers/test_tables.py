@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tables import number, print_section
-from targets import Target
+from records.targets import Target
+from terminal.tables import number, print_section
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import msgspec
 import orjson
 import pytest
 
-from ragmetrics.metric import Metric
+from ragmetrics.catalogue.metric import Metric
+from scorers.show import worst_cases
 from storage import TestResult
-from worst import worst_cases
 
 
 def metric(high: float | None, higher_is_better: bool) -> Metric:

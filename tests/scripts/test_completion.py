@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import completers
 import completion
 import options
 
@@ -213,5 +212,5 @@ def test_every_named_completer_belongs_to_an_option() -> None:
         for name in completion.script_names()
         for param in importlib.import_module(Path(name).stem).main.params
     }
-    assert completers.BY_NAME.keys() <= params.keys()
+    assert options.BY_NAME.keys() <= params.keys()
     assert isinstance(importlib.import_module("score_retrieval").main, options.Command)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import convert_data
-from converting.registry import all_formats
+from formats.shared.registry import all_formats
 
 SCRIPTS = Path(convert_data.__file__).parent
 PAIRS = {

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from tests.processes import gone
 
-import scoring
 import storage
+from scorers import loop
 from scorers.retrieval import RetrievalScorer
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -96,7 +96,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def score(run: Path) -> None:
-    scoring.score_run(run, run.parent / "set.jsonl", RetrievalScorer(), jobs=1)
+    loop.score_run(run, run.parent / "set.jsonl", RetrievalScorer(), jobs=1)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -12,7 +12,8 @@ import pytest
 
 import make_docs
 from labeller.actions import ACTIONS, Action, keymap_id
-from ragmetrics.catalogue import METRICS, Metric
+from ragmetrics.catalogue import METRICS
+from ragmetrics.catalogue.metric import Metric
 from storage import StorageError
 
 ROOT = Path(make_docs.__file__).resolve().parents[2]

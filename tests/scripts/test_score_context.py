@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import targets
+from records import targets
 from score_context import main
 from storage import ErrorInfo, RetrievedChunk, StorageError, TestResult
 

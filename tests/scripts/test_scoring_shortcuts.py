@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import storage
-from ragmetrics import stats
-from records import case_file
-from scorers.listed import as_listed
-from scorers.retrieval import RetrievalScorer
-from scoring import Outcome, score_run
+from ragmetrics.stats import means
+from records import cases as records_cases
+from scorers.loop import Outcome, score_run
+from scorers.retrieval import RetrievalScorer, as_listed
 from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
 
 names = st.sampled_from(["a", "b", "c", "d", "e", ""])
@@ -107,7 +106,7 @@ def test_joined_blocks_hold_every_result_with_its_case_once(
     import tempfile
 
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(case_file, "BLOCK", block)
+        patch.setattr(records_cases, "BLOCK", block)
         folder = Path(name)
         set_ = [{"id": f"q{n}", "question": "?"} for n in range(len(times))]
         lines = [
@@ -196,7 +195,7 @@ def test_the_expansion_is_the_bootstraps_own_distribution() -> None:
 
     n, p = 10_000, 0.3
     values, counts = np.array([0.0, 1.0]), np.array([7000, 3000])
-    low, high = stats.bootstrap_mean(values, counts, np.random.default_rng(0))
+    low, high = means.bootstrap_mean(values, counts, np.random.default_rng(0))
     exact = binom(n, p).ppf([0.025, 0.975]) / n
     # The binomial lies on steps of 1/n: half a step either way.
     assert (low, high) == pytest.approx(tuple(exact), abs=0.5 / n + 1e-6)

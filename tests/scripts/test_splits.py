@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-import scorepart
-import scoring
 import storage
-from ragmetrics.metric import Metric
-from scoring import Outcome, Row
+from ragmetrics.catalogue.metric import Metric
+from scorers import loop
+from scorers.loop import Outcome, Row
 from storage import TestCase, TestResult, Work
 
 HARD = (1e16, 1.0, -1e16, 0.1, 1 / 3, 1e-9, -0.7, 2**53 + 2.0, 3e-17, -(2**53) - 2.0)
@@ -58,11 +57,11 @@ def score(whole: Work, splits: int, folder: Path) -> tuple[bytes, bytes]:
     folder.mkdir()
     works = storage.split(whole, splits) if splits > 1 else [whole]
     assert len(works) == splits
-    score_one = partial(scorepart.score_range, scorer=Hard(), labels={}, folder=folder)
+    score_one = partial(loop.score_range, scorer=Hard(), labels={}, folder=folder)
     parts = [score_one(work) for work in works]
     assert not any(part.problems for part in parts)
     lines = b"".join(part.rows.read_bytes() for part in parts)
-    return storage.json_bytes(scoring._section(parts, Hard(), seed=0)), lines
+    return storage.json_bytes(loop._section(parts, Hard(), seed=0)), lines
 
 
 def test_any_number_of_ranges_gives_the_same_bytes(whole: Work, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from humanlabels import measure, own, sets, support, table
-from humanlabels.measure import Draws
-from humanlabels.rows import LabelledClaim
-from ragmetrics import labelfit
+from ragmetrics.stats import agreement
 from records.errors import StorageError
+from validation import human, metrics
+from validation.human import LabelledClaim
+from validation.metrics import Draws
 
 SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "validate_metrics.py"
 DATA = os.environ.get("RAG_EVAL_DATA")
@@ -73,12 +73,12 @@ def test_own_labels_as_json(tmp_path: Path) -> None:
 def test_the_table_is_printed_and_written_between_the_markers(tmp_path: Path) -> None:
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
     page = tmp_path / "EVAL.md"
-    page.write_text(f"before\n{table.START}\nold\n{table.END}\nafter\n", encoding="utf-8")
+    page.write_text(f"before\n{metrics.START}\nold\n{metrics.END}\nafter\n", encoding="utf-8")
     done = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
     assert done.returncode == 0, done.stderr
     written = page.read_text(encoding="utf-8")
-    assert written.startswith(f"before\n{table.START}\nSupport scorer")
-    assert written.endswith(f"{table.END}\nafter\n")
+    assert written.startswith(f"before\n{metrics.START}\nSupport scorer")
+    assert written.endswith(f"{metrics.END}\nafter\n")
     assert "old" not in written
     assert "| mine.jsonl (too few rows) | 4 | 2 | 1.000 (1.000-1.000) |" in done.stdout
     again = run("--labels-file", labels, "--output", str(page), "--resamples", "50")
@@ -90,7 +90,7 @@ def test_a_new_file_gets_the_markers(tmp_path: Path) -> None:
     page = tmp_path / "new.md"
     labels = str(jsonl(tmp_path / "mine.jsonl", ROWS))
     assert run("--labels-file", labels, "--output", str(page)).returncode == 0
-    assert page.read_text(encoding="utf-8").startswith(table.START)
+    assert page.read_text(encoding="utf-8").startswith(metrics.START)
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_every_problem_of_a_label_file_is_told_at_once(tmp_path: Path) -> None:
     ]
     path = jsonl(tmp_path / "bad.jsonl", bad)
     with pytest.raises(StorageError) as caught:
-        own.read_own(path)
+        human.read_own(path)
     fields = [(problem.line, problem.field) for problem in caught.value.problems]
     assert fields == [
         (1, "claim"), (1, "contexts"), (1, "supported"), (1, "group"), (3, "supported"),
@@ -136,12 +136,12 @@ def test_every_problem_of_a_label_file_is_told_at_once(tmp_path: Path) -> None:
     assert f"{path}:1: is not JSON" in done.stderr
     path.write_text("\n", encoding="utf-8")
     with pytest.raises(StorageError, match="holds no labels"):
-        own.read_own(path)
+        human.read_own(path)
 
 
 def test_own_labels_default_to_a_group_a_line(tmp_path: Path) -> None:
     rows = [{key: value for key, value in row.items() if key != "group"} for row in ROWS]
-    found = own.read_own(jsonl(tmp_path / "mine.jsonl", rows))
+    found = human.read_own(jsonl(tmp_path / "mine.jsonl", rows))
     assert [row.group for row in found] == ["line 1", "line 2", "line 3", "line 4"]
 
 
@@ -154,7 +154,7 @@ def test_ragtruth_labels_our_claims_by_the_spans_that_people_marked(tmp_path: Pa
     }  # fmt: skip
     other = row | {"subset": "summary"}
     jsonl(tmp_path / "ragtruth" / "data.jsonl.gz", [row, other])
-    found = list(support.ragtruth(tmp_path, "qa"))
+    found = list(human.ragtruth(tmp_path, "qa"))
     assert [(claim.claim, claim.supported) for claim in found] == [
         ("Plan B costs 20 EUR.", 1),
         ("It renews every year.", 0),
@@ -191,23 +191,23 @@ def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
         assert len(set(texts)) == len(texts)  # nothing is embedded twice
         return np.array([[1.0, 0.0] if text in good else [0.0, 1.0] for text in texts])
 
-    found = measure.measure_support(rows, Draws(10), encode)["naive"]
+    found = metrics.measure_support(rows, Draws(10), encode)["naive"]
     assert (found["n"], found["auroc"], found["balanced_accuracy"]) == (4, 1.0, 1.0)
 
 
 def test_every_known_set_has_its_own_key() -> None:
-    keys = [one.key for one in sets.SUPPORT] + [one.key for one in sets.RATINGS]
-    keys += [one.key for one in sets.PAIRS] + [one.key for one in sets.ABSTENTION]
+    keys = [one.key for one in human.SUPPORT] + [one.key for one in human.RATINGS]
+    keys += [one.key for one in human.PAIRS] + [one.key for one in human.ABSTENTION]
     assert len(set(keys)) == len(keys)
 
 
 def test_intervals_draw_groups() -> None:
     # Two groups, each of one kind: a draw holds none, some or all of the second.
     rng = np.random.default_rng(0)
-    share = labelfit.interval(["a"] * 3 + ["b"], lambda w: float(w[3] / w.sum()), rng, 200)
+    share = agreement.interval(["a"] * 3 + ["b"], lambda w: float(w[3] / w.sum()), rng, 200)
     assert share == (0.0, 1.0)
-    assert labelfit.interval(["a"] * 4, lambda w: 1.0, rng) is None
-    assert labelfit.interval(["a", "b"], lambda w: None, rng) is None
+    assert agreement.interval(["a"] * 4, lambda w: 1.0, rng) is None
+    assert agreement.interval(["a", "b"], lambda w: None, rng) is None
 
 
 SCORED = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=2, max_size=30)
@@ -217,36 +217,36 @@ SCORED = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=2, m
 def test_auroc_and_balanced_accuracy_equal_scikit_learns(rows: list[tuple[int, int]]) -> None:
     labels, scores = [label for label, _ in rows], [score for _, score in rows]
     if len(set(labels)) < 2:
-        assert labelfit.auroc(labels, scores) is None
-        assert labelfit.balanced_accuracy(labels, [True] * len(rows)) is None
+        assert agreement.auroc(labels, scores) is None
+        assert agreement.balanced_accuracy(labels, [True] * len(rows)) is None
         return
-    assert labelfit.auroc(labels, scores) == pytest.approx(roc_auc_score(labels, scores))
+    assert agreement.auroc(labels, scores) == pytest.approx(roc_auc_score(labels, scores))
     verdicts = [score > 2 for score in scores]
     expected = balanced_accuracy_score(labels, verdicts)
-    assert labelfit.balanced_accuracy(labels, verdicts) == pytest.approx(expected)
+    assert agreement.balanced_accuracy(labels, verdicts) == pytest.approx(expected)
     weights = np.arange(1, len(rows) + 1, dtype=float)
     weighted = roc_auc_score(labels, scores, sample_weight=weights)
-    assert labelfit.auroc(labels, scores, weights) == pytest.approx(weighted)
+    assert agreement.auroc(labels, scores, weights) == pytest.approx(weighted)
 
 
 @given(SCORED)
 def test_correlations_equal_scipys(rows: list[tuple[int, int]]) -> None:
     one, other = [float(a) for a, _ in rows], [float(b) for _, b in rows]
     if len(set(one)) < 2 or len(set(other)) < 2:
-        assert labelfit.pearson(one, other) is None
-        assert labelfit.spearman(one, other) is None
+        assert agreement.pearson(one, other) is None
+        assert agreement.spearman(one, other) is None
         return
-    assert labelfit.pearson(one, other) == pytest.approx(pearsonr(one, other)[0])
-    assert labelfit.spearman(one, other) == pytest.approx(spearmanr(one, other)[0])
+    assert agreement.pearson(one, other) == pytest.approx(pearsonr(one, other)[0])
+    assert agreement.spearman(one, other) == pytest.approx(spearmanr(one, other)[0])
     twice = np.full(len(one), 2.0)
-    assert labelfit.spearman(one, other, twice) == pytest.approx(spearmanr(one * 2, other * 2)[0])
+    assert agreement.spearman(one, other, twice) == pytest.approx(spearmanr(one * 2, other * 2)[0])
 
 
 def test_precision_recall_f1() -> None:
     # Flagged 3, of them right 2; wanted 4: 2/3, 2/4, 4/7.
     labels, verdicts = [1, 1, 1, 1, 0, 0], [True, True, False, False, True, False]
-    assert labelfit.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
-    assert labelfit.precision_recall_f1([0], [False]) == (None, None, None)
+    assert agreement.precision_recall_f1(labels, verdicts) == (2 / 3, 2 / 4, 4 / 7)
+    assert agreement.precision_recall_f1([0], [False]) == (None, None, None)
 
 
 @pytest.mark.slow

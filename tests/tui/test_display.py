@@ -8,8 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeller.display import DisplayText, display, one_line
-from labeller.measure import cells, fit, wrap
+from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
 
 ANY_TEXT = st.text(
     st.one_of(

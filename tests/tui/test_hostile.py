@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from labeller.display import display
-from labeller.model import Chunk, Conflict
+from labeller.anchors import Chunk
+from labeller.ports import Conflict
+from terminal.safe_text import display
 
 
 def hostile_case(case_id: str, text: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from labeller.app import LabelApp, run
-from labeller.display import display
 from labeller.lines import Look, cut
-from labeller.model import Arrival
+from labeller.ports import Arrival
+from terminal.safe_text import display
 
 SIZES = [(80, 24), (160, 48), (200, 60), (40, 10), (50, 14)]
 WINDOWS = {

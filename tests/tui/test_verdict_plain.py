@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from verdictlabels.model import Decision, Item, Passage, Session
-from verdictlabels.plain import Plain
+from validation.claim_session import Decision, Item, Passage, Plain, Session
 
 TEXT = "Before all.\n\nPlan B costs\n20 EUR a month.\n\nAfter all."
 

@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
-from labeller.display import display
-from verdictlabels.app import VerdictApp, run
-from verdictlabels.keys import actions
-from verdictlabels.model import CLAIMS, FACTS, Decision, Item, Kind, Passage, Refused, Session
+from terminal.safe_text import display
+from validation.claim_screen import VerdictApp, run
+from validation.claim_session import (
+    CLAIMS,
+    FACTS,
+    Decision,
+    Item,
+    Kind,
+    Passage,
+    Refused,
+    Session,
+    actions,
+)
 
 LONG = "Nothing of interest here. " * 60
 

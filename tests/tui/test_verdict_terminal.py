@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calibration.judged_run import JudgedRun, mixed
+from tests.validation.judge.judged_run import JudgedRun, mixed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "calibrate_judge.py"

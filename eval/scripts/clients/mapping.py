@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from clients.errors import CallError
+from clients.http import CallError
 from records.results import Reference, RetrievedChunk, TestResult
 
 Getter = Callable[[Any], Any]

@@ -7,27 +7,32 @@ sentences miss or answer beside the point is the honest weakness of this bot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from demo.chunker import Chunk
-from demo.relevance import coverage, question_terms, relevance
-from demo.retriever import Hit
-from demo.sentences import Sentence, sentences
-from demo.tokens import terms
+from demo.index import terms
+from demo.retriever import Hit, coverage, question_terms, relevance
 
 ABSTENTION = "I cannot answer this from the documents that I have."
+
 NO_RESULTS = "no_results"
+
 NO_RELEVANT_CONTEXT = "no_relevant_context"
 
 SOURCES = 5
 """Chunks, from the best on, whose sentences may enter an answer."""
+
 MOST_SENTENCES = 3
+
 LEAST_GAIN = 0.1
 """Share of the question that a further sentence must add."""
+
 RANK_DISCOUNT = 0.1
 """What a sentence loses for each rank of its chunk: the retriever's order counts too."""
+
 HEADING_SHARE = 0.5
 """What a term counts that only the heading holds: the sentence may be about something else."""
 
@@ -146,3 +151,74 @@ def _compose(chosen: Sequence[_Candidate], confidence: float) -> Answer:
 def _read(text: str) -> tuple[tuple[Sentence, frozenset[str]], ...]:
     """The sentences of a chunk, each with its terms."""
     return tuple((sentence, frozenset(terms(sentence.text))) for sentence in sentences(text))
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+_LIST_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+
+_QUOTE = re.compile(r"^\s*(?:> ?)+")
+
+_NOT_PROSE = re.compile(r"\s*(?:\||#{1,6} |<!--|[-=*_]{3,}\s*$|\[[^\]]+\]: )")
+
+_BOLD_SENTENCES = re.compile(r"\*\*(?=[^\s*])([^*]+[.!?])\*\*")  # the marks would end up apart
+
+_SPACE = re.compile(r"\s+")
+
+_LETTER = re.compile(r"[^\W\d_]")
+
+LONGEST_BLOCK = 12
+"""Lines of code that are quoted; a longer block is left out rather than cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """``text`` on one line; ``block`` is the fenced code right below it, "" if there is none."""
+
+    text: str
+    block: str = ""
+
+
+def sentences(markdown: str) -> list[Sentence]:
+    """The sentences of ``markdown``; no code, tables, headings, rules or link targets.
+
+    A code block belongs to the last sentence of the paragraph before it if that one ends with a
+    colon and the block is short.
+    """
+    from sentencex import segment
+
+    found: list[Sentence] = []
+    for kind, block in _blocks(markdown):
+        if kind == "code":
+            announced = found and found[-1].text.endswith(":") and not found[-1].block
+            if announced and block.count("\n") <= LONGEST_BLOCK + 1:
+                found[-1] = Sentence(found[-1].text, block)
+            continue
+        # English rules serve other languages too: they know the sentence marks of all scripts.
+        for part in segment("en", _BOLD_SENTENCES.sub(r"\1", block)):
+            if _LETTER.search(part):
+                found.append(Sentence(part.strip()))
+    return found
+
+
+def _blocks(markdown: str) -> Iterator[tuple[str, str]]:
+    """("prose", one line) for paragraphs and list items, ("code", lines) for fenced blocks."""
+    prose: list[str] = []
+    code: list[str] = []
+    fence = ""
+    for line in [*markdown.split("\n"), ""]:
+        if fence:
+            code.append(line)
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                yield "code", "\n".join(code)
+                code, fence = [], ""
+            continue
+        opening = _FENCE.match(line)
+        starts_anew = not line.strip() or opening or _NOT_PROSE.match(line)
+        if prose and (starts_anew or _LIST_ITEM.match(line)):
+            yield "prose", _SPACE.sub(" ", " ".join(prose)).strip()
+            prose = []
+        if opening:
+            code, fence = [line], opening[1]
+        elif not starts_anew:
+            prose.append(_QUOTE.sub("", _LIST_ITEM.sub("", line, count=1)))

@@ -10,19 +10,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import math
 import os
+import re
 import shutil
+import sys
 import tempfile
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder
 from demo.chunker import Chunk, chunk_notes
-from demo.lexical import K1, B, LexicalIndex
-from demo.tokens import TOKENIZER
 from demo.vault import Note
 from records.errors import StorageError
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Scores = NDArray[np.float32]
+
 
 LAYOUT = "1"
 """Version of the folder's files and of what is indexed of a chunk."""
@@ -171,3 +175,122 @@ def _replaced_folder(folder: Path) -> Iterator[Path]:
             os.rename(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+K1 = 1.5
+
+B = 0.75
+
+
+class LexicalIndex:
+    """Scores and document frequencies. Made by ``build`` or ``load``; never changed after that."""
+
+    def __init__(self, bm25: Any) -> None:
+        import numpy as np
+
+        self._bm25 = bm25
+        self._size = int(bm25.scores["num_docs"])
+        self._frequency: NDArray[np.int64] = np.diff(bm25.scores["indptr"])
+
+    @classmethod
+    def build(cls, texts: Sequence[str]) -> LexicalIndex:
+        """Index ``texts``, at least one of them with a term; ValueError otherwise."""
+        import bm25s
+
+        corpus = [terms(text) for text in texts]
+        if not any(corpus):
+            raise ValueError("no text holds a word")
+        bm25 = bm25s.BM25(k1=K1, b=B, method="lucene")
+        bm25.index(corpus, show_progress=False)
+        return cls(bm25)
+
+    @classmethod
+    def load(cls, folder: Path) -> LexicalIndex:
+        """What ``save`` wrote; raises OSError, ValueError or KeyError when it is not whole."""
+        import bm25s
+
+        return cls(bm25s.BM25.load(str(folder), load_corpus=False))
+
+    def save(self, folder: Path) -> None:
+        """Write into ``folder``, which need not exist."""
+        self._bm25.save(str(folder), show_progress=False)
+
+    def scores(self, question: str) -> NDArray[np.float32]:
+        """BM25 of each text, shape (n,), >= 0; 0 where no term is shared.
+
+        A term counts once, however often the question repeats it.
+        """
+        import numpy as np
+
+        vocabulary = self._bm25.vocab_dict
+        known = [vocabulary[term] for term in dict.fromkeys(terms(question)) if term in vocabulary]
+        if not known:
+            return np.zeros(self._size, dtype=np.float32)
+        scores: NDArray[np.float32] = self._bm25.get_scores(known)
+        return scores
+
+    def rarity(self, term: str) -> float:
+        """Inverse document frequency, ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n texts that hold
+        ``term`` (Robertson and Zaragoza 2009, in Lucene's form): > 0, largest for unknown terms.
+        """
+        place = self._bm25.vocab_dict.get(term)
+        n = 0 if place is None else int(self._frequency[place])
+        return math.log(1 + (self._size - n + 0.5) / (n + 0.5))
+
+
+TOKENIZER = "unicode-words-1"
+"""Name of these rules; it enters the key of a cached index, so change it with them."""
+
+_UNSPACED = re.compile(
+    "["
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
+    "\u3040-\u30ff\u31f0-\u31ff"  # Hiragana, Katakana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    "]+"
+)
+"""Runs in scripts that put no space between words."""
+
+
+def terms(text: str) -> list[str]:
+    """Terms of ``text`` in order, repeats kept; [] when there is no letter or digit.
+
+    Text is brought to one form (NFKC, casefold). A term is a run of letters, digits, marks and
+    inner underscores; a name such as ``set_name`` also gives its parts. Scripts without spaces
+    between words give pairs of neighbouring characters (a run of one gives that one).
+    """
+    found: list[str] = []
+    for run in _words().findall(unicodedata.normalize("NFKC", text).casefold()):
+        word = run.strip("_")
+        if not word:
+            continue
+        if word.isascii():
+            found.append(word)
+            if "_" in word:
+                found += [part for part in word.split("_") if part]
+        else:
+            found += _unspaced(word)
+    return found
+
+
+def _unspaced(word: str) -> list[str]:
+    """``word`` with its runs of unspaced script as pairs of characters."""
+    found: list[str] = []
+    at = 0
+    for match in _UNSPACED.finditer(word):
+        found += [word[at : match.start()]] if match.start() > at else []
+        run = match[0]
+        found += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        at = match.end()
+    return found + ([word[at:]] if at < len(word) else [])
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    """``\\w`` lacks combining marks, without which Indic words fall apart: add them."""
+    marks = [
+        char
+        for char in map(chr, range(min(sys.maxunicode, 0xFFFF)))
+        if unicodedata.category(char) in ("Mn", "Mc")
+    ]
+    return re.compile(rf"[\w{''.join(marks)}]+")

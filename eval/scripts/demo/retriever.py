@@ -8,15 +8,13 @@ Retrieval"), keeps the distances between scores, which reciprocal ranks throw aw
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from demo.chunker import Chunk
-from demo.folders import VOTERS, FolderMode, Selection, select_folders
-from demo.index import Index, indexed_text
-from demo.relevance import coverage, question_terms, relevance
-from demo.tokens import terms
+from demo.index import Index, indexed_text, terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +22,10 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
+
 DIGITS = 6
 """Scores are rounded before they are compared, so the order is the one that readers can check."""
+
 SHOWN = 30
 """Names that a message lists at most."""
 
@@ -174,3 +174,121 @@ def _with_parents(folder: str) -> list[str]:
     """``a/b`` gives ``["a/b", "a"]``; the top folder gives ``[""]``."""
     parts = folder.split("/")
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+FolderMode = Literal["off", "on", "on_with_fallback"]
+
+FOLDER_MODES: tuple[FolderMode, ...] = ("off", "on", "on_with_fallback")
+
+VOTERS = 20
+"""How many of the best chunks vote."""
+
+ENOUGH = 0.7
+"""Share of the votes at which no further folder is taken."""
+
+MOST_FOLDERS = 3
+
+WEAK_SHARE = 0.3
+"""Below this share of the votes the best folder does not stand out."""
+
+WEAK_RELEVANCE = 0.3
+"""Below this relevance the best chunk says little about where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Folders that are searched; an empty ``chosen`` means all of them."""
+
+    chosen: tuple[str, ...]
+    reason: str
+
+
+def select_folders(
+    mode: FolderMode, votes: Sequence[tuple[str, float]], relevance: Callable[[], float]
+) -> Selection:
+    """Folders by the summed scores of their chunks.
+
+    ``votes`` holds (folder, score >= 0) of the best chunks, best first; ``relevance()`` in [0, 1]
+    tells how well the first of them fits the question, and is asked only when it matters. Folders
+    are taken from the strongest on until they hold ``ENOUGH`` of all votes, at most
+    ``MOST_FOLDERS``; equal ones keep the order of their best chunks. With ``on_with_fallback`` all
+    folders are searched when the relevance is below ``WEAK_RELEVANCE`` or the strongest folder
+    holds less than ``WEAK_SHARE``.
+    """
+    if mode == "off":
+        return Selection((), "folder selection is off: all folders were searched")
+    sums: defaultdict[str, float] = defaultdict(float)
+    for folder, score in votes:
+        sums[folder] += score
+    total = sum(sums.values())
+    if total <= 0:
+        return Selection((), "no chunk matched: all folders were searched")
+    ranked = sorted(sums, key=lambda folder: -sums[folder])
+    best_share = sums[ranked[0]] / total
+    if mode == "on_with_fallback" and (fit := relevance()) < WEAK_RELEVANCE:
+        return Selection(
+            (),
+            f"fallback to all folders: the best chunk fits the question only to {fit:.2f} "
+            f"(least: {WEAK_RELEVANCE:.2f})",
+        )
+    if mode == "on_with_fallback" and best_share < WEAK_SHARE:
+        return Selection(
+            (),
+            f"fallback to all folders: the best one, {_name(ranked[0])}, holds only "
+            f"{best_share:.0%} of the scores of the top {len(votes)} chunks",
+        )
+    chosen: list[str] = []
+    held = 0.0
+    for folder in ranked[:MOST_FOLDERS]:
+        chosen.append(folder)
+        held += sums[folder]
+        if held >= ENOUGH * total:
+            break
+    names = ", ".join(_name(folder) for folder in chosen)
+    return Selection(
+        tuple(chosen),
+        f"{names}: {held / total:.0%} of the scores of the top {len(votes)} chunks",
+    )
+
+
+def _name(folder: str) -> str:
+    return folder or "(top folder)"
+
+
+_FORM = (
+    "can could did do does explain give how i me my our please shall should tell us we what when "
+    "where which who whom whose why will would you your"
+)
+
+QUESTION_WORDS = frozenset(_FORM.split())
+"""English words that make a question's form. They are rare in the texts that answer, so rarity
+alone would take them for content; other small words (the, with, is) are common everywhere."""
+
+
+def question_terms(question: str) -> frozenset[str]:
+    """The terms of ``question`` that say what it is about; all of its terms if none does."""
+    found = frozenset(terms(question))
+    return found - QUESTION_WORDS or found
+
+
+def coverage(
+    wanted: Collection[str], found: Collection[str], rarity: Callable[[str], float]
+) -> float:
+    """Share of the ``wanted`` terms' rarity that ``found`` holds, in [0, 1]; 0 if none is wanted.
+
+    ``rarity`` weighs a term, > 0.
+    """
+    total = sum(rarity(term) for term in wanted)
+    if total <= 0:
+        return 0.0
+    return sum(rarity(term) for term in wanted if term in found) / total
+
+
+def relevance(coverage: float, cosine: float | None, vector_weight: float) -> float:
+    """Weighted mean of coverage and cosine (below 0 counts as 0), in [0, 1].
+
+    ``vector_weight`` in [0, 1] is the retriever's; without a cosine the coverage stands alone.
+    """
+    if cosine is None:
+        return coverage
+    return (1 - vector_weight) * coverage + vector_weight * min(1.0, max(0.0, cosine))

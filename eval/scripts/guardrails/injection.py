@@ -38,18 +38,25 @@ from typing import Any
 from guardrails.linear import LinearModel
 from guardrails.normalise import views, words
 from guardrails.patterns import CATEGORIES, Rule, rule_book
-from guardrails.planted import planted_lines
 
 WARN = 0.40
+
 BLOCK = 0.50
+
 # Neither detector alone may be certain: a phrase can be quoted, and the model errs on kinds of text
 # that it was not trained on, where phrases hold better (so they weigh more).
 RULE_SHARE = 0.85
+
 MODEL_SHARE = 0.75
+
 _SPAN = 4_000  # characters within which separate hits belong to one attack
+
 _HITS_PER_RULE = 20
+
 _TALKED_ABOUT = 0.25
+
 _AS_EXAMPLE = 0.5
+
 _HIDDEN_BONUS = 1.1  # nobody hides a harmless phrase behind base64 or look-alike letters
 
 _ABOUT_ATTACKS = re.compile(
@@ -60,11 +67,13 @@ _ABOUT_ATTACKS = re.compile(
     r"mitigat\w{1,8}|red.?team\w{0,4}|users? (?:may|might|could|can)|"
     r"users? (?:trying|attempting|who)|attempts? to|in order to trick|tricks? (?:it|the)|owasp)\b"
 )
+
 # These introduce an example, but anyone may put them before a real attack.
 _EXAMPLE = re.compile(
     r"\b(?:for example|for instance|such as|e\.g|an example|phrases? like|refers? to|known as|"
     r"defined as)\b"
 )
+
 _ABOUT_REACH = 160
 
 
@@ -224,3 +233,60 @@ def _category(evidence: Sequence[Evidence]) -> str | None:
     }
     best = max(totals, key=lambda name: totals[name])
     return best if totals[best] > 0 else None
+
+
+ADDRESSED = 0.75
+
+STRAY = 0.6
+
+_TABLE_SHARE = 0.7
+
+_MAIL_HEADER = re.compile(
+    r"^[ \t>]{0,3}(?:subject|from|email_from|to|sent|received date)\s?:", re.I
+)
+
+_ADDRESS = re.compile(
+    r"\b(?:in|to|into|of|modify|augment|enhance|adjust|alter|provide|format|write|give|make|"
+    r"translate|encode|end|begin|start|conclude|append|rewrite|deliver|present|use|convert|reverse|"
+    r"extend|embed|infuse|complement|supplement|craft|phrase)[ ](?:all )?your[ ]"
+    r"(?:[a-z]{1,15}[ ])?(?:response|answer|reply|message|output|summary|responses|answers|replies)"
+    r"\b|\byour (?:response|answer|reply|output|summary)(?:'s)?\b"
+)
+
+_MAX_LINE = 400
+
+
+def planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
+    """Rule name, span in `text` and weight (0-1) of each suspicious line, in order."""
+    spans = list(_line_spans(text))
+    filled = [(start, end) for start, end in spans if text[start:end].strip()]
+    rows = {start for start, end in filled if _is_row(text[start:end])}
+    is_table = len(rows) >= 3 and len(rows) >= _TABLE_SHARE * len(filled)
+    is_mail = any(_MAIL_HEADER.match(text[start : start + 40]) for start, _ in filled[:4])
+    if not (is_table or is_mail):
+        return
+    for place, (start, end) in enumerate(spans):
+        line = text[start:end].strip()
+        if not line or start in rows or len(line) > _MAX_LINE:
+            continue
+        if _ADDRESS.search(line.lower()):
+            yield "line to the assistant", start, end, ADDRESSED
+        elif is_table and len(line.split()) >= 3 and _touches_row(spans, place, rows):
+            yield "stray line in a table", start, end, STRAY
+
+
+def _line_spans(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in text.splitlines(keepends=True):
+        yield start, start + len(line.rstrip("\r\n"))
+        start += len(line)
+
+
+def _is_row(line: str) -> bool:
+    stripped = line.strip()
+    return stripped.startswith("|") and stripped.count("|") >= 2
+
+
+def _touches_row(spans: list[tuple[int, int]], place: int, rows: set[int]) -> bool:
+    neighbours = spans[max(0, place - 1) : place] + spans[place + 1 : place + 2]
+    return any(start in rows for start, _ in neighbours)

@@ -7,24 +7,25 @@ code where the definition fixes them (no contexts: nothing is supported).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from clients.judge_types import Judge, Verdict
-from judging import tasks
-from judging.asking import Opinion, ask
-from judging.facts import FactStore
-from judging.making import by_code, failed, from_opinion, not_applicable
-from judging.subject import NO_CLAIMS, Subject
-from judging.tasks import Item, Kind, Material, make_task
+from judging import kinds, prompt_files
+from judging.answers import NO_CLAIMS, FactStore, Subject
+from judging.kinds import KINDS, Item, Kind, Material, ids_of, make_task
+from judging.opinion import Opinion, ask, sum_of, usage_of
+from judging.types import Judge, Verdict
 from ragmetrics.abstention import is_refusal
+from records.results import SCHEMA
+from records.verdicts import Line as VerdictsLine
 from scorers.abstention import detect
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
+
 Line = dict[str, Any]
 
 
@@ -50,7 +51,7 @@ def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verd
         return subject.sentences
     if subject.atomic is None:
         material = Material(question=subject.case.question, answer=subject.answer)
-        verdict = settings.judge.ask(make_task(tasks.CLAIMS, material, salt=settings.salt))
+        verdict = settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
         if verdict.data is None:
             return verdict
         texts = [text for text in verdict.data["claims"] if text.strip()]
@@ -70,7 +71,7 @@ def _facts(subject: Subject, settings: Settings) -> tuple[list[Item], str] | Ver
         material = Material(question=question, reference=reference)
 
         def ask_once() -> tuple[list[str], Verdict]:
-            task = make_task(tasks.FACTS, material, salt=settings.salt)
+            task = make_task(kinds.FACTS, material, salt=settings.salt)
             verdict = settings.judge.ask(task)
             return [one for one in (verdict.data or {}).get("facts", ()) if one.strip()], verdict
 
@@ -113,7 +114,7 @@ def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line
         return [by_code(subject, name, base, "not_found", "no contexts")]
     mark = _mark(claims, subject.contexts)
     parts = [replace(base, claims=block, contexts=subject.contexts) for block in _blocks(claims)]
-    found = _opinions(tasks.GROUNDEDNESS, parts, settings, repeat)
+    found = _opinions(kinds.GROUNDEDNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark})
 
 
@@ -134,7 +135,7 @@ def correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]
         extra |= {"addresses_question": False}
         return [by_code(subject, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(tasks.CORRECTNESS, parts, settings, repeat)
+    found = _opinions(kinds.CORRECTNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra | {"mark": _mark(facts)})
 
 
@@ -164,7 +165,7 @@ def answer_correctness(subject: Subject, settings: Settings, repeat: int) -> lis
     if not claims:
         return [by_code(subject, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    found = _opinions(tasks.ENTAILMENT, parts, settings, repeat)
+    found = _opinions(kinds.ENTAILMENT, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -187,7 +188,7 @@ def context_precision(subject: Subject, settings: Settings, repeat: int) -> list
         )
         for context in subject.contexts
     ]
-    found = _opinions(tasks.RELEVANCE, parts, settings, repeat)
+    found = _opinions(kinds.RELEVANCE, parts, settings, repeat)
     mark = _mark(subject.contexts, reference)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark}, subject.contexts)
 
@@ -207,7 +208,7 @@ def context_recall(subject: Subject, settings: Settings, repeat: int) -> list[Li
     if not subject.contexts:
         return [by_code(subject, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(tasks.ATTRIBUTION, parts, settings, repeat)
+    found = _opinions(kinds.ATTRIBUTION, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -220,7 +221,7 @@ def answer_relevancy(subject: Subject, settings: Settings, repeat: int) -> list[
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     parts = [Material(answer=subject.answer)]
-    found = _opinions(tasks.QUESTIONS_KIND, parts, settings, repeat)
+    found = _opinions(kinds.QUESTIONS_KIND, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {})
 
 
@@ -236,11 +237,12 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
         quote = subject.answer[slice(*found.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
-    opinions = _opinions(tasks.ABSTENTION, [material], settings, repeat)
+    opinions = _opinions(kinds.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
 
 Call = Callable[[Subject, Settings, int], list[Line]]
+
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,
     "correctness": correctness,
@@ -251,3 +253,155 @@ CALLS: Mapping[str, Call] = {
     "abstained_judged": abstained_judged,
 }
 """By the name that stands as ``metric`` in a verdict line."""
+
+
+def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> VerdictsLine:
+    base: VerdictsLine = {
+        "schema": SCHEMA,
+        "case_id": subject.case.id,
+        "repeat": subject.result.repeat,
+        "metric": metric,
+        "judge_repeat": repeat,
+        "part": 0,
+        "parts": 1,
+        "status": status,
+        "reason": None,
+        "failure": None,
+        "prompt": _prompt(metric),
+        "key": "",
+        "cached": False,
+        "subject": subject.fingerprint,
+        "input": {},
+        "messages": [],
+        "raw": "",
+        "verdicts": [],
+        "extra": {},
+        "mode": "",
+        "usage": {},
+        "cost_usd": None,
+        "attempts": 0,
+        "asks": 0,
+        "seconds": None,
+        "answered_as": [],
+        "judging_runs": [],
+    }
+    return base | more
+
+
+def _prompt(metric: str) -> dict[str, Any]:
+    known = prompt_files.load(KINDS[metric].prompt).id
+    return {"name": known.name, "version": known.version, "sha256": known.sha256}
+
+
+def not_applicable(subject: Subject, metric: str, reason: str) -> VerdictsLine:
+    """The case lacks what the metric needs; nobody was asked."""
+    return _line(subject, metric, "not_applicable", reason=reason)
+
+
+def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> VerdictsLine:
+    """What the judgement needs first (claims, facts) could not be had."""
+    return _line(
+        subject,
+        metric,
+        "failed",
+        repeat,
+        reason=verdict.message,
+        failure=verdict.failure or "incomplete",
+        key=verdict.key,
+        raw=verdict.raw,
+        **_spent([verdict]),
+    )
+
+
+def by_code(
+    subject: Subject,
+    metric: str,
+    material: Material,
+    verdict: str,
+    why: str,
+    extra: Mapping[str, Any] | None = None,
+    quote: str = "",
+) -> VerdictsLine:
+    """Every item gets the verdict that the definition fixes; nobody was asked."""
+    entries = [
+        {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
+        for name in ids_of(KINDS[metric], material)
+    ]
+    return _line(
+        subject,
+        metric,
+        "ok",
+        input=material.to_dict(),
+        verdicts=entries,
+        extra={"by_code": why} | dict(extra or {}),
+        mode="code",
+        cost_usd=0.0,
+    )
+
+
+def from_opinion(
+    subject: Subject,
+    metric: str,
+    materials: Sequence[Material],
+    opinions: Iterable[Opinion],
+    repeat: int,
+    extra: Mapping[str, Any],
+    contexts: Sequence[Item] = (),
+) -> list[VerdictsLine]:
+    """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
+    lines = []
+    for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
+        line = _judged(subject, metric, material, opinion, repeat, extra)
+        line |= {"part": part, "parts": len(materials)}
+        if contexts:
+            line["input"]["contexts"] = [dict(contexts[part])]
+            for entry in line["verdicts"]:
+                entry |= {"id": contexts[part]["id"], "context": contexts[part]["id"]}
+        lines.append(line)
+    return lines
+
+
+def _judged(
+    subject: Subject,
+    metric: str,
+    material: Material,
+    opinion: Opinion,
+    repeat: int,
+    extra: Mapping[str, Any],
+) -> VerdictsLine:
+    told = {
+        name: opinion.reply[name]
+        for name in ("addresses_question", "noncommittal", "questions", "notes")
+        if name in opinion.reply
+    }
+    more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
+    more = {name: value for name, value in more.items() if value}
+    return _line(
+        subject,
+        metric,
+        "failed" if opinion.failure else "ok",
+        repeat,
+        reason=opinion.message or None,
+        failure=opinion.failure,
+        key=opinion.first.key,
+        cached=all(call.cached for call in opinion.calls),
+        input=material.to_dict(),
+        messages=[dict(message) for message in opinion.task.messages],
+        raw=opinion.first.raw,
+        verdicts=opinion.entries,
+        extra=dict(extra) | told | {"manipulation": opinion.manipulation} | more,
+        **_spent(opinion.calls),
+    )
+
+
+def _spent(calls: Sequence[Verdict]) -> VerdictsLine:
+    return {
+        "mode": calls[0].mode,
+        "usage": usage_of(calls),
+        "cost_usd": sum_of([call.cost_usd for call in calls]),
+        "attempts": sum(call.attempts for call in calls),
+        "asks": sum(call.asks for call in calls),
+        "seconds": sum_of([call.seconds for call in calls]),
+        "answered_as": sorted({call.answered_as for call in calls if call.answered_as}),
+        "judging_runs": sorted({call.judging_run for call in calls if call.judging_run}),
+    }

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import storage
-from clients.judge import HttpJudge
-from clients.judge_bodies import Found, Sampling
-from clients.judge_channel import key_headers
-from clients.judge_cost import Budget, Totals, read_prices
-from clients.judge_names import Alias
-from clients.judge_servers import JudgeError, Pin
-from clients.judge_types import Judge, JudgeIdentity, JudgeTask, Verdict
-from clients.retry import RetryPolicy
-from clients.verdict_cache import (
-    FILE_NAME,
-    CachedJudge,
-    KeyedJudge,
-    OfflineJudge,
-    VerdictCache,
-)
-from clients.withdrawal import new_judging_run
-from judging.limits import Fitted
+from clients.http import RetryPolicy
+from judging.cache import FILE_NAME, CachedJudge, KeyedJudge, OfflineJudge, VerdictCache
+from judging.cost import Budget, Totals, add_usage, read_prices
+from judging.identity import Alias, JudgeError, Pin
 from judging.local import LocalJudge
-from judging.wrappers import NotAsked, ProbedFirst
+from judging.opinion import sum_of
+from judging.replies import HELD, Found, Sampling
+from judging.server import HttpJudge, key_headers
+from judging.types import Judge, JudgeIdentity, JudgeTask, Verdict
+from records.errors import StorageError
+from records.files import locked, replace_bytes
+from records.runs import CACHE_DIR
+from records.verdicts import new_judging_run
 
 LOCAL = "local"
+
 SALT_BYTES = 32
 
 
@@ -57,7 +52,7 @@ class Wanted:
     prices: Path | None = None
     max_cost: float | None = None
     offline: bool = False
-    cache_dir: Path = storage.CACHE_DIR
+    cache_dir: Path = CACHE_DIR
 
     @property
     def sampling(self) -> Sampling:
@@ -282,12 +277,10 @@ def _ready(
 def _budget(wanted: Wanted) -> Budget:
     if wanted.prices is None:
         if wanted.max_cost is not None:
-            raise storage.StorageError(
-                "--max-cost: needs --prices, a TOML file of what tokens cost."
-            )
+            raise StorageError("--max-cost: needs --prices, a TOML file of what tokens cost.")
         return Budget()
     if not wanted.model:
-        raise storage.StorageError("--prices: name the model with --model, too.")
+        raise StorageError("--prices: name the model with --model, too.")
     return Budget(read_prices(wanted.prices, wanted.model), wanted.max_cost)
 
 
@@ -296,10 +289,183 @@ def read_salt(cache_dir: Path) -> bytes:
     path = cache_dir / "judge_salt"
     try:
         cache_dir.mkdir(parents=True, exist_ok=True)
-        with storage.locked(path):
+        with locked(path):
             if not path.exists() or len(path.read_bytes()) != SALT_BYTES:
-                storage.replace_bytes(path, secrets.token_bytes(SALT_BYTES))
+                replace_bytes(path, secrets.token_bytes(SALT_BYTES))
                 path.chmod(0o600)
             return path.read_bytes()
     except OSError as error:
-        raise storage.StorageError(f"{path}: cannot be used ({error.strerror}).") from None
+        raise StorageError(f"{path}: cannot be used ({error.strerror}).") from None
+
+
+class Wrapper:
+    """Who judges, and what would be sent, are those of the judge behind it."""
+
+    def __init__(self, judge: KeyedJudge) -> None:
+        self._judge = judge
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    @property
+    def found(self) -> Found:
+        return self._judge.found
+
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
+        return self._judge.parameters(task)
+
+
+class NotAsked(Wrapper):
+    """Stands behind a cache that is only looked into."""
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """Always the failure ``not_cached``."""
+        return Verdict("", None, "not_cached", "the cache has no such verdict")
+
+
+class ProbedFirst(Wrapper):
+    """A judge whose way to ask for JSON is tried again before it is asked for the first time.
+
+    Thread-safe. ``ask`` raises JudgeUnreachable or JudgeError when no way works any more.
+    """
+
+    def __init__(self, judge: HttpJudge) -> None:
+        super().__init__(judge)
+        self._server = judge
+        self._lock = threading.Lock()
+        self._probed = False
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        with self._lock:
+            if not self._probed:
+                self._server.probe(self._server.found)
+                self._probed = True
+        return self._server.ask(task)
+
+
+TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
+
+LEFT_OUT: tuple[tuple[str, ...], ...] = ((), TEXT, (*TEXT, *LIST, IDS))
+"""What each step leaves out of a schema. The last is the plain form: fields, types, verdicts."""
+
+PLAIN = len(LEFT_OUT) - 1
+
+KNOWN = {"openai": 1}
+"""The first step to try, by provider; 0 for all others."""
+
+NAMES_IDS = frozenset({"id", "context"})
+
+_REFUSED = re.compile(r"HTTP 4(?:00|22)\b|\bgrammar\b|\bschema\b", re.IGNORECASE)
+
+
+class Ways(Protocol):
+    """What knows how JSON is asked for."""
+
+    @property
+    def found(self) -> Found: ...
+
+
+class Fitted:
+    """A judge whose schemas are loosened until its server takes them. Thread-safe.
+
+    Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks
+    is asked again.
+    """
+
+    def __init__(self, stored: Judge, judge: Judge, ways: Ways, thinking: int = 0) -> None:
+        """``stored`` gives what is in the cache and asks nobody; ``judge`` asks.
+
+        ``thinking``: tokens that a reply may take beside its form.
+        """
+        self._thinking = thinking
+        self._stored = stored
+        self._judge = judge
+        self._ways = ways
+        self._learnt = 0
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What is left out of schemas by now, for config.json."""
+        return LEFT_OUT[max(self._first, self._learnt)]
+
+    @property
+    def _first(self) -> int:
+        if self._ways.found.mode not in HELD:
+            return PLAIN
+        return KNOWN.get(self.identity.provider, 0)
+
+    def holds(self, task: JudgeTask) -> bool:
+        """Is there a verdict already, in any of the forms?"""
+        return self._held(self._roomy(task)) is not None
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """The verdict in the narrowest form that is there, else that the server takes."""
+        task = self._roomy(task)
+        held = self._held(task)
+        if held is not None:
+            return held
+        step = max(self._first, self._learnt)
+        verdict = self._judge.ask(loosened(task, step))
+        while _unfit(verdict) and step < PLAIN:
+            step += 1
+            before, verdict = verdict, self._judge.ask(loosened(task, step))
+            verdict = _with_bill(verdict, before)
+            if verdict.ok:
+                self._learnt = max(self._learnt, step)
+        return verdict
+
+    def _roomy(self, task: JudgeTask) -> JudgeTask:
+        if not self._thinking:
+            return task
+        return replace(task, max_tokens=task.max_tokens + self._thinking)
+
+    def _held(self, task: JudgeTask) -> Verdict | None:
+        for step in range(self._first, PLAIN + 1):
+            verdict = self._stored.ask(loosened(task, step))
+            if verdict.ok:
+                return verdict
+        return None
+
+
+def _unfit(verdict: Verdict) -> bool:
+    """The schema may be at fault."""
+    if verdict.failure == "schema":
+        return True
+    refused = verdict.failure in ("rejected", "transport")
+    return refused and _REFUSED.search(verdict.message) is not None
+
+
+def _with_bill(verdict: Verdict, before: Verdict) -> Verdict:
+    """A verdict with what the refused form has taken, too."""
+    return replace(
+        verdict,
+        attempts=verdict.attempts + before.attempts,
+        asks=verdict.asks + before.asks,
+        usage=add_usage(verdict.usage, before.usage) if before.asks else verdict.usage,
+        cost_usd=sum_of([verdict.cost_usd, before.cost_usd]),
+        seconds=sum_of([verdict.seconds, before.seconds]),
+    )
+
+
+def loosened(task: JudgeTask, step: int) -> JudgeTask:
+    """The task with what this step leaves out of its schema."""
+    if step == 0:
+        return task
+    return replace(task, schema=_without(task.schema, frozenset(LEFT_OUT[step])))
+
+
+def _without(schema: Mapping[str, Any], left_out: frozenset[str], name: str = "") -> dict[str, Any]:
+    """A schema without some keywords; ``name``: of the property that it describes."""
+    drop = left_out | {"enum"} if IDS in left_out and name in NAMES_IDS else left_out
+    found = {key: value for key, value in schema.items() if key not in drop}
+    if "properties" in found:
+        fields = found["properties"].items()
+        found["properties"] = {key: _without(one, left_out, key) for key, one in fields}
+    if "items" in found:
+        found["items"] = _without(found["items"], left_out)
+    return found

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 import options
-import storage
-from clients.judge_bodies import MODES
+from judging.replies import MODES
+from records.runs import CACHE_DIR
 
 F = TypeVar("F", bound=Callable[..., Any])
 DAY_S = 86_400.0
@@ -129,7 +129,7 @@ def judge_options(function: F) -> F:
             click.option(
                 "--cache-dir",
                 type=click.Path(path_type=Path, file_okay=False),
-                default=storage.CACHE_DIR,
+                default=CACHE_DIR,
                 show_default="eval/cache",
                 help="Where verdicts, facts and vectors are kept.",
             ),
@@ -212,7 +212,7 @@ def plan_options(function: F) -> F:
 def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
     from judging.calls import CALLS
-    from judging.casescores import BY_CALL
+    from scorers.judged_scores import BY_CALL
 
     wanted = [name for part in metrics.split(",") if (name := part.strip())]
     names = list(BY_CALL) if wanted == ["all"] else wanted

@@ -13,20 +13,21 @@ from typing import Any
 
 import orjson
 
-from clients.judge_types import JudgeIdentity, JudgeTask, Verdict
+from judging.types import JudgeIdentity, JudgeTask, Verdict
 from ragmetrics import abstention
-from ragmetrics.claimfilter import CLAIM_RULES, extract
 from ragmetrics.claims import (
+    CLAIM_RULES,
     SUPPORT_RULES,
     WINDOW,
     Support,
     best_window,
+    extract,
     merged,
     prepare,
     score_claim,
 )
-from ragmetrics.numbercheck import index
-from ragmetrics.text import TEXT_RULES, clean, fold, spelled, words
+from ragmetrics.text.numbers import index
+from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
 
 LOCAL_RULES = 1
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"

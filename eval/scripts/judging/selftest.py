@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clients.judge_types import Judge
-from judging.asking import Opinion, ask
-from judging.tasks import GROUNDEDNESS, Material
+from judging.kinds import GROUNDEDNESS, Material
+from judging.opinion import Opinion, ask
+from judging.types import Judge
 from ragmetrics import judged
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1

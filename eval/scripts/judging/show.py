@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from judging.scorer import OTHERS
 from ragmetrics.judged import RELIABLE_AGREEMENT
+from scorers.judged import OTHERS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clients.judge_cost import Estimate, Totals
-    from judging.session import Outcome
-    from worst import Worst
+    from judging.cost import Estimate, Totals
+    from judging.run import Outcome
+    from scorers.show import Worst
 
 SHOWN = 8
 """Claims and facts that are listed for a bad case; those that failed come first."""
@@ -73,7 +73,7 @@ def _strings(value: Any) -> list[str]:
 
 def print_more(console: Console, section: Mapping[str, Any]) -> None:
     """What the section holds beside means."""
-    from tables import plain, print_rows
+    from terminal.tables import plain, print_rows
 
     judge = section["options"]["judge"]
     identity = judge["identity"]
@@ -106,7 +106,7 @@ def print_more(console: Console, section: Mapping[str, Any]) -> None:
 
 def show_worst(console: Console, item: Worst) -> None:
     """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
-    from tables import plain
+    from terminal.tables import plain
 
     evidence = item.row["evidence"]
     for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
@@ -137,7 +137,7 @@ def show_worst(console: Console, item: Worst) -> None:
 
 def bill(outcome: Outcome, totals: Totals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
-    from clients.judge_types import FAILURES
+    from judging.types import FAILURES
 
     parts = [f"{totals.verdicts:,} verdicts", f"{totals.cached:,} from the cache"]
     parts += [f"{totals.calls:,} calls"] if totals.calls else []
@@ -164,7 +164,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
 
 def print_estimate(console: Console, estimate: Estimate) -> None:
     """What asking would take."""
-    from tables import print_rows
+    from terminal.tables import print_rows
 
     def money(value: float | None) -> str:
         return "no prices given" if value is None else f"${value:,.4f}"
@@ -185,7 +185,7 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
     from judging.selftest import LIMITS, kept
-    from tables import number, plain, print_rows
+    from terminal.tables import number, plain, print_rows
 
     judge = report["judge"]
     console.print(f"Self-test of {plain(judge['provider'])}/{plain(judge['model'])}:")

@@ -10,15 +10,15 @@ from textual.containers import Vertical
 
 from labeller import chunk_lines, lines
 from labeller.actions import Keymap
-from labeller.display import DisplayText, display, one_line
-from labeller.lists import Bar, Line, LineList, Span
-from labeller.measure import fit
 from labeller.mode_screen import ModeScreen
 from labeller.ports import Refused
-from labeller.text_pane import TextPane
+from terminal.lists import Bar, Line, LineList, Span
+from terminal.safe_text import DisplayText, display, fit, one_line
+from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
-    from labeller.model import Disagreement, Session
+    from labeller.adjudication import Disagreement
+    from labeller.model import Session
 
 
 class AdjudicationScreen(ModeScreen):
@@ -146,7 +146,7 @@ class AdjudicationScreen(ModeScreen):
         self.do_down()
 
     def do_note(self) -> None:
-        from labeller.modals import Prompt
+        from terminal.windows import Prompt
 
         def closed(text: str | None) -> None:
             if text is not None:

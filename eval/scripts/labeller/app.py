@@ -22,12 +22,12 @@ from textual.message import Message
 from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
-from labeller.display import display
-from labeller.held_keys import HeldKeys
 from labeller.lines import Look
 from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screens import MainScreen
+from terminal.held_keys import HeldKeys
+from terminal.safe_text import display
 
 if TYPE_CHECKING:
     from textual.command import Provider

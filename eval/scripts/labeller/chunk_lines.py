@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from labeller.display import DisplayText, display, one_line
 from labeller.lines import Look, rule
-from labeller.lists import Line, Span
-from labeller.measure import cells, fit
-from labeller.model import Row, Session
+from labeller.model import Session
+from labeller.views import Row
+from terminal.lists import Line, Span
+from terminal.safe_text import DisplayText, cells, display, fit, one_line
 
 
 def path_of(rel_path: str, heading_path: str) -> DisplayText:

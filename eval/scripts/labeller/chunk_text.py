@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from labeller.display import DisplayText
 from labeller.lines import words_pattern
-from labeller.text_pane import Mark
+from terminal.safe_text import DisplayText
+from terminal.text_pane import Mark
 
 if TYPE_CHECKING:
-    from labeller.model import Row, Session
+    from labeller.model import Session
+    from labeller.views import Row
 
 
 def marks_in(

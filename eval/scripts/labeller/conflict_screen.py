@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from labeller.display import display
-from labeller.text_pane import Mark
-from labeller.text_window import TextWindow
+from terminal.safe_text import display
+from terminal.text_pane import Mark, TextWindow
 
 if TYPE_CHECKING:
     from labeller.ports import Conflict, Store

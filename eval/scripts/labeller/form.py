@@ -17,10 +17,9 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from labeller.display import display, one_line
-from labeller.modals import Ask, shown
 from labeller.ports import Refused
-from labeller.window import Window
+from terminal.safe_text import display, one_line
+from terminal.windows import Ask, Window, shown
 
 LIMIT = 1 << 20
 LABELS = {

@@ -7,9 +7,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from labeller.actions import Keymap, actions_of, keys_of, shown_key
-from labeller.display import display
-from labeller.text_pane import Mark
-from labeller.text_window import TextWindow
+from terminal.safe_text import display
+from terminal.text_pane import Mark, TextWindow
 
 GUIDELINE = """\
 How to label, so that everyone labels alike

@@ -10,14 +10,15 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from labeller import lines
-from labeller.display import DisplayText
-from labeller.lists import Bar, Line, LineList
-from labeller.text_pane import TextPane
+from terminal.lists import Bar, Line, LineList
+from terminal.safe_text import DisplayText
+from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.actions import Keymap
-    from labeller.model import Row, Session
+    from labeller.model import Session
     from labeller.ports import Store
+    from labeller.views import Row
 
 
 class LabelLayout(Screen[None], inherit_bindings=False):

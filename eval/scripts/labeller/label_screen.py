@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from labeller import lines
 from labeller.actions import Action, Keymap, find, hint_parts, keys_of, shown_key
-from labeller.display import DisplayText, one_line
 from labeller.keys import keys_for
 from labeller.label_view import LabelView
 from labeller.lines import Look
-from labeller.lists import Line, Span
 from labeller.ports import Refused
+from terminal.lists import Line, Span
+from terminal.safe_text import DisplayText, one_line
 
 if TYPE_CHECKING:
-    from labeller.model import Row, Session
+    from labeller.model import Session
     from labeller.ports import Store
+    from labeller.views import Row
 
 
 class LabelScreen(LabelView, inherit_bindings=False):

@@ -12,13 +12,12 @@ from textual import events
 
 from labeller import chunk_lines, lines
 from labeller.chunk_text import holds, marks_in, why_no_chunks
-from labeller.display import SHOWN_LIMIT, DisplayText, display, one_line
 from labeller.label_layout import LabelLayout
-from labeller.lists import Bar, Line
-from labeller.measure import cells
+from terminal.lists import Bar, Line
+from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
 
 if TYPE_CHECKING:
-    from labeller.model import Row
+    from labeller.views import Row
 
 WHOLE = 1 << 30
 

@@ -11,11 +11,10 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from labeller.display import DisplayText, display, one_line
-from labeller.lists import Line, Span
-from labeller.measure import cells, fit, wrap
-from labeller.model import Brief, Progress, Session
-from labeller.worklist import is_draft
+from labeller.model import Session
+from labeller.worklist import Brief, Progress, is_draft
+from terminal.lists import Line, Span
+from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
 
 STATUS_SIGNS = {
     "open": ".",

@@ -8,11 +8,11 @@ from textual import events
 
 from labeller import lines
 from labeller.actions import Keymap, find, hint_parts, keys_of, shown_key
-from labeller.display import DisplayText, one_line
 from labeller.keys import keys_for
-from labeller.lists import Bar, Span
 from labeller.ports import Refused
-from labeller.window import ClosesOnce
+from terminal.lists import Bar, Span
+from terminal.safe_text import DisplayText, one_line
+from terminal.windows import ClosesOnce
 
 
 class ModeScreen(ClosesOnce[str], inherit_bindings=False):

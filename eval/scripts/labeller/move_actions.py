@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labeller.chunk_text import holds
-from labeller.display import SHOWN_LIMIT, display
 from labeller.label_screen import LabelScreen
-from labeller.lists import LineList
 from labeller.ports import Refused
 from labeller.worklist import ORDERS
+from terminal.lists import LineList
+from terminal.safe_text import SHOWN_LIMIT, display
 
 PANES = ("chunks", "text", "questions")
 ROW_ORDERS = ("shuffled", "rank", "path")

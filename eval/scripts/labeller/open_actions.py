@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from labeller.display import one_line
 from labeller.move_actions import MoveActions
 from labeller.ports import Refused
+from terminal.safe_text import one_line
 
 if TYPE_CHECKING:
     from labeller.app import LabelApp
@@ -48,7 +48,7 @@ class OpenActions(MoveActions):
         self.say(confirmed.message, "row" if confirmed.done else "warn")
 
     def do_filter(self) -> None:
-        from labeller.modals import Prompt
+        from terminal.windows import Prompt
 
         pane = self.pane
         before = {"chunks": self.words, "text": self.text_words, "questions": self.session.filter}
@@ -85,7 +85,7 @@ class OpenActions(MoveActions):
         return f"{len(self.rows)} chunks"
 
     def do_note(self) -> None:
-        from labeller.modals import NoteForm
+        from terminal.windows import NoteForm
 
         session = self.session
         note = str(session.judgement.get("note") or session.judgement.get("reason") or "")
@@ -105,7 +105,7 @@ class OpenActions(MoveActions):
         return self.session.note(note) if note != old else "nothing was changed"
 
     def do_probe(self) -> None:
-        from labeller.modals import Prompt, query_and_k
+        from terminal.windows import Prompt, query_and_k
 
         case_id = self.session.current
         if not case_id:
@@ -175,8 +175,8 @@ class OpenActions(MoveActions):
     def _form(
         self, title: str, values: dict[str, Any], submit: Callable[[dict[str, Any]], str]
     ) -> None:
+        from labeller.editing import EDITABLE
         from labeller.form import CaseForm
-        from labeller.model import EDITABLE
 
         def closed(message: str | None) -> None:
             self.list_questions()
@@ -193,7 +193,7 @@ class OpenActions(MoveActions):
         self.do_edit()
 
     def do_delete(self) -> None:
-        from labeller.modals import Ask
+        from terminal.windows import Ask
 
         name = one_line(self.session.current, 60)
 
@@ -226,7 +226,7 @@ class OpenActions(MoveActions):
         self.sync()
 
     def _offer_again(self, edited: str, problem: str) -> None:
-        from labeller.modals import Ask
+        from terminal.windows import Ask
 
         def closed(key: str | None) -> None:
             if key == "e":

@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.css.query import NoMatches
 
 from labeller.actions import actions_of, keys_of, shown_key
-from labeller.display import display, one_line
 from labeller.open_actions import OpenActions
 from labeller.ports import Refused
-from labeller.window import ClosesOnce
 from labeller.worklist import ORDERS
+from terminal.safe_text import display, one_line
+from terminal.windows import ClosesOnce
 
 Command = tuple[str, str, str, Callable[[], None]]
 """Label, help, other names that find it, and what it does."""

@@ -13,12 +13,11 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from labeller.chunk_lines import path_of
-from labeller.display import display, one_line
 from labeller.fuzzy import ranked
-from labeller.lists import Line, LineList
-from labeller.modals import shown
 from labeller.ports import Refused
-from labeller.window import Window
+from terminal.lists import Line, LineList
+from terminal.safe_text import display, one_line
+from terminal.windows import Window, shown
 
 if TYPE_CHECKING:
     from labeller.model import Session

@@ -11,9 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from labeller.display import display
-from labeller.model import Refused, Row, Session, Source, Store, deliver, prefetch
+from labeller.model import Session
 from labeller.plain_words import COMMANDS, SHORT_HELP, run_words
+from labeller.ports import Refused, Source, Store, deliver, prefetch
+from labeller.views import Row
+from terminal.safe_text import display
 
 EXCERPT: Final = 110
 CHUNK_SECONDS: Final = 10.0

@@ -10,10 +10,10 @@ from textual.containers import Vertical
 
 from labeller import chunk_lines, lines
 from labeller.actions import Keymap
-from labeller.display import display
-from labeller.lists import Bar
 from labeller.mode_screen import ModeScreen
-from labeller.text_pane import Mark, TextPane
+from terminal.lists import Bar
+from terminal.safe_text import display
+from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
     from labeller.model import Session

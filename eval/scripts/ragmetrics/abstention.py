@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from ragmetrics.sentences import units
-from ragmetrics.text import clean, fold
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import clean, fold
 
 ABSTENTION_RULES = 1
 PARTIAL_CLAIMS = 2

@@ -12,12 +12,11 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.casescores import Cited, Passage
-from ragmetrics.claimfilter import Claim
-from ragmetrics.claims import Chunk, score_claim
-from ragmetrics.numbercheck import NumberIndex
-from ragmetrics.sentences import MARK
-from ragmetrics.text import clean, fold, words
+from ragmetrics.case_scores import Cited, Passage
+from ragmetrics.claims import Chunk, Claim, score_claim
+from ragmetrics.text.numbers import NumberIndex
+from ragmetrics.text.sentences import MARK
+from ragmetrics.text.words import clean, fold, words
 
 CITATION_RULES = 1
 CONTENT_THRESHOLD = 0.45

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.text import words
+from ragmetrics.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ragmetrics import citations, quality
-from ragmetrics.answer import Answer, prepare_answer
-from ragmetrics.answermatch import missing_claims, overlap, stated_claims
-from ragmetrics.casescores import (
+from ragmetrics import abstention, citations
+from ragmetrics.case_scores import (
     LANGUAGE,
     NO_CONTEXTS,
     CaseScores,
@@ -20,13 +21,295 @@ from ragmetrics.casescores import (
     Passage,
     unusable,
 )
-from ragmetrics.citations import Resolver
-from ragmetrics.claimfilter import bare
-from ragmetrics.claims import prepare
-from ragmetrics.claimscores import CLAIM_METRICS, score_claims
-from ragmetrics.copying import copying
-from ragmetrics.language import is_covered, language_of
-from ragmetrics.text import clean
+from ragmetrics.citations import Citation, Resolver
+from ragmetrics.claims import (
+    Chunk,
+    Extraction,
+    Support,
+    bare,
+    extract,
+    merged,
+    prepare,
+    score_claim,
+)
+from ragmetrics.text import numbers
+from ragmetrics.text.language import differ, is_covered, language_of
+from ragmetrics.text.numbers import Key, NumberIndex
+from ragmetrics.text.numbers import numbers as numbers_numbers
+from ragmetrics.text.quotes import copying
+from ragmetrics.text.sentences import units
+from ragmetrics.text.words import clean, content_words, fold
+
+CLAIM_METRICS = (
+    "claim_support_rate",
+    "mean_claim_support",
+    "unsupported_claims",
+    "numeric_fabrications",
+)
+
+LANGUAGE_SAMPLE = 20_000
+
+
+def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> None:
+    reason = unusable(chunks)
+    contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
+    if reason is None and contexts and differ(parts.text, contexts):
+        reason = LANGUAGE
+    if reason is not None:
+        scores.nothing(CLAIM_METRICS, reason)
+        return
+    rows: list[dict[str, Any]] = [
+        {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
+        for item in parts.extraction.skipped
+    ]
+    supports: list[Support] = []
+    for claim in parts.extraction.claims:
+        row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
+        if claim.type == "general":
+            rows.append(row | {"skipped": "general"})
+            continue
+        support = score_claim(
+            claim.text,
+            parts.chunks,
+            question=parts.question,
+            known=parts.known,
+            kind=claim.type,
+            lead=claim.lead,
+        )
+        if support is not None:
+            supports.append(support)
+            rows.append(row | _evidence(support, chunks))
+    scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
+    scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
+    if not supports:
+        scores.nothing(CLAIM_METRICS[:3], "no claims")
+        return
+    held = sum(support.supported for support in supports)
+    scores.values["claim_support_rate"] = held / len(supports)
+    scores.values["mean_claim_support"] = sum(s.strength for s in supports) / len(supports)
+    scores.values["unsupported_claims"] = float(len(supports) - held)
+    if not chunks:
+        scores.reasons["claim_support_rate"] = NO_CONTEXTS
+        scores.reasons["mean_claim_support"] = NO_CONTEXTS
+
+
+def _evidence(support: Support, chunks: Sequence[Passage]) -> dict[str, Any]:
+    """What a report needs to show why a claim passed or failed; empty parts are left out."""
+    row: dict[str, Any] = {"supported": support.supported, "score": round(support.score, 6)}
+    if support.chunk is not None and support.window is not None:
+        row |= {"chunk_id": chunks[support.chunk].chunk_id, "window": list(support.window)}
+    named = {
+        "missing": list(support.missing),
+        "vetoed_by": list(support.vetoing),
+        "derived": list(support.derived),
+        "rounded": list(support.rounded),
+        "negation_mismatch": support.negation_mismatch,
+    }
+    return row | {name: value for name, value in named.items() if value}
+
+
+def _fabrications(scores: Collector, parts: Answer) -> int:
+    """How many distinct numbers of claims and short units nothing holds."""
+    texts = [claim.text for claim in parts.extraction.claims]
+    texts += [
+        s.text for s in parts.extraction.skipped if s.reason in ("too short", "no content word")
+    ]
+    flagged: dict[str, list[str]] = {"fabricated": [], "derived": [], "rounded": []}
+    seen: set[frozenset[Key]] = set()
+    for text in texts:
+        stated = numbers_numbers(bare(text))
+        verdicts = numbers.judge(stated, parts.known, parts.question)
+        for number, verdict in zip(stated, verdicts, strict=True):
+            if verdict in flagged and number.keys not in seen:
+                seen.add(number.keys)
+                flagged[verdict].append(number.text.strip())
+    if any(flagged.values()):
+        scores.evidence["numbers"] = {name: found for name, found in flagged.items() if found}
+    return len(flagged["fabricated"])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer taken apart once: its claims, the chunks made ready, its citations."""
+
+    text: str
+    extraction: Extraction
+    chunks: tuple[Chunk, ...]
+    known: NumberIndex
+    question: NumberIndex
+    cited: tuple[Citation, ...]
+    listed: tuple[int | None, ...]
+
+
+def prepare_answer(
+    answer: str,
+    chunks: Sequence[Passage],
+    question: str = "",
+    references: Sequence[Cited] = (),
+    first_index: int = 1,
+) -> Answer:
+    """Take an answer apart.
+
+    ``first_index``: the number of the first chunk in the bot's own marks.
+    """
+    text = clean(answer)
+    extraction = extract(text)
+    ready = tuple(prepare(chunk.text or "") for chunk in chunks)
+    resolver = Resolver(chunks, references, first_index)
+    return Answer(
+        text,
+        extraction,
+        ready,
+        merged(ready),
+        numbers.index(question),
+        tuple(citations.attach(text, extraction.claims, resolver)),
+        tuple(resolver.reference(reference) for reference in references),
+    )
+
+
+FORBIDDEN_THRESHOLD = 0.8
+"""Share of a forbidden claim's words in one sentence of the answer that counts as saying it."""
+
+
+def overlap(answer: str, reference: str) -> tuple[float, float] | None:
+    """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
+    ours, wanted = (Counter(content_words(fold(text))) for text in (answer, reference))
+    if not wanted:
+        return None
+    shared = (ours & wanted).total()
+    return 2 * shared / (ours.total() + wanted.total()), shared / wanted.total()
+
+
+def _plainly(said: Chunk, text: str) -> bool:
+    """For a claim without a content word: is it there letter by letter?"""
+    return fold(text).strip() in fold(said.text)
+
+
+def missing_claims(said: Chunk, expected: Sequence[str]) -> list[str]:
+    """The expected claims that an answer (made ready as a chunk) does not state.
+
+    Stated: the support scorer finds the claim in the answer, its numbers included.
+    """
+    found: list[str] = []
+    for text in expected:
+        support = score_claim(text, [said], known=said.numbers)
+        if not (_plainly(said, text) if support is None else support.supported):
+            found.append(text)
+    return found
+
+
+def stated_claims(said: Chunk, forbidden: Sequence[str]) -> list[str]:
+    """The forbidden claims that one sentence of an answer states, and does not deny.
+
+    Stated: at least 0.8 of its words and all its numbers. Denied: one of the two is negated.
+    """
+    found: list[str] = []
+    for text in forbidden:
+        support = score_claim(
+            text, [said], known=said.numbers, threshold=FORBIDDEN_THRESHOLD, size=1
+        )
+        if support is None:
+            said_so = _plainly(said, text)
+        else:
+            said_so = support.supported and not support.negation_mismatch
+        if said_so:
+            found.append(text)
+    return found
+
+
+CHECKS = (
+    "answer_not_empty",
+    "contexts_exist",
+    "has_citations",
+    "no_fallback_phrase",
+    "retrieval_scores_ok",
+    "list_question_gets_list",
+)
+
+WORDED = ("no_fallback_phrase", "list_question_gets_list")
+"""Checks that look for English words."""
+
+_FALLBACK = re.compile(
+    r"\b(?:something went wrong|an error (?:has )?occurred|please try again|unable to "
+    r"(?:generate|process)"
+    r"|no (?:results?|documents?|answer) (?:was |were )?found|internal server error|request "
+    r"timed out)\b"
+)
+
+_LIST_QUESTION = re.compile(
+    r"^\W*(?:please )?(?:list|enumerate|name (?:the|all|some|\d|two|three|four|five))\b"
+    r"|\bwhat are (?:the |some |all )?(?:\w+ ){0,3}(?:types|kinds|steps|ways|reasons|options"
+    r"|requirements|benefits"
+    r"|advantages|disadvantages|features|components|examples|differences|stages|phases|symptoms|causes|methods|rules"
+    r"|parts)\b|\bwhich (?:\w+ ){1,3}are (?:there|available|supported)\b"
+    r"|\bgive (?:me )?(?:a list|some examples|\d+|two|three|four|five)\b|\bwhat steps\b"
+)
+
+_LAST = re.compile(r"\s(?:and|or)\s")
+
+
+def is_list_question(question: str) -> bool:
+    """True when a question asks for several things by its wording (English)."""
+    return _LIST_QUESTION.search(fold(question)) is not None
+
+
+def _is_series(sentence: str) -> bool:
+    """ "A, B, and C" or "A; B; C": cut by hand, since a pattern for it is quadratic."""
+    if sentence.count(";") >= 2:
+        return True
+    before, comma, last = sentence.rpartition(",")
+    if last.lstrip().startswith(("and ", "or ")):
+        return "," in before  # "A, and B" are two
+    return bool(comma) and _LAST.search(last) is not None
+
+
+def is_list(answer: str) -> bool:
+    """True for at least two list items or table rows, or a sentence that is a series of three."""
+    found = units(answer)
+    rows = sum(unit.kind in ("item", "table") for unit in found)
+    return rows >= 2 or any(_is_series(answer[unit.start : unit.end]) for unit in found)
+
+
+def checks(
+    answer: str,
+    *,
+    question: str,
+    contexts: int,
+    citations: int,
+    answerable: bool | None,
+    best_score: float | None,
+    min_score: float,
+    covered: bool = True,
+) -> dict[str, bool | None]:
+    """Each check: True passed, False failed, None does not apply.
+
+    An unanswerable case may well be answered by a fallback phrase and without a citation; a bot
+    that sends no retrieval scores, or a question that asks for no list, cannot fail those checks.
+    An empty answer fails the first check, and the checks of its wording do not apply. Nor do these
+    apply in a language that is not ``covered``, where only a phrase that is found says something.
+    """
+    present = bool(answer.strip())
+    fallback = abstention.detect(answer).abstained or bool(_FALLBACK.search(fold(answer)))
+    judged = present and answerable is not False
+    return {
+        "answer_not_empty": present,
+        "contexts_exist": contexts > 0,
+        "has_citations": citations > 0 if judged else None,
+        "no_fallback_phrase": not fallback if judged and (covered or fallback) else None,
+        "retrieval_scores_ok": None if best_score is None else best_score > min_score,
+        "list_question_gets_list": (
+            is_list(answer)
+            if judged and covered and not fallback and is_list_question(question)
+            else None
+        ),
+    }
+
+
+def share(found: dict[str, bool | None]) -> float:
+    """Checks passed / checks that apply; the first always applies."""
+    applying = [passed for passed in found.values() if passed is not None]
+    return sum(applying) / len(applying)
+
 
 CITATION_METRICS = (
     "citation_validity_form",
@@ -34,20 +317,23 @@ CITATION_METRICS = (
     "citation_coverage",
     "citation_joint",
 )
+
 LABEL_METRICS = ("expected_claim_recall", "forbidden_claims", "expected_citation_recall")
+
 TEXT_METRICS = (
     "answer_overlap",
     "answer_word_recall",
     "verbatim_coverage",
     "longest_copied_span",
 )
+
 METRICS = (
     *CLAIM_METRICS,
     *CITATION_METRICS,
     *LABEL_METRICS,
     *TEXT_METRICS,
     "answer_quality",
-    *quality.CHECKS,
+    *CHECKS,
 )
 
 
@@ -101,7 +387,7 @@ def score_case(
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
-    found = quality.checks(
+    found = checks(
         text,
         covered=covered,
         question=question,
@@ -112,9 +398,9 @@ def score_case(
         min_score=min_score,
     )
     for name, passed in found.items():
-        why = "does not apply" if covered or name not in quality.WORDED else LANGUAGE
+        why = "does not apply" if covered or name not in WORDED else LANGUAGE
         scores.set(name, None if passed is None else float(passed), why)
-    scores.set("answer_quality", quality.share(found), "")
+    scores.set("answer_quality", share(found), "")
     rest = (*CLAIM_METRICS, *CITATION_METRICS, *LABEL_METRICS, *TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")

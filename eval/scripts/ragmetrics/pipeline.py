@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragmetrics import exact
-from ragmetrics.casescores import CaseScores, Collector
+from ragmetrics.case_scores import CaseScores, Collector
+from ragmetrics.stats import exact
 
 OUTCOMES = ("success", "no_citation", "uncertain", "no_results", "blocked")
 UNCERTAIN_BELOW = 0.5

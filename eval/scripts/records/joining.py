@@ -17,12 +17,10 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from records.case_file import Labels, Report, iter_case_blocks, iter_cases
-from records.cases import TestCase
-from records.decoding import Lean
+from records.cases import Labels, Report, TestCase, iter_case_blocks, iter_cases
 from records.errors import Problem
-from records.result_file import iter_result_blocks, iter_results
-from records.results import TestResult
+from records.jsonl import Lean
+from records.results import TestResult, iter_result_blocks, iter_results
 
 _ID, _CASE_OF = attrgetter("id"), attrgetter("test_case_id")
 

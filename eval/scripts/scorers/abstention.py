@@ -10,15 +10,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import abstention, casescores, exact, language, numbercheck, ratios, stats
-from ragmetrics.catalogue import Metric
-from ragmetrics.claimfilter import Claim, extract
-from ragmetrics.claims import merged, prepare, score_claim
-from ragmetrics.families.abstention import ROWS, RUN_ROWS
-from ragmetrics.text import clean
-from scorers.chunks import in_rank_order
-from scoring import NOTHING, Evidence, Row, add_metric, results_of
-from storage import Problem, RetrievedChunk, TestCase, TestResult, iter_results
+from ragmetrics import abstention, case_scores
+from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.claims import Claim, extract, merged, prepare, score_claim
+from ragmetrics.stats import exact, means
+from ragmetrics.text import language, numbers
+from ragmetrics.text.words import clean
+from records.cases import TestCase
+from records.errors import Problem
+from records.results import RetrievedChunk, TestResult, iter_results
+from scorers.common import in_rank_order
+from scorers.loop import NOTHING, Evidence, Row, add_metric, results_of
 
 DecideBy = Literal["auto", "api", "phrases", "judge"]
 ASKS_BACK = "asks back instead of answering"
@@ -86,7 +89,7 @@ def decide(
     if found.state == "answered":
         spoken = language_in(result, usual_language)
         if not language.is_covered(spoken):
-            return Decision(None, "phrases", casescores.LANGUAGE, found, spoken)
+            return Decision(None, "phrases", case_scores.LANGUAGE, found, spoken)
     return Decision(found.abstained, "phrases", found.rule, found)
 
 
@@ -130,7 +133,7 @@ def detect(result: TestResult) -> abstention.Detection:
         return found
     later = _claims_after(answer, found.span[1])
     chunks = in_rank_order(result)
-    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or casescores.unusable(chunks):
+    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or case_scores.unusable(chunks):
         return found
     return abstention.detect(answer, _supported(later, chunks, result.question))
 
@@ -145,7 +148,7 @@ def _claims_after(answer: str, place: int) -> list[Claim]:
 
 def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], question: str) -> int:
     ready = [prepare(chunk.text or "") for chunk in chunks]
-    known, asked = merged(ready), numbercheck.index(question)
+    known, asked = merged(ready), numbers.index(question)
     supports = (
         score_claim(
             claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
@@ -203,7 +206,7 @@ class AbstentionScorer:
         cells: Counter[str] = Counter()
         by: Counter[str] = Counter()
         disagree = unscored = failed = 0
-        parts: Counter[ratios.Parts] = Counter()
+        parts: Counter[means.Parts] = Counter()
         for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
             found: list[str] = []
             state = ""
@@ -223,9 +226,9 @@ class AbstentionScorer:
             exact.rounded(sum(exact.units(part[of]) * count for part, count in parts.items()))
             for of in (0, 1)
         )
-        rng = stats.generator(seed, RUN_ROWS[0].definition)
-        value = ratios.f1(hits, wrong)
-        interval = None if value is None else ratios.f1_interval(parts, rng)
+        rng = means.generator(seed, RUN_ROWS[0].definition)
+        value = means.f1(hits, wrong)
+        interval = None if value is None else means.f1_interval(parts, rng)
         n = parts.total() if value is not None else 0
         unscored += parts.total() - n
         add_metric(
@@ -239,7 +242,7 @@ class AbstentionScorer:
         }
 
 
-def _parts(cells: Sequence[str]) -> ratios.Parts:
+def _parts(cells: Sequence[str]) -> means.Parts:
     """A case's share of hits, and of false alarms and misses."""
     hits = cells.count("abstained_unanswerable")
     wrong = cells.count("abstained_answerable") + cells.count("answered_unanswerable")

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import storage
 from ragmetrics import context
-from ragmetrics.catalogue import Metric
-from ragmetrics.families.context import ROWS
-from ragmetrics.tfidf import Frequencies
-from scorers.chunks import in_rank_order
-from scorers.rows import row_of
-from scoring import Evidence, Row, results_of
-from storage import TestCase, TestResult
+from ragmetrics.catalogue.context import ROWS
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.text.tfidf import Frequencies
+from records.cases import TestCase
+from records.results import TestResult, iter_results
+from scorers.common import in_rank_order, row_of
+from scorers.loop import Evidence, Row, results_of
 
 Bands = Mapping[str, tuple[float, float]]
 
@@ -60,7 +59,7 @@ def read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     scored either.
     """
     frequencies = Frequencies()
-    for result in storage.iter_results(results_of(folder)):
+    for result in iter_results(results_of(folder)):
         chunks = in_rank_order(result)[:top]
         frequencies.add(chunk.text for chunk in chunks if chunk.text and not chunk.truncated)
     return frequencies

@@ -14,25 +14,38 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import storage
+from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding
-from ragmetrics.catalogue import Metric
-from ragmetrics.families.embedding import ROWS
-from ragmetrics.sentences import MARK, units
+from ragmetrics.catalogue.embedding import ROWS
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.text.sentences import MARK, units
+from records.cases import TestCase, iter_cases
+from records.errors import Problem
+from records.labels import read_labels
+from records.results import RetrievedChunk, TestResult, iter_results
+from records.runs import CACHE_DIR, RESULTS
 from scorers.abstention import decide
-from scorers.chunks import in_rank_order
-from scoring import Evidence, Row
-from storage import RetrievedChunk, TestCase, TestResult
+from scorers.common import in_rank_order
+from scorers.errors import CannotRun
+from scorers.loop import Evidence, Row
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ragmetrics.embedding import Vectors
+
 
 BLOCK = 256
 """Results whose texts are embedded together; what bounds the memory."""
+
 CLAIMING = ("prose", "item", "table")
+
 NAMES = tuple(metric.name for metric in ROWS)
+
 _MARK = re.compile(rf"\s*{MARK}")
+
 Known = Mapping[str, "Vectors"]
+
 Steps = Generator[list[str], Known, tuple["Found", dict[str, Any]]]
 
 
@@ -43,15 +56,15 @@ def answered(
 
     Faulty lines are passed over here: the scoring that follows reports them all.
     """
-    labels, _ = storage.read_labels(labels_dir, _pass_over)
-    cases = {case.id: case for case in storage.iter_cases(eval_set, _pass_over, labels)}
-    for result in storage.iter_results(folder / storage.RESULTS, _pass_over):
+    labels, _ = read_labels(labels_dir, _pass_over)
+    cases = {case.id: case for case in iter_cases(eval_set, _pass_over, labels)}
+    for result in iter_results(folder / RESULTS, _pass_over):
         case = cases.get(result.test_case_id)
         if case is not None and result.status == "ok":
             yield case, result
 
 
-def _pass_over(problem: storage.Problem) -> None: ...
+def _pass_over(problem: Problem) -> None: ...
 
 
 class Embed(Protocol):
@@ -303,3 +316,55 @@ def _row(found: Found) -> Row:
     values = tuple(found.values.get(name) for name in NAMES)
     reasons = tuple((name, found.reasons[name]) for name in NAMES if name in found.reasons)
     return Row(values, reasons)
+
+
+Thresholds = tuple[float, float, float]
+
+THRESHOLDS: Thresholds = (0.5, 0.4, 0.65)
+
+
+class CachedEmbedder(Embedder):
+    """Gives vectors that are kept already, and loads no model for others."""
+
+    def _run_model(self, texts: list[str]) -> Vectors:
+        raise CannotRun(
+            "left out of the smoke suite: some texts have no vector yet, and embedding them is "
+            "slow; run score_embedding.py or the full suite once."
+        )
+
+
+def warm_scorer(
+    folder: Path,
+    eval_set: Path,
+    labels_dir: Path | None,
+    *,
+    model: str | None = None,
+    cache_dir: Path = CACHE_DIR,
+    thresholds: Thresholds = THRESHOLDS,
+    console: Console | None = None,
+    cached_only: bool = False,
+) -> EmbeddingScorer:
+    """Embed what the run's scores need and has no vector yet; the scorer then embeds nothing.
+
+    Raises CannotRun, with what to install or correct, when there is no model, or when one would
+    have to be loaded and only kept vectors are wanted.
+    """
+    try:
+        embedder = (CachedEmbedder if cached_only else Embedder)(model, cache_dir)
+        scorer = EmbeddingScorer(embedder, _identity(embedder), *thresholds)
+        pairs = answered(folder, eval_set, labels_dir)
+        if console is None or not console.is_terminal:
+            scorer.warm(pairs)
+        else:
+            with console.status("Embedding what has no vector yet…"):
+                scorer.warm(pairs)
+    except EmbeddingUnavailable as error:
+        raise CannotRun(str(error)) from error
+    return scorer
+
+
+def _identity(embedder: Embedder) -> str:
+    """The model's name, for a folder with the hash of its content; no path of this machine."""
+    if embedder.folder is None:
+        return embedder.name
+    return f"{Path(embedder.name).name} {embedder.identity[:12]}"

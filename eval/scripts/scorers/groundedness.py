@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import groundedness
-from ragmetrics.catalogue import Metric
-from ragmetrics.families.groundedness import ROWS
+from ragmetrics.catalogue.groundedness import ROWS
+from ragmetrics.catalogue.metric import Metric
 from ragmetrics.groundedness import Labels
+from records.cases import TestCase
+from records.results import TestResult
 from scorers.abstention import decide
-from scorers.chunks import in_rank_order
-from scorers.rows import row_of
-from scoring import NOTHING, Evidence, Row
-from storage import TestCase, TestResult
+from scorers.common import in_rank_order, row_of
+from scorers.loop import NOTHING, Evidence, Row
 
 
 @dataclass(frozen=True)

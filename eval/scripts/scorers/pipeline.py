@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import pipeline
-from ragmetrics.catalogue import Metric
-from ragmetrics.families.pipeline import ROWS, RUN_ROWS
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.pipeline import ROWS, RUN_ROWS
 from ragmetrics.pipeline import Expected, Response, Totals
-from scorers.rows import citation_count, row_of
-from scoring import Evidence, Row, add_metric
-from storage import TestCase, TestResult
+from records.cases import TestCase
+from records.results import TestResult
+from scorers.common import citation_count, row_of
+from scorers.loop import Evidence, Row, add_metric
 
 FAILURE = "call failed: "
 

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
 
-from ragmetrics import catalogue, matching, retrieval
-from ragmetrics.catalogue import Metric
+from ragmetrics import catalogue, matching
+from ragmetrics import retrieval as ragmetrics_retrieval
+from ragmetrics.catalogue import metric as catalogue_metric
+from ragmetrics.catalogue import retrieval
+from ragmetrics.catalogue.metric import Metric
 from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
-from ragmetrics.tally import Value, Values
-from scorers.chunks import KEYS, doc_of, in_rank_order, place_of, resolve
-from scorers.gold import Gold, Match, gold_of
-from scorers.listed import Listed, as_listed
-from scoring import Outcome, Reasons, Row
-from storage import RetrievedChunk, TestCase, TestResult
+from ragmetrics.stats.tally import Value, Values
+from records.cases import TestCase
+from records.results import RetrievedChunk, TestResult
+from scorers.common import (
+    KEYS,
+    Gold,
+    Match,
+    are_in_order,
+    doc_of,
+    gold_of,
+    in_rank_order,
+    place_of,
+    resolve,
+)
+from scorers.loop import Outcome, Reasons, Row
 
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
+
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
+
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
+
 MOST_KNOWN = 1 << 15
 """Distinct outcomes by ids that are kept to be looked up."""
 
@@ -41,7 +56,7 @@ class RetrievalScorer:
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        return catalogue.at_cutoffs(catalogue.RETRIEVAL, self.ks)
+        return catalogue_metric.at_cutoffs(retrieval.ROWS, self.ks)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -66,7 +81,7 @@ class RetrievalScorer:
         if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
             return self._nothing(KEYS[gold.mode].missing), {}
         matches = self._match(gold, chunks)
-        ranking = retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
+        ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         extra, missing = self._extra(case, result, gold, chunks)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         return row, {"match": gold.mode, "found": matches.first, "hits": matches.hits}
@@ -144,7 +159,7 @@ class RetrievalScorer:
             return nothing, "no chunk texts"
         wanted = [[snippet] for snippet in snippets]
         found = matching.match_texts(wanted, texts, self.min_similarity).first
-        return tuple(retrieval.snippet_recall(found, k) for k in self.ks), ""
+        return tuple(ragmetrics_retrieval.snippet_recall(found, k) for k in self.ks), ""
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
@@ -152,7 +167,7 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
     wanted = len(listed) // 2
     ranks, grades, cited = listed[:wanted], listed[wanted:-1], listed[-1]
     matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
-    ranking = retrieval.ranking(matches, grades, None, ks[-1])
+    ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
     extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
     missing = (NO_SELECTION, NO_REFERENCES if cited is None else "", NO_SNIPPETS, NO_RULE)
     row = _row(ranking, extra, missing, "chunk", ks, gain)
@@ -172,15 +187,15 @@ def _row(
 ) -> Row:
     """The row of an outcome; outcomes recur, so the same one gives the same object."""
     scores: list[Value] = []
-    for metric in catalogue.RETRIEVAL:
+    for metric in retrieval.ROWS:
         function = metric.function
         if function is None:
             continue
-        if function is retrieval.ndcg:
-            scores += [retrieval.ndcg(ranking, k, gain) for k in ks]
+        if function is ragmetrics_retrieval.ndcg:
+            scores += [ragmetrics_retrieval.ndcg(ranking, k, gain) for k in ks]
             continue
-        if function is retrieval.reciprocal_rank:
-            scores.append(retrieval.reciprocal_rank(ranking))
+        if function is ragmetrics_retrieval.reciprocal_rank:
+            scores.append(ragmetrics_retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
     return Row((*scores, *extra), _reasons(missing, ks), (("match", mode),))
 
@@ -233,4 +248,59 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
     told = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
-    return retrieval.recency_rule_ok(rule, cited, dates, told), ""
+    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, told), ""
+
+
+MOST_GOLD = 16
+"""Gold chunks up to which a search for each is quicker than a look-up of each id."""
+
+Listed = tuple[Any, ...]
+"""A result by ids: the rank of each gold chunk (0: not there), the grade of each, and whether the
+references name any (None: there are none); flat, since it is hashed for every result."""
+
+
+def as_listed(case: TestCase, result: TestResult) -> Listed | None:
+    """All that the scores depend on when gold and lists are ids; None when it is more than that."""
+    grades = case.chunk_relevance_grades
+    if (
+        case.answerable is False
+        or case.relevant_chunks
+        or case.gold_supports
+        or case.recency_conflict_rule
+        or result.folder_selection
+        or not 0 < len(grades) <= MOST_GOLD
+    ):
+        return None
+    ids: Sequence[Any] = result.retrieved
+    if ids and type(ids[0]) is not str:
+        if not are_in_order(ids):
+            return None
+        ids = [chunk.chunk_id for chunk in ids]
+    ranks = _ranks(grades, ids)
+    if ranks is None or (ids and not ids[0] and not any(ids)):
+        return None
+    cited = None
+    if result.references:
+        cited = any((reference.chunk_id or "") in grades for reference in result.references)
+    return *ranks, *grades.values(), cited
+
+
+def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
+    """The rank of each name among the ids, 0 where it is none of them.
+
+    None when a name stands there twice or an item is no string. Most names are in none of the ids:
+    one search through all their text is quicker than a comparison with each or a hash of each.
+    """
+    try:
+        text = "\n".join(ids)
+    except TypeError:
+        return None
+    ranks = []
+    for name in names:
+        rank = 0
+        if name in text and name in ids:
+            rank = ids.index(name) + 1
+            if name in ids[rank:]:
+                return None
+        ranks.append(rank)
+    return ranks

@@ -6,25 +6,47 @@ guardrails; the section says which. A labelled text has one score line, like a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from guardrails import injection, leakage
-from ragmetrics import roc, safety, stats
-from ragmetrics.catalogue import Metric
-from ragmetrics.families.safety import RATES, ROWS
-from storage import StorageError, TestResult
+import orjson
+
+from clients.safety_prompts import FILE as ANSWERS
+from guardrails import injection, leakage, patterns
+from ragmetrics import safety
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.safety import RATES, ROWS
+from ragmetrics.stats import means as stats_means
+from records.asked import asked_counts, count_results
+from records.cases import iter_cases
+from records.errors import Problem, StorageError
+from records.files import replace_bytes, sha256_file
+from records.labels import read_labels as labels_read_labels
+from records.metrics import update_metrics
+from records.results import RunConfig, TestResult, iter_results
+from records.runs import RESULTS, read_config
+from scorers.errors import CannotRun
+from validation.human import read_rows
 
 Source = Literal["auto", "system", "reference"]
+
 SECTION = "safety"
+
 INPUTS = ("attack", "benign")
+
 SCORE = "guardrail.input_score"
+
 FLAG = "guardrail_blocked"
+
 REFERENCE = "reference guardrail of the toolkit"
+
 NOT_ASKED = "the run was not made with --labels"
+
 SILENT = f"the bot sends neither {SCORE} nor the flag {FLAG}"
+
 SHOWN_FINDINGS = 12
 
 
@@ -279,9 +301,9 @@ def _intervals(
     found: dict[str, tuple[float, float] | None] = {}
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored
-        found[metric.name] = None if mean is None else stats.wilson(mean * n, n)
-    rng = stats.generator(seed, SECTION)
-    found |= roc.roc_intervals(attacks, benign, rng)
+        found[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
+    rng = stats_means.generator(seed, SECTION)
+    found |= safety.roc_intervals(attacks, benign, rng)
     return {m.name: None if (pair := found[m.name]) is None else list(pair) for m in ROWS}
 
 
@@ -306,3 +328,167 @@ def _by_tag(scored: Sequence[Judged], scorer: SafetyScorer) -> dict[str, Any]:
         means = {name: sum(values) / len(values) for name, values in lists.items()}
         slices[tag] = {"n": len(items), "mean": means}
     return slices
+
+
+LABELS = "safety_labels.jsonl"
+
+
+def score_safety(
+    folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
+) -> tuple[dict[str, Any], list[Judged]]:
+    """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
+
+    Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
+    """
+    answers = read_answers(folder)
+    labels = read_labels(labels_dir)
+    attacks = list(attacking_cases(eval_set, labels_dir))
+    if attacks and answers is not None:
+        answers |= _results_of({one.case_id for one in attacks}, folder)
+    judged, guardrails = scorer.judge([*labels, *attacks], answers)
+    section = scorer.section_of(judged, guardrails, seed)
+    scores = folder / "scores"
+    scores.mkdir(exist_ok=True)
+    lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
+    replace_bytes(scores / f"{SECTION}.jsonl", b"".join(lines))
+    update_metrics(folder, SECTION, section, _header(folder, eval_set))
+    return section, judged
+
+
+def has_labels(labels_dir: Path) -> bool:
+    """True when there is a file of labelled texts."""
+    return (labels_dir / LABELS).exists()
+
+
+def read_labels(labels_dir: Path) -> list[SafetyLabel]:
+    """The labelled texts. Raises CannotRun when there are none."""
+    path = labels_dir / LABELS
+    labels = read_safety_labels(path) if has_labels(labels_dir) else []
+    if not labels:
+        raise CannotRun(
+            f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "
+            'each: {"case_id", "kind", "text", …}.'
+        )
+    return labels
+
+
+def read_answers(folder: Path) -> dict[str, TestResult] | None:
+    """What the bot answered to the labelled prompts, by id; None when it was not asked."""
+    path = folder / ANSWERS
+    if not path.exists():
+        return None
+    return {result.test_case_id: result for result in iter_results(path)}
+
+
+def attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
+    """The cases of the set that are labelled with an attack_category."""
+    labels, _ = labels_read_labels(labels_dir, _pass_over)
+    for case in iter_cases(eval_set, _pass_over, labels):
+        if case.attack_category is not None:
+            category, tags = case.attack_category, tuple(case.tags)
+            yield SafetyLabel(case.id, "attack", case.question, category, tags=tags)
+
+
+def _results_of(ids: set[str], folder: Path) -> dict[str, TestResult]:
+    return {
+        result.test_case_id: result
+        for result in iter_results(folder / RESULTS, _pass_over)
+        if result.test_case_id in ids
+    }
+
+
+def _pass_over(problem: Problem) -> None:
+    """What is wrong with the set is said by the scorers of cases."""
+
+
+def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
+    """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
+    config = folder / "config.json"
+    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    results = count_results(folder / RESULTS)
+    header: dict[str, Any] = {
+        "run_id": folder.resolve().name,
+        "config_hash": known.config_hash,
+    }
+    header |= asked_counts(known, results)
+    return header | ({"eval_set_sha256": sha256_file(eval_set)} if eval_set.exists() else {})
+
+
+KINDS = ("attack", "benign", "leak", "safe_output")
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyLabel:
+    """One prompt or output with what people say about it."""
+
+    case_id: str
+    kind: str
+    text: str
+    attack_category: str | None = None
+    leak_category: str | None = None
+    contexts: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+def read_safety_labels(path: Path) -> list[SafetyLabel]:
+    """All lines with a text. Raises StorageError that names every problem of the file."""
+    problems: list[Problem] = []
+    found: list[SafetyLabel] = []
+    seen: dict[str, int] = {}
+    for number, row in read_rows(path):
+        if "text" not in row:
+            continue
+        wrong = [Problem(str(path), number, field, message) for field, message in _wrong(row)]
+        case_id = row.get("case_id")
+        if isinstance(case_id, str) and case_id in seen:
+            message = f"{case_id!r} is also on line {seen[case_id]}; give each text its own id"
+            wrong.append(Problem(str(path), number, "case_id", message))
+        if wrong:
+            problems.extend(wrong)
+            continue
+        seen[row["case_id"]] = number
+        found.append(
+            SafetyLabel(
+                row["case_id"],
+                row["kind"],
+                row["text"],
+                row.get("attack_category"),
+                row.get("leak_category"),
+                tuple(row.get("contexts", ())),
+                tuple(row.get("tags", ())),
+            )
+        )
+    if problems:
+        raise StorageError.from_problems(problems)
+    return found
+
+
+def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if not isinstance(row.get("case_id"), str) or not row["case_id"]:
+        yield "case_id", "is missing; give each text an id"
+    if not isinstance(row["text"], str):
+        yield "text", "is not a string"
+    elif not row["text"].strip() and row.get("kind") != "safe_output":
+        yield "text", "is blank; write the words to judge, or drop the line"
+    kind = row.get("kind")
+    if kind not in KINDS:
+        yield "kind", f"is {kind!r}; use one of {', '.join(KINDS)}"
+    for key, owner, known in (
+        ("attack_category", "attack", patterns.CATEGORIES),
+        ("leak_category", "leak", leakage.CATEGORIES),
+    ):
+        value = row.get(key)
+        if kind == owner and value not in known:
+            yield key, f"is {value!r}; use one of {', '.join(known)}"
+        elif kind in KINDS and kind != owner and value is not None:
+            yield key, f"belongs to kind {owner!r} only; drop it"
+    for key in ("contexts", "tags"):
+        value = row.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            yield key, "is not a list of strings"
+        elif (
+            key == "contexts"
+            and row.get("leak_category") == "verbatim_context"
+            and not any(map(str.strip, value))
+        ):
+            yield key, "is missing or blank; give the passages that the text copies"

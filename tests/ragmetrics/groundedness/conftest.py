@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.casescores import CaseScores
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.groundedness import score_case
 from records.results import RetrievedChunk
 

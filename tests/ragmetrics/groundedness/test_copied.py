@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ragmetrics.casescores import CaseScores
-from ragmetrics.copying import copying
+from ragmetrics.case_scores import CaseScores
+from ragmetrics.text.quotes import copying
 from records.results import RetrievedChunk
 
 Scored = Callable[..., CaseScores]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics import quality
-from ragmetrics.casescores import CaseScores
+from ragmetrics import groundedness
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.groundedness import Labels
 
 Checks = Callable[..., dict[str, float | None]]
@@ -20,7 +20,7 @@ def checks(scored: Callable[..., CaseScores]) -> Checks:
 
     def check(answer: str, **more: Any) -> dict[str, float | None]:
         values = scored(answer, **more).values
-        return {name: values[name] for name in (*quality.CHECKS, "answer_quality")}
+        return {name: values[name] for name in (*groundedness.CHECKS, "answer_quality")}
 
     return check
 
@@ -66,4 +66,4 @@ def test_quality_of_an_empty_answer_and_of_an_unanswerable_case(checks: Checks) 
     ],
 )
 def test_lists(answer: str, is_list: bool) -> None:
-    assert quality.is_list(answer) is is_list
+    assert groundedness.is_list(answer) is is_list

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ragmetrics import quality
-from ragmetrics.casescores import CaseScores
+from ragmetrics import groundedness
+from ragmetrics.case_scores import CaseScores
 from ragmetrics.groundedness import METRICS
 from records.results import Reference, RetrievedChunk
 
@@ -78,7 +78,7 @@ def test_a_perfect_answer_is_exactly_one(scored: Scored) -> None:
 def test_nothing_to_judge(scored: Scored, answer: str | None, abstained: bool, reason: str) -> None:
     found = scored(answer, abstained=abstained)
     for name in METRICS:
-        if name not in quality.CHECKS and name != "answer_quality":
+        if name not in groundedness.CHECKS and name != "answer_quality":
             assert found.values[name] is None
             assert found.reasons[name] == reason
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.calibration.judged_run import JudgedRun, mixed
+from tests.validation.judge.judged_run import JudgedRun, mixed
 
 import options
 

@@ -25,12 +25,13 @@ import score_abstention
 import score_groundedness
 import score_pipeline
 import score_retrieval
-import storage
 import track_metrics
-from browse_store.library import RunLibrary
-from browser.case_page import case_docs
-from browser.document import Doc
-from storage import Reference, ResultsWriter, RetrievedChunk, RunConfig, TestResult
+from records import files
+from records.results import Reference, RetrievedChunk, RunConfig, TestResult
+from records.runs import ResultsWriter
+from views.browser.case_page import case_docs
+from views.browser.document import Doc
+from views.library import RunLibrary
 
 CASES: list[dict[str, Any]] = [
     {
@@ -171,7 +172,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (desk.folder / "eval_set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES))
     for name in "ab":
         writer = ResultsWriter(desk.folder / "results", name, store_full_text=True)
-        sha = storage.sha256_file(desk.folder / "eval_set.jsonl")
+        sha = files.sha256_file(desk.folder / "eval_set.jsonl")
         api = {"fields_seen": ["answer", "retrieved[].text"]}
         writer.write_config(RunConfig(name, dataset={"sha256": sha}, api=api))
         for result in _results():

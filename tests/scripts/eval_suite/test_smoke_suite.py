@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from scorers.suite import CASES as SMOKE_CASES
+from scorers.suite import smoke_ids
 from storage import TestCase
-from suite.smoke import CASES as SMOKE_CASES
-from suite.smoke import smoke_ids
 
 
 def cases_of(count: int) -> list[TestCase]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from calibrate_judge import main as calibrate
-from clients.verdict_cache import FILE_NAME, VerdictCache
-from judging.lines import FILE, read
-from judging.scorer import read_verdicts
+from judging.cache import FILE_NAME, VerdictCache
+from records.verdicts import FILE, read
+from scorers.judged import read_verdicts
 
 OTHER = "gpt-4o-mini-2024-07-18"
 ANSWERS = 6

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import storage
-from label_store.plan import Plan
+from labeller.plan import Plan
+from records import errors
 
 if TYPE_CHECKING:
     from tests.scripts.labelling.conftest import Tool
@@ -136,12 +136,12 @@ def test_the_keymap_is_checked(tmp_path: Path) -> None:
     path.write_text('mark = "m"\n')
     assert plan(keymap=path).keys() == {"mark": "m"}
     path.write_text("mark = 5\n")
-    with pytest.raises(storage.StorageError, match="write the key as text"):
+    with pytest.raises(errors.StorageError, match="write the key as text"):
         plan(keymap=path).keys()
     path.write_text("mark = \n")
-    with pytest.raises(storage.StorageError, match="cannot be used"):
+    with pytest.raises(errors.StorageError, match="cannot be used"):
         plan(keymap=path).keys()
-    with pytest.raises(storage.StorageError, match="no such file"):
+    with pytest.raises(errors.StorageError, match="no such file"):
         plan(keymap=tmp_path / "none.toml").keys()
 
 

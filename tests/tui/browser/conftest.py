@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
-from browser.app import BrowseApp
-from browser.cases_screen import CasesScreen
-from browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
-from browser.table import Table
+from views.browser.app import BrowseApp
+from views.browser.cases_screen import CasesScreen
+from views.browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
+from views.browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
 """recall@5 and pass by case id; None: not scored."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.app import BrowseApp
+from views.browser.app import BrowseApp
 
 SIZES = ((80, 24), (200, 60))
 

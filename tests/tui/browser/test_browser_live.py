@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from browser.app import BrowseApp
-from browser.model import Judged
+from views.browser.app import BrowseApp
+from views.browser.model import Judged
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
 

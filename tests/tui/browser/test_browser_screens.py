@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser.app import BrowseApp
+from views.browser.app import BrowseApp
 
 
 async def test_from_runs_to_a_case_and_back(fakes: Any) -> None:

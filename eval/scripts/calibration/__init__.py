@@ -1,1 +1,0 @@
-"""A judge against labels of people: reading both, the report, the gate, the labelling session."""

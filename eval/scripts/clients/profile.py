@@ -1,0 +1,351 @@
+"""Profiles: one TOML file a bot says how to ask it and where its answer holds what.
+
+``load_profile("default", folder)`` reads eval/profiles/default.toml; a path works as well. The
+tables of a profile are described in eval/profiles/default.toml itself. A value that is no value of
+its field makes the answer an error of kind ``mapping``: a ``confidence`` outside [0, 1], a negative
+time, a rank below 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clients.mapping import (
+    CHUNK_FIELDS,
+    FACT_FIELDS,
+    REFERENCE_FIELDS,
+    RESULT_FIELDS,
+    AnswerMap,
+    Getter,
+    compile_path,
+)
+from records.errors import Problem, StorageError
+from records.results import TestResult
+
+METHODS = ("GET", "POST", "PUT")
+
+UNITS = ("ms", "s")
+
+REQUIRED = ("answer", "retrieved")
+"""Fields that an answer must have if the profile maps them and does not say otherwise."""
+
+TABLES = {
+    "schema": int,
+    "description": str,
+    "latency_unit": str,
+    "required": list,
+    "request": dict,
+    "retrieval_only": dict,
+    "response": dict,
+    "chunk": dict,
+    "reference": dict,
+    "facts": dict,
+    "constant": dict,
+    "prices": dict,
+}
+
+REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
+
+RETRIEVAL_ONLY = {"query": dict, "body": dict}
+
+_WORDS = {int: "a whole number", str: "a string", list: "a list", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A checked profile. ``uses`` names the placeholders that its request has."""
+
+    name: str
+    sha256: str
+    answer: AnswerMap
+    path: str = ""
+    method: str = "POST"
+    query: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    retrieval_only: Mapping[str, Any] | None = None
+    uses: frozenset[str] = frozenset()
+
+
+def load_profile(name: str, folder: Path) -> Profile:
+    """Read and check a profile given by name or path. Raises StorageError with every problem."""
+    path = _find(name, folder)
+    try:
+        raw = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError:
+        raise StorageError(f"{path}: is not UTF-8; save it as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StorageError(f"{path}: is not valid TOML ({error}).") from None
+    check = _Check(str(path))
+    profile = check.profile(path.stem, raw)
+    if check.problems:
+        raise StorageError.from_problems(check.problems)
+    return profile
+
+
+def _find(name: str, folder: Path) -> Path:
+    named = folder / f"{name}.toml"
+    if named.is_file() and "/" not in name:
+        return named
+    if Path(name).is_file():
+        return Path(name)
+    known = ", ".join(sorted(path.stem for path in folder.glob("*.toml"))) or "none"
+    raise StorageError(
+        f"profile {name!r}: no such file, and no such name in {folder}; known: {known}."
+    )
+
+
+def _digest(raw: Mapping[str, Any]) -> str:
+    """SHA-256 over what the profile says; comments, order and description do not count."""
+    counted = {key: value for key, value in raw.items() if key != "description"}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class _Check:
+    """Walks over a parsed profile and gathers what is wrong with it."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self.problems: list[Problem] = []
+
+    def profile(self, name: str, raw: dict[str, Any]) -> Profile:
+        top = self._table("", raw, TABLES)
+        if top.get("schema", 1) != 1:
+            self._add("schema", f"is {top['schema']}; this version reads 1")
+        request = self._table("request", top.get("request", {}), REQUEST)
+        overlay = top.get("retrieval_only")
+        if overlay is not None:
+            overlay = self._table("retrieval_only", overlay, RETRIEVAL_ONLY)
+        self._request(request)
+        return Profile(
+            name=name,
+            sha256=_digest(raw),
+            answer=self._answer(top),
+            path=request.get("path", ""),
+            method=request.get("method", "POST"),
+            query=request.get("query", {}),
+            headers=request.get("headers", {}),
+            body=request.get("body"),
+            retrieval_only=overlay,
+            uses=self._placeholders(request, overlay or {}),
+        )
+
+    def _request(self, request: Mapping[str, Any]) -> None:
+        if "path" not in request:
+            self._add("request.path", 'is missing; write the endpoint, such as "/api/v1/ask"')
+        elif isinstance(request["path"], str) and not request["path"].startswith("/"):
+            self._add("request.path", 'must begin with "/"; the host comes from --api-url')
+        elif any(mark in request["path"] for mark in "?# "):
+            self._add("request.path", 'holds "?", "#" or a space; parameters go into request.query')
+        if request.get("method", "POST") not in METHODS:
+            self._add(
+                "request.method", f"is {request['method']!r}; use one of {', '.join(METHODS)}"
+            )
+        if request.get("method") == "GET" and "body" in request:
+            self._add("request.body", "a GET request has none; use request.query")
+        for name, value in request.get("headers", {}).items():
+            if not isinstance(value, str):
+                self._add(f"request.headers.{name}", "must be a string")
+
+    def _placeholders(
+        self, request: Mapping[str, Any], overlay: Mapping[str, Any]
+    ) -> frozenset[str]:
+        found: set[str] = set()
+        for table, part in (("request", request), ("retrieval_only", overlay)):
+            for key in ("query", "body"):
+                for where, name in used_placeholders(part.get(key, {})):
+                    found.add(name)
+                    if name not in PLACEHOLDERS:
+                        known = ", ".join(PLACEHOLDERS)
+                        self._add(
+                            f"{table}.{key}{where}",
+                            f"{{{name}}} is unknown; known are: {known} (write {{{{ for a brace)",
+                        )
+        if "question" not in found:
+            self._add("request", 'has no "{question}" in its body or query')
+        return frozenset(found)
+
+    def _answer(self, top: Mapping[str, Any]) -> AnswerMap:
+        response = dict(top.get("response", {}))
+        error = response.pop("error", None)
+        constant = self._keys("constant", top.get("constant", {}), RESULT_FIELDS)
+        for name in constant.keys() & response.keys():
+            self._add(f"constant.{name}", "is mapped under response too; keep one of them")
+        for name, value in constant.items():
+            try:
+                msgspec.convert({"test_case_id": "", name: value}, TestResult)
+            except msgspec.ValidationError as error_found:
+                self._add(f"constant.{name}", str(error_found).partition(" - at ")[0])
+        getters = self._paths("response", response, RESULT_FIELDS)
+        if not getters:
+            self._add("response", 'maps no field; write at least answer = "…" or retrieved = "…"')
+        chunk = top.get("chunk", {})
+        return AnswerMap(
+            response=getters,
+            chunk=self._paths("chunk", chunk, CHUNK_FIELDS),
+            reference=self._paths("reference", top.get("reference", {}), REFERENCE_FIELDS),
+            facts=self._paths("facts", top.get("facts", {}), FACT_FIELDS),
+            constant=constant,
+            required=self._required(top.get("required"), response.keys() | constant.keys()),
+            latency_unit=self._unit(top.get("latency_unit", "ms")),
+            prices=self._prices(top.get("prices", {})),
+            error=self._path("response.error", error) if error is not None else None,
+            whole_chunks="@" in chunk.values(),
+        )
+
+    def _required(self, given: list[Any] | None, mapped: set[str]) -> frozenset[str]:
+        if given is None:
+            return frozenset(REQUIRED) & mapped
+        names = [name for name in given if isinstance(name, str)]
+        if len(names) < len(given):
+            self._add("required", "must be a list of field names, as strings")
+        for name in names:
+            if name not in mapped:
+                self._add("required", f"{name!r} is not mapped under response")
+        return frozenset(names)
+
+    def _unit(self, unit: str) -> str:
+        if unit not in UNITS:
+            self._add("latency_unit", f"is {unit!r}; use one of {', '.join(UNITS)}")
+        return unit
+
+    def _prices(self, prices: Mapping[str, Any]) -> dict[str, float]:
+        """US dollars for a million tokens."""
+        for name, price in prices.items():
+            if type(price) not in (int, float) or not 0 <= price < math.inf:
+                self._add(f"prices.{name}", "must be a number from 0 up, in USD a million")
+        return dict(prices)
+
+    def _paths(
+        self, table: str, raw: Mapping[str, Any], known: tuple[str, ...]
+    ) -> dict[str, Getter]:
+        found: dict[str, Getter] = {}
+        for name, expression in self._keys(table, raw, known).items():
+            getter = self._path(f"{table}.{name}", expression)
+            if getter is not None:
+                found[name] = getter
+        return found
+
+    def _path(self, where: str, expression: Any) -> Getter | None:
+        if not isinstance(expression, str):
+            self._add(where, "must be a string, a JMESPath expression")
+            return None
+        try:
+            return compile_path(expression)
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            self._add(where, f"{expression!r} is no JMESPath expression ({reason})")
+            return None
+
+    def _table(self, name: str, raw: Any, types: Mapping[str, type]) -> dict[str, Any]:
+        """The known keys that have the right type."""
+        found: dict[str, Any] = {}
+        for key, value in self._keys(name, raw, tuple(types)).items():
+            where = f"{name}.{key}" if name else key
+            if isinstance(value, types[key]) and not isinstance(value, bool):
+                found[key] = value
+            else:
+                self._add(where, f"must be {_WORDS[types[key]]}")
+        return found
+
+    def _keys(self, table: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+        for key in raw.keys() - set(known):
+            where = f"{table}.{key}" if table else key
+            self._add(where, f"is unknown; known here: {', '.join(known)}")
+        return {key: value for key, value in raw.items() if key in known}
+
+    def _add(self, where: str, message: str) -> None:
+        self.problems.append(Problem(self._source, None, where, message))
+
+
+PLACEHOLDERS = {
+    "question": "the question's text",
+    "k": "how many passages to retrieve",
+    "vaults": "list of vaults the case is limited to",
+    "folders": "list of folders the case is limited to",
+    "folder_mode": "the value of --folder-mode",
+    "user_roles": "list of roles the question is asked with",
+    "case_id": "the case's id",
+    "repeat": "0 for the first time a case is asked, then 1, 2, …",
+    "seed": "the value of --seed",
+}
+
+ABSENT = object()
+
+_MARK = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
+    """(where, name) of each placeholder in the strings of ``template``, unknown ones too."""
+    if isinstance(template, str):
+        for mark in _MARK.finditer(template):
+            if mark.group(1):
+                yield "", mark.group(1)
+    elif isinstance(template, dict):
+        for key, value in template.items():
+            for where, name in used_placeholders(value):
+                yield f".{key}{where}", name
+    elif isinstance(template, list):
+        for place, value in enumerate(template):
+            for where, name in used_placeholders(value):
+                yield f"[{place}]{where}", name
+
+
+def render(template: Any, values: Mapping[str, Any]) -> Any:
+    """``template`` with its placeholders replaced.
+
+    A string that is one placeholder takes the value's own type; when there is no value (None or an
+    empty list) its key or list item is left out. Inside a longer string values are written as text.
+    ``{{`` and ``}}`` stand for braces. Returns ABSENT when the whole template is a missing value.
+    """
+    if isinstance(template, str):
+        return _render_text(template, values)
+    if isinstance(template, dict):
+        pairs = ((key, render(value, values)) for key, value in template.items())
+        return {key: value for key, value in pairs if value is not ABSENT}
+    if isinstance(template, list):
+        items = (render(value, values) for value in template)
+        return [value for value in items if value is not ABSENT]
+    return template
+
+
+def _render_text(template: str, values: Mapping[str, Any]) -> Any:
+    if "{" not in template and "}" not in template:
+        return template
+    whole = _MARK.fullmatch(template)
+    if whole and whole.group(1):
+        value = values[whole.group(1)]
+        return ABSENT if value is None or value == [] else value
+    return _MARK.sub(lambda mark: _as_text(mark, values), template)
+
+
+def _as_text(mark: re.Match[str], values: Mapping[str, Any]) -> str:
+    name = mark.group(1)
+    if not name:
+        return mark.group(0)[0]
+    value = values[name]
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def merge(base: Any, patch: Any) -> Any:
+    """``base`` with the keys of ``patch`` put in, tables merged at every depth."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        merged = dict(base)
+        for key, value in patch.items():
+            merged[key] = merge(base[key], value) if key in base else value
+        return merged
+    return patch

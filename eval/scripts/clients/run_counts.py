@@ -1,0 +1,123 @@
+"""What a run came to: counts, errors by kind, latency percentiles, tokens, cost."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from records.results import RetrievedChunk, TestResult
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
+
+
+class Tally:
+    """Adds up results one at a time; memory is a number a stage and result."""
+
+    def __init__(self, results: Iterable[TestResult] = ()) -> None:
+        self.answered = self.abstained = 0
+        self.errors: Counter[str] = Counter()
+        self.tokens: Counter[str] = Counter()
+        self.cost: float | None = None
+        self.cut_texts = False
+        self._latency: dict[str, array[float]] = {}
+        for result in results:
+            self.add(result)
+
+    def add(self, result: TestResult) -> None:
+        if result.status == "error":
+            self.errors[result.error.kind if result.error else "unknown"] += 1
+            return
+        if result.abstained:
+            self.abstained += 1
+        else:
+            self.answered += 1
+        for stage, time in result.latency_ms.items():
+            self._latency.setdefault(stage, array("d")).append(time)
+        for name, count in result.usage.items():
+            if isinstance(count, int) and not isinstance(count, bool):
+                self.tokens[name] += count
+        if result.cost_usd is not None:
+            self.cost = (self.cost or 0.0) + result.cost_usd
+        if not self.cut_texts:
+            self.cut_texts = any(
+                isinstance(chunk, RetrievedChunk) and chunk.truncated for chunk in result.retrieved
+            )
+
+    @property
+    def failed(self) -> int:
+        return sum(self.errors.values())
+
+    @property
+    def total(self) -> int:
+        return self.answered + self.abstained + self.failed
+
+    def latency(self) -> dict[str, dict[str, float]]:
+        """p50 and p95 (nearest rank) in ms of each stage, known stages first."""
+        order = {stage: place for place, stage in enumerate(STAGES)}
+        stages = sorted(self._latency, key=lambda stage: (order.get(stage, len(order)), stage))
+        return {
+            stage: {"p50": _percentile(times, 50), "p95": _percentile(times, 95)}
+            for stage in stages
+            if (times := sorted(self._latency[stage]))
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same numbers as the table, for --json."""
+        return {
+            "results": self.total,
+            "answered": self.answered,
+            "abstained": self.abstained,
+            "errors": dict(sorted(self.errors.items())),
+            "latency_ms": self.latency(),
+            "usage": dict(sorted(self.tokens.items())),
+            "cost_usd": self.cost,
+        }
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    """The smallest value that at least ``percent`` % of all do not exceed."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The table's rows from the data that --json prints."""
+    found = [
+        ("results", f"{summary['results']:,}"),
+        ("answered", f"{summary['answered']:,}"),
+        ("abstained", f"{summary['abstained']:,}"),
+        ("errors", f"{sum(summary['errors'].values()):,}"),
+    ]
+    found += [(f"  {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
+    found += [
+        (f"{stage}, p50 / p95", f"{times['p50']:,.1f} / {times['p95']:,.1f} ms")
+        for stage, times in summary["latency_ms"].items()
+    ]
+    found += [(name, f"{count:,}") for name, count in summary["usage"].items()]
+    if summary["cost_usd"] is not None:
+        found.append(("cost", f"{summary['cost_usd']:.4f} USD"))
+    return found
+
+
+def table(summary: dict[str, Any], title: str) -> Table:
+    """For the terminal. Names that the bot chose are shown as they are, never as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    # a narrower table would break the run's id
+    shown = Table(title=Text(title), show_header=False, title_justify="left", min_width=len(title))
+    shown.add_column(style="dim")
+    shown.add_column(justify="right")
+    for name, value in rows(summary):
+        shown.add_row(Text(printable(name)), Text(value))
+    return shown
+
+
+def printable(text: str) -> str:
+    """A bot's words on one line, without escape sequences for the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)

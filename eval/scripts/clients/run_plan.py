@@ -1,0 +1,444 @@
+"""What the command line asked for, and the configuration that is written with a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from clients.bot import ChatApi
+from clients.http import RetryPolicy
+from clients.profile import Profile
+from clients.run_counts import printable
+from clients.secrets import Headers, public_url, resolve_headers, url_in_message
+from records.cases import TestCase
+from records.errors import StorageError
+from records.files import git_commit, sha256_file
+from records.labels import labels_sha256
+from records.results import RunConfig
+from records.runs import ROOT, VERSION, check_run_id
+
+PROFILES = ROOT / "eval" / "profiles"
+
+SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of run_eval.py, as they are on the command line."""
+
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    api_url: str | None
+    from_jsonl: Path | None
+    profile: str
+    header: tuple[str, ...]
+    demo_arg: tuple[str, ...]
+    k: int
+    folder_mode: str | None
+    retrieval_only: bool
+    store_full_text: bool
+    filters: tuple[str, ...]
+    limit: int | None
+    repeat: int
+    run_id: str | None
+    resume: bool
+    retry_errors: bool
+    concurrency: int
+    timeout: float
+    retries: int
+    backoff: float
+    max_bytes: int
+    max_error_rate: float
+    seed: int
+    verbose: bool
+    quiet: bool
+    as_json: bool
+    given: frozenset[str] = frozenset()
+    """Names of the options that did not come from the built-in defaults."""
+
+    @property
+    def demo(self) -> bool:
+        """True when the embedded API is to be started."""
+        return self.api_url == "demo" and self.from_jsonl is None
+
+    def check(self) -> None:
+        """Raises StorageError for combinations that make no sense."""
+        if self.run_id:
+            check_run_id(self.run_id)
+        if self.run_id == "latest":
+            raise StorageError("--run-id latest: that name means the newest run; choose another.")
+        if self.resume and not self.run_id:
+            raise StorageError("--resume needs --run-id: which run is to be continued?")
+        if self.retry_errors and not self.resume:
+            raise StorageError("--retry-errors works with --resume --run-id ID.")
+        if self.demo_arg and not self.demo:
+            raise StorageError("--demo-arg is for --api-url demo.")
+        if self.from_jsonl:
+            if self.resume:
+                raise StorageError("--from-jsonl asks nobody; run it again instead of --resume.")
+            return
+        if not self.api_url:
+            raise StorageError(
+                "which bot? Give --api-url URL, or --api-url demo for the embedded one "
+                "(or set RAG_EVAL_API_URL, or api_url in eval/config.toml)."
+            )
+        if not self.demo and not _is_address(self.api_url):
+            raise StorageError(
+                f"--api-url {url_in_message(self.api_url)!r}: write http://HOST[:PORT], or demo."
+            )
+
+    def new_run_id(self) -> str:
+        """A readable id that no folder has yet: time and what was asked."""
+        label = "demo" if self.demo else self.profile
+        label = self.from_jsonl.stem if self.from_jsonl else Path(label).stem
+        label = "".join(c if c.isascii() and c.isalnum() else "-" for c in label).strip("-")[:40]
+        base = time.strftime("%Y%m%d-%H%M%S") + (f"-{label}" if label else "")
+        run_id, number = base, 1
+        while (self.results_dir / run_id).exists():
+            number += 1
+            run_id = f"{base}-{number}"
+        return run_id
+
+    def config(self, profile: Profile | None, cases: int, selected: int) -> RunConfig:
+        """The configuration as far as it is known before the bot has said anything."""
+        return RunConfig(
+            run_id=self.run_id or self.new_run_id(),
+            tool_version=VERSION,
+            dataset={
+                "path": _shown_path(self.eval_set),
+                "sha256": sha256_file(self.eval_set),
+                "git_commit": git_commit(self.eval_set),
+                "labels_sha256": labels_sha256(self.labels_dir),
+                "cases": cases,
+            },
+            retriever={"requested": self._requested(profile)} if profile else {},
+            answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
+            api=self._api(profile),
+            run={
+                "selected": selected,
+                "filter": sorted(self.filters),
+                "limit": self.limit,
+                "repeat": self.repeat,
+                "store_full_text": self.store_full_text,
+                "concurrency": self.concurrency,
+                "timeout_s": self.timeout,
+                "retries": self.retries,
+                "backoff_s": self.backoff,
+                "max_error_rate": self.max_error_rate,
+            },
+            seed=self.seed,
+            started=now(),
+        )
+
+    @property
+    def _imported(self) -> Path:
+        assert self.from_jsonl is not None
+        return self.from_jsonl
+
+    def _requested(self, profile: Profile) -> dict[str, Any]:
+        asked: dict[str, Any] = {
+            "k": self.k if "k" in profile.uses else None,
+            "folder_mode": self.folder_mode,
+            "retrieval_only": self.retrieval_only,
+        }
+        return asked | ({"demo_args": list(self.demo_arg)} if self.demo else {})
+
+    def _api(self, profile: Profile | None) -> dict[str, Any]:
+        if profile is None:
+            return {"source": "jsonl", "path": _shown_path(self._imported), "profile": None}
+        url = "demo" if self.demo else public_url(self.api_url or "")
+        return {
+            "source": "http",
+            "url": url,
+            "profile": profile.name,
+            "profile_sha256": profile.sha256,
+            "fields_seen": [],
+        }
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half an IPv6 address
+        return False
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _shown_path(path: Path) -> str:
+    """Relative to the repository where it lies inside: other machines have other folders."""
+    path = path.resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def add_facts(config: RunConfig, facts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put what the bot tells of itself beside what the run asked for."""
+    for name, found in facts.items():
+        known: dict[str, Any] = getattr(config, name)
+        known.update({key: value for key, value in found.items() if key != "requested"})
+
+
+def differences(old: RunConfig, new: RunConfig, *, facts: bool = False) -> list[str]:
+    """What keeps two configurations from being one run, as ``field: was …, is …``.
+
+    Without ``facts`` only what the command line decides is compared: the bot has not spoken yet.
+    """
+    before, after = _compared(old, facts), _compared(new, facts)
+    return [
+        f"{name}: was {_short(before.get(name))}, is {_short(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _compared(config: RunConfig, facts: bool) -> dict[str, Any]:
+    selection = ("filter", "limit", "repeat", "store_full_text")
+    compared: dict[str, Any] = {
+        "dataset.sha256": config.dataset.get("sha256"),
+        "seed": config.seed,
+        **{f"api.{name}": config.api.get(name) for name in ("source", "profile_sha256")},
+        **{f"run.{name}": config.run.get(name) for name in selection},
+        **dict(_flat("retriever.requested", config.retriever.get("requested"))),
+    }
+    if facts:
+        for name in ("index", "retriever", "answerer"):
+            compared |= dict(_flat(name, getattr(config, name)))
+    return compared
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(f"{prefix}.{key}", item)
+    else:
+        yield prefix, value
+
+
+def _short(value: Any) -> str:
+    text = "absent" if value is None else printable(str(value))
+    return text if len(text) <= 4 * SHOWN else f"{text[:SHOWN]}…"
+
+
+def refuse(folder: Path, found: list[str]) -> None:
+    """Raises StorageError when a run cannot be continued because of ``found`` differences."""
+    if found:
+        raise StorageError(
+            f"{folder.name} cannot be resumed, it was made otherwise:\n  "
+            + "\n  ".join(found)
+            + "\nResume it with what it was made with, or begin a new run; nothing was changed."
+        )
+
+
+FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One asking of one case."""
+
+    case: TestCase
+    repeat: int = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.case.id, self.repeat
+
+
+def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None) -> list[TestCase]:
+    """The first ``limit`` cases that pass all filters, in their order in the set.
+
+    A filter is ``name=pattern`` with ``*`` and ``?``. One name given several times is an "or",
+    several names are an "and". Raises StorageError for unknown names and when nothing is left.
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in filters:
+        name, equals, pattern = text.partition("=")
+        if not equals or name not in FILTERS:
+            known = ", ".join(FILTERS)
+            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {known}.")
+        wanted.setdefault(name, []).append(pattern)
+    kept = [case for case in cases if _passes(case, wanted)]
+    if not kept:
+        hint = printable(_hint(cases, wanted))  # the set's own words
+        raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
+    return kept[:limit]
+
+
+def expand(cases: Iterable[TestCase], repeats: int) -> Iterator[Job]:
+    """Each case ``repeats`` times; all cases once before any is asked again."""
+    kept = list(cases)
+    for repeat in range(repeats):
+        for case in kept:
+            yield Job(case, repeat)
+
+
+def _passes(case: TestCase, wanted: dict[str, list[str]]) -> bool:
+    return all(
+        any(fnmatchcase(value, pattern) for value in _values(case, name) for pattern in patterns)
+        for name, patterns in wanted.items()
+    )
+
+
+def _values(case: TestCase, name: str) -> list[str]:
+    if name == "tag":
+        return case.tags
+    if name == "answerable":
+        return ["unknown" if case.answerable is None else str(case.answerable).lower()]
+    value = getattr(case, name)
+    return [] if value is None else [value]
+
+
+def _hint(cases: Sequence[TestCase], wanted: dict[str, list[str]]) -> str:
+    """What values there are of the names that were asked for."""
+    parts = []
+    for name in wanted:
+        known = sorted({value for case in cases for value in _values(case, name)})
+        shown = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+        parts.append(f" The set has {name}: {shown or 'nowhere'}.")
+    return "".join(parts)
+
+
+VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*", re.IGNORECASE)
+
+
+@contextlib.contextmanager
+def connected(plan: Plan, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
+    """The client, with the embedded API started before and stopped after where it is asked for."""
+    with contextlib.ExitStack() as stack:
+        url = plan.api_url or ""
+        if plan.demo:
+            url = stack.enter_context(demo_server(plan.demo_arg, quiet=plan.quiet))
+        api = ChatApi(
+            url,
+            profile,
+            headers,
+            RetryPolicy(plan.timeout, plan.retries, plan.backoff),
+            retrieval_only=plan.retrieval_only,
+            connections=plan.concurrency,
+            max_bytes=plan.max_bytes,
+            user_agent=f"rag-eval-toolkit/{VERSION}",
+        )
+        stack.callback(api.close)
+        yield api
+
+
+def resolved_headers(plan: Plan, profile: Profile) -> Headers:
+    """The profile's headers and those of --header. No message shows a value."""
+    headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
+    given = {}
+    for text in plan.header:
+        name, equals, variable = text.partition("=")
+        if not equals or not VARIABLE_NAME.fullmatch(variable):
+            raise StorageError(
+                f"--header {name.split(':')[0].strip()[:40]}: write NAME=VARIABLE, where VARIABLE "
+                "is the name of an environment variable that holds the value."
+            )
+        given[name.strip()] = "${" + variable + "}"
+    more, faults = resolve_headers(given, os.environ, "--header")
+    if problems or faults:
+        raise StorageError.from_problems([*problems, *faults])
+    return Headers(
+        {**headers.values, **more.values}, headers.secrets + more.secrets, headers.literal
+    )
+
+
+def check_uses(plan: Plan, profile: Profile) -> None:
+    """An option that the request has no place for would change nothing: say so."""
+    for name in ("k", "folder_mode"):
+        if name in plan.given and name not in profile.uses:
+            option = name.replace("_", "-")
+            raise StorageError(
+                f"--{option}: profile {profile.name} has no {{{name}}} in its request, so it would "
+                "change nothing; add the placeholder to the profile."
+            )
+
+
+SCRIPT = Path(__file__).resolve().parents[1] / "demo_api.py"
+
+LISTENING = re.compile(r"listening on (http://\S+)")
+
+STOP_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
+    """Start demo_api.py on a free port and yield its URL; stop it at the end.
+
+    The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
+    it; when this process is killed, the child ends because its stdin does. Its stderr is ours: the
+    first start takes a while, and says so unless ``quiet``. Raises StorageError when it refuses its
+    options, Unreachable when it ends before it listens.
+    """
+    words = [word for option in options for word in _split(option)]
+    talk = ["--quiet"] if quiet else []
+    child = subprocess.Popen(
+        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield _address(child)
+    finally:
+        if child.stdin:
+            child.stdin.close()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        if child.stdout:
+            child.stdout.close()
+
+
+def _split(option: str) -> list[str]:
+    try:
+        return shlex.split(option)
+    except ValueError as error:
+        raise StorageError(f"--demo-arg {option!r}: {str(error).lower()}.") from None
+
+
+def _address(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if found := LISTENING.search(line):
+            # a full pipe would stop the server
+            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
+            return found[1].rstrip("/")
+    code = child.wait()
+    if code == 2:
+        raise StorageError("the embedded API refused its options; see demo_api.py --help.")
+    raise Unreachable(f"the embedded API (demo_api.py) ended with code {code} before it listened.")
+
+
+def _drain(stream: object) -> None:
+    with contextlib.suppress(ValueError, OSError):
+        for _ in stream:  # type: ignore[attr-defined]
+            pass
+
+
+class Unreachable(click.ClickException):
+    """The bot cannot be reached, or fails too often: exit code 3."""
+
+    exit_code = 3

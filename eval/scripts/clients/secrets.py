@@ -1,0 +1,217 @@
+"""Request headers whose values come from the environment and are secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+
+from records.errors import Problem
+
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+SECRET_HEADER = re.compile(
+    r"key(?!word)|token|secret|authori|auth(?!or)|passw|pwd|cred|cookie|jwt|session|signature",
+    re.IGNORECASE,
+)
+"""Names of headers whose values are secret wherever they come from."""
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Values to send, and those among them that must never be written."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    literal: tuple[str, ...] = ()
+    """Names of headers whose secret value stands in the profile itself: worth a warning."""
+
+
+def resolve_headers(
+    templates: Mapping[str, str], environ: Mapping[str, str], source: str
+) -> tuple[Headers, list[Problem]]:
+    """Headers with each ``${VARIABLE}`` replaced, and every problem; no message shows a value.
+
+    A value without a variable is secret where the header's name says so.
+    """
+    values: dict[str, str] = {}
+    secrets: list[str] = []
+    literal: list[str] = []
+    problems: list[Problem] = []
+    for name, template in templates.items():
+        if not NAME.fullmatch(name):
+            problems.append(Problem(source, None, name, "is no valid header name"))
+            continue
+        for variable in VARIABLE.findall(template):
+            secret = environ.get(variable, "")
+            if fault := _fault(secret):
+                problems.append(
+                    Problem(source, None, name, f"environment variable {variable} {fault}")
+                )
+            secrets.append(secret)
+        values[name] = VARIABLE.sub(lambda found: environ.get(found[1], ""), template)
+        if values[name] != template:
+            secrets.append(values[name])
+        elif template and SECRET_HEADER.search(name):
+            secrets.append(template)
+            literal.append(name)
+    return Headers(values, tuple(secrets), tuple(literal)), problems
+
+
+def literal_warning(headers: Headers, source: str) -> str | None:
+    """A sentence about keys that stand in a profile, with the remedy; None without any."""
+    if not headers.literal:
+        return None
+    names = ", ".join(headers.literal)
+    return (
+        f"{source}: request.headers: {names}: looks like a secret that is written into the file; "
+        "write ${VARIABLE} and export the variable, so that the profile can be shared."
+    )
+
+
+def _fault(secret: str) -> str | None:
+    if not secret:
+        return "is not set; export it first"
+    if len(secret.strip()) < MIN_LENGTH:
+        return (
+            f"has fewer than {MIN_LENGTH} characters, too few to be kept out of the results; "
+            "write a value that is no secret into the profile's request.headers"
+        )
+    if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
+        return "holds characters that no header may have (line ends, spaces at the ends)"
+    return None
+
+
+def _is_latin(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+MASK = "[secret]"
+
+MIN_LENGTH = 4
+"""Shorter values cannot be told from ordinary text, so they are refused as secrets."""
+
+SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|code|cred|session|jwt", re.IGNORECASE)
+"""Query parameters whose values are secret whatever they look like."""
+
+RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}|.{12,}", re.DOTALL)
+"""What may be a key under any other name; ``json`` or ``2024-05-01`` may stand in any answer."""
+
+_ENDING = re.compile(r"[\s.…\"'}\])>\ufffd]+\Z")
+"""What may follow a text that was shortened by whoever sent it."""
+
+
+class Redactor:
+    """Replaces every secret by ``[secret]`` in texts and in parsed JSON (keys too)."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        found = {part for secret in secrets for part in _parts(secret)}
+        self._secrets = sorted(found, key=lambda text: (-len(text), text))
+
+    def __bool__(self) -> bool:
+        return bool(self._secrets)
+
+    def text(self, text: str) -> str:
+        """``text`` without any secret."""
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        return text
+
+    def excerpt(self, text: str, most: int) -> str:
+        """The beginning of ``text`` in one line of at most ``most`` characters, without any secret.
+
+        Secrets are taken out before the text is cut, and so is the head of one at its end: the
+        text itself may be a piece of something longer.
+        """
+        text = self.text(text)
+        bare = _ENDING.sub("", text)
+        heads = (
+            size
+            for secret in self._secrets
+            for size in range(len(secret) - 1, MIN_LENGTH - 1, -1)
+            if bare.endswith(secret[:size])
+        )
+        if size := max(heads, default=0):
+            text = bare[:-size] + MASK
+        return " ".join(text.split())[:most]
+
+    def data(self, value: Any) -> Any:
+        """Parsed JSON without any secret in its strings; ``value`` itself if there are none."""
+        return self._walk(value) if self._secrets else value
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self._walk(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        return value
+
+
+def _parts(secret: str) -> set[str]:
+    """A value and, for ``Bearer abc``, the part behind the scheme; also as JSON and URLs write it.
+
+    An error page is shown as it is, so it may hold the value in one of these forms.
+    """
+    words = secret.split()
+    plain = {secret, secret.strip(), words[1] if len(words) == 2 else ""}
+    written = {json.dumps(text)[1:-1] for text in plain} | {quote(text, safe="") for text in plain}
+    written |= {quote_plus(text) for text in plain}
+    slashes = {text.replace("/", "\\/") for text in written}
+    return {part for part in plain | written | slashes if len(part) >= MIN_LENGTH}
+
+
+def public_url(url: str) -> str:
+    """``url`` without user name, password, query and fragment: fit for config.json."""
+    split = urlsplit(url)
+    return urlunsplit((split.scheme, split.netloc.rpartition("@")[2], split.path, "", ""))
+
+
+def url_in_message(url: str) -> str:
+    """What a message may show of a text that ought to be a URL and may be none.
+
+    ``user:password@host`` without a scheme has a login that no parser of URLs sees: all before the
+    last ``@`` is left out, and query and fragment are.
+    """
+    scheme, mark, rest = url.partition("://")
+    if not mark or not scheme.isalnum():
+        scheme, mark, rest = "", "", url
+    return scheme + mark + re.split(r"[?#]", rest.rpartition("@")[2])[0]
+
+
+def split_login(url: str) -> tuple[str, dict[str, str]]:
+    """``url`` without user name and password, and the header that says the same."""
+    split = urlsplit(url)
+    if "@" not in split.netloc:
+        return url, {}
+    login = f"{unquote(split.username or '')}:{unquote(split.password or '')}".encode()
+    bare = split._replace(netloc=split.netloc.rpartition("@")[2])
+    return urlunsplit(bare), {"Authorization": f"Basic {b64encode(login).decode()}"}
+
+
+def url_secrets(url: str) -> list[str]:
+    """What an address holds that must not be written: the login and keys among its query values.
+
+    The user name alone is secret where it stands for a password (none, or one too short to be
+    told from ordinary text); otherwise it may be a word of any answer.
+    """
+    split = urlsplit(url)
+    user, password = unquote(split.username or ""), unquote(split.password or "")
+    login = [f"{user}:{password}", password if len(password) >= MIN_LENGTH else user]
+    return (login if "@" in split.netloc else []) + [
+        value
+        for name, value in parse_qsl(split.query)
+        if SECRET_NAME.search(name) or RANDOM.fullmatch(value)
+    ]

@@ -1,0 +1,323 @@
+"""When a line of numbers calls for a look: a drop under a baseline, a point outside its band.
+
+Pure functions of plain numbers, oldest first. "Worse" follows the metric's direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from math import inf
+from statistics import fmean, median
+from typing import Literal
+
+from decisions.history import Key, Point, Value
+from ragmetrics.catalogue import METRICS
+
+Band = Literal["shewhart", "mad", "none"]
+
+Kind = Literal["best", "previous", "median"]
+
+KINDS: dict[str, Kind] = {"best": "best", "previous": "previous", "median": "median"}
+
+EPSILON = 1e-9
+
+D2 = 1.1283791670955126
+"""Mean range of two normal draws in units of sigma: 2 / sqrt(pi)."""
+
+MAD_TO_SIGMA = 1.482602218505602
+"""1 / the normal's upper quartile: makes the median absolute deviation an estimate of sigma."""
+
+SIGMAS = 3.0
+
+FEWEST = 8
+"""Earlier points without which no band is drawn: the sigma of fewer would be a guess."""
+
+WINDOW = 30
+"""Earlier points that a band looks back on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``baseline``: best, previous or median of the earlier points, or the place of a point that
+    all later ones are held against. ``max_drop``: relative, 0.1 is 10 %."""
+
+    baseline: Kind | int = "best"
+    max_drop: float = 0.10
+    band: Band = "shewhart"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One number. ``drop``: how much worse than the baseline, relative to it (below 0: better).
+
+    ``band``: where chance keeps it; None without enough earlier points, or when they are all equal.
+    ``baseline_at``: place of the baseline's point, None for a median.
+    """
+
+    value: float
+    baseline: float | None = None
+    baseline_at: int | None = None
+    drop: float | None = None
+    band: tuple[float, float] | None = None
+    fell: bool = False
+    left_band: bool = False
+
+    @property
+    def alert(self) -> bool:
+        return self.fell or self.left_band
+
+
+def judge(values: Sequence[float], higher_is_better: bool, rule: Rule) -> list[Judged]:
+    """Each value against what came before it. One definition throughout: the caller's business.
+
+    Values that left their band to the bad side do not enter later bands: a fall that lasts stays
+    outside instead of becoming the new usual.
+    """
+    found: list[Judged] = []
+    usual: list[float] = []
+    sign = 1.0 if higher_is_better else -1.0
+    for place, value in enumerate(values):
+        baseline, at = _baseline(values[:place], rule.baseline, sign, place, values)
+        drop = None if baseline is None else relative_drop(baseline, value, higher_is_better)
+        band = control_band(usual[-WINDOW:], rule.band)
+        left = band is not None and (
+            value < band[0] - EPSILON if higher_is_better else value > band[1] + EPSILON
+        )
+        fell = drop is not None and drop > rule.max_drop + EPSILON
+        found.append(Judged(value, baseline, at, drop, band, fell, left))
+        if not left:
+            usual.append(value)
+    return found
+
+
+def _baseline(
+    before: Sequence[float], kind: Kind | int, sign: float, place: int, values: Sequence[float]
+) -> tuple[float | None, int | None]:
+    if isinstance(kind, int):
+        return (values[kind], kind) if place > kind >= 0 else (None, None)
+    if not before:
+        return None, None
+    if kind == "previous":
+        return before[-1], len(before) - 1
+    if kind == "median":
+        return median(before), None
+    best = max(range(len(before)), key=lambda at: (sign * before[at], -at))
+    return before[best], best
+
+
+def relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
+    """How much worse than the baseline, in parts of its size; below 0 when better.
+
+    A baseline of 0 has no size: any worsening of it is infinite, no change is 0.
+    """
+    worse = (baseline - value) * (1.0 if higher_is_better else -1.0)
+    if abs(worse) <= EPSILON:
+        return 0.0
+    return worse / abs(baseline) if abs(baseline) > EPSILON else inf if worse > 0 else -inf
+
+
+def control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | None:
+    """Limits of the next value: centre ± 3 sigma of the earlier ones.
+
+    shewhart: individuals chart; centre is the mean, sigma the mean of the ranges of neighbours,
+    divided by 1.128 (Shewhart 1931; Montgomery, Statistical Quality Control, section 6.4).
+    mad: centre is the median, sigma 1.4826 times the median absolute deviation (Hampel 1974);
+    single strange points do not widen it. None for fewer than 8 values or a sigma of 0.
+    """
+    if kind == "none" or len(before) < FEWEST:
+        return None
+    if kind == "shewhart":
+        centre = fmean(before)
+        pairs = pairwise(before)
+        sigma = fmean(abs(now - then) for then, now in pairs) / D2
+    else:
+        centre = median(before)
+        sigma = MAD_TO_SIGMA * median(abs(value - centre) for value in before)
+    if sigma <= EPSILON:
+        return None
+    return centre - SIGMAS * sigma, centre + SIGMAS * sigma
+
+
+def since(flags: Iterable[bool]) -> int | None:
+    """Where the unbroken run of True that ends the line began; None when it ends with False."""
+    start = None
+    for place, flag in enumerate(flags):
+        start = (place if start is None else start) if flag else None
+    return start
+
+
+def largest_step(values: Sequence[float], higher_is_better: bool, start: int, end: int) -> int:
+    """The place in start < place <= end whose step from the one before was worst."""
+    sign = 1.0 if higher_is_better else -1.0
+    return max(range(start + 1, end + 1), key=lambda at: sign * (values[at - 1] - values[at]))
+
+
+ALERTS = ("drop", "band", "gone")
+
+DIRECTIONS = {metric.definition: metric.higher_is_better for metric in METRICS}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is wrong with a line now. ``kind``: one of ``ALERTS``.
+
+    ``at``: the point where it went wrong and stayed so (for gone: the last one that had the
+    number). ``step``: the point with the largest single step down, where that is another one.
+    """
+
+    kind: str
+    at: int
+    step: int | None = None
+
+
+@dataclass
+class Line:
+    """One metric. ``places``: the points that have it; ``judged``: one for each of them.
+
+    ``breaks``: places where the definition or the eval set changed; only the part after the last is
+    judged.
+    """
+
+    section: str
+    metric: str
+    higher_is_better: bool
+    places: list[int]
+    values: list[Value]
+    breaks: list[int] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.metric}"
+
+    def segment(self) -> int:
+        """Index, in ``places``, of the first value of today's definition and eval set."""
+        return self.places.index(self.breaks[-1]) if self.breaks else 0
+
+
+def chosen_keys(
+    points: Sequence[Point], globs: Sequence[str], headline: Iterable[Key]
+) -> list[Key]:
+    """The metrics to show, in the order of sections: those that a glob fits, else the headline.
+
+    A glob fits ``section.metric`` or the metric's name alone. Without globs, and without any
+    headline metric in the history, all.
+    """
+    keys = sorted({key for point in points for key in point.values})
+    if globs:
+        return [key for key in keys if any(_fits(key, glob) for glob in globs)]
+    wanted = set(headline)
+    return [key for key in keys if key in wanted] or keys
+
+
+def _fits(key: Key, glob: str) -> bool:
+    section, metric = key
+    return fnmatchcase(f"{section}.{metric}", glob) or fnmatchcase(metric, glob)
+
+
+def make_lines(points: Sequence[Point], keys: Iterable[Key], rule: Rule) -> list[Line]:
+    """The lines of some metrics, judged. ``rule.baseline`` as a number is the place of a point."""
+    return [_judged(_line(points, key), rule, len(points) - 1) for key in keys]
+
+
+def _line(points: Sequence[Point], key: Key) -> Line:
+    found = [
+        (place, point.values[key]) for place, point in enumerate(points) if key in point.values
+    ]
+    sets = _eval_sets(points)
+    breaks = [
+        place
+        for (then, before), (place, value) in pairwise(found)
+        if value.definition != before.definition or sets[place] != sets[then]
+    ]
+    direction = DIRECTIONS.get(found[-1][1].definition, True)
+    places, values = [place for place, _ in found], [value for _, value in found]
+    return Line(*key, direction, places, values, breaks)
+
+
+def _eval_sets(points: Sequence[Point]) -> list[int]:
+    """For each point the number of changes of the eval set before it; what is not told is none."""
+    known: str | None = None
+    numbers: list[int] = []
+    for point in points:
+        changed = None not in (known, point.eval_set) and known != point.eval_set
+        numbers.append((numbers[-1] if numbers else 0) + changed)
+        known = point.eval_set or known
+    return numbers
+
+
+def _judged(line: Line, rule: Rule, newest: int) -> Line:
+    start = line.segment()
+    means = [value.mean for value in line.values[start:]]
+    if isinstance(rule.baseline, int):
+        segment = line.places[start:]
+        at = segment.index(rule.baseline) if rule.baseline in segment else -1
+        rule = replace(rule, baseline=at)
+    line.judged = [Judged(value.mean) for value in line.values[:start]]
+    today = judge(means, line.higher_is_better, rule)
+    line.judged += [
+        one if one.baseline_at is None else replace(one, baseline_at=one.baseline_at + start)
+        for one in today
+    ]
+    if line.places[-1] != newest:
+        line.alerts.append(Alert("gone", line.places[-1]))
+    for kind, flags in (
+        ("drop", [one.fell for one in today]),
+        ("band", [one.left_band or (one.band is None and one.fell) for one in today]),
+    ):
+        if kind == "band" and not today[-1].left_band:
+            continue
+        if (first := since(flags)) is not None:
+            from_place = today[-1].baseline_at if kind == "drop" else None
+            begin = min(from_place if from_place is not None else first - 1, first - 1)
+            step = largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
+            at, other = line.places[start + first], line.places[start + step]
+            line.alerts.append(Alert(kind, at, other if other != at else None))
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """At ``place`` something changed that makes numbers before and after unlike. ``what`` says."""
+
+    place: int
+    what: str
+
+
+def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
+    """New definitions, another eval set, other labels, cases, or options of a section."""
+    found = []
+    shown = {line.section for line in lines}
+    last: dict[str, str] = {}
+    sets = _eval_sets(points)
+    for place, point in enumerate(points):
+        before = points[place - 1] if place else None
+        if before and sets[place] != sets[place - 1]:
+            cases = _cases(before, point)
+            found.append(Change(place, f"the eval set changed ({cases}): new lines"))
+        elif before and point.cases != before.cases:
+            found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
+        if before and None not in (told := {before.labels, point.labels}) and len(told) > 1:
+            found.append(Change(place, "the labels changed"))
+        for section, hashed in point.settings.items():
+            if section in shown and last.setdefault(section, hashed) != hashed:
+                found.append(Change(place, f"the options of {section} changed"))
+            last[section] = hashed
+    for line in lines:
+        for place in line.breaks:
+            at = line.places.index(place)
+            then, now = line.values[at - 1].definition, line.values[at].definition
+            if then != now:
+                text = f"{line.name} has another definition ({then} → {now}): a new line"
+                found.append(Change(place, text))
+    return sorted(found, key=lambda one: one.place)
+
+
+def _cases(before: Point, now: Point) -> str:
+    if before.cases == now.cases:
+        return f"{now.cases} cases as before"
+    return f"{before.cases} → {now.cases} cases"

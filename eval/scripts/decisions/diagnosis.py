@@ -1,0 +1,280 @@
+"""What the numbers say together, in words: which part is to blame, and what to look at.
+
+Pure: measures in, findings out. A perspective is good when every measured headline metric keeps its
+target, bad when one does not, unknown when nothing was measured; nothing is concluded from what is
+unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from decisions.measures import Measure
+
+Found = Mapping[tuple[str, str], Measure]
+
+HEADLINES: dict[str, tuple[str, ...]] = {
+    "retrieval": ("ndcg@5", "recall@5"),
+    "context": (
+        "redundancy_ngram",
+        "redundancy_tfidf",
+        "fact_dispersion",
+        "unique_token_ratio",
+    ),
+    "groundedness": (
+        "claim_support_rate",
+        "numeric_fabrications",
+        "citation_validity_form",
+        "citation_validity_content",
+    ),
+    "safety": (
+        "auc",
+        "tpr_at_fpr_1",
+        "tpr_at_fpr_5",
+        "leak_detection_rate",
+        "leak_false_positive_rate",
+    ),
+    "pipeline": ("pass",),
+}
+
+HIGH, LOW = 0.7, 0.5
+"""A share is high in the bands good and excellent, low in the band poor."""
+
+ABSTAINS_WRONG = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``says``: what is the matter; ``look_at``: where to begin; ``because``: metric and value."""
+
+    rule: str
+    says: str
+    look_at: str
+    because: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"because": list(self.because)}
+
+
+def diagnose(found: Found) -> list[Finding]:
+    """The findings, most basic cause first; a single one says that all is well."""
+    findings = [finding for rule in _RULES for finding in rule(found)]
+    if findings:
+        return findings
+    known = [name for name in HEADLINES if health(found, name) is not None]
+    if not known:
+        return [
+            Finding("nothing_measured", "No target could be checked.", "the reasons above.", ())
+        ]
+    return [
+        Finding(
+            "all_good",
+            f"No fault shows in {', '.join(known)}.",
+            "harder questions, and the metrics without a target.",
+            (),
+        )
+    ]
+
+
+def health(found: Found, section: str) -> bool | None:
+    """True: all measured headline metrics keep their targets; None: none was measured."""
+    known = [one.passed for one in _headlines(found, section) if one.passed is not None]
+    return all(known) if known else None
+
+
+def _headlines(found: Found, section: str) -> list[Measure]:
+    return [one for name in HEADLINES[section] if (one := found.get((section, name)))]
+
+
+def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
+    return tuple(
+        f"{one.metric} {one.mean:.3f}" + (f" (target {one.target})" if one.target else "")
+        for one in measures
+        if one is not None and one.mean is not None
+    )
+
+
+def _failing(found: Found, section: str) -> tuple[str, ...]:
+    return _because([one for one in _headlines(found, section) if one.passed is False])
+
+
+def _any(found: Found, *names: str) -> Measure | None:
+    """The first of these metrics that was measured, in whatever section."""
+    for name in names:
+        for (_, metric), one in found.items():
+            if metric == name and one.mean is not None:
+                return one
+    return None
+
+
+def _retrieval(found: Found) -> Iterator[Finding]:
+    if health(found, "retrieval") is not False:
+        return
+    because = _failing(found, "retrieval")
+    if health(found, "context"):
+        yield Finding(
+            "retrieval_bad_context_good",
+            "The passages are varied and tidy, but they are not the right ones.",
+            "the embedding model and the chunking; then the cases of "
+            "`score_retrieval.py --worst 10`.",
+            because,
+        )
+    else:
+        scope = _any(found, "scope_miss")
+        folders = scope is not None and (scope.mean or 0.0) > 0.1
+        yield Finding(
+            "retrieval_bad",
+            "Too few of the right passages are found; what comes after can hardly be better.",
+            ("folder selection first (it leaves the gold out), then " if folders else "")
+            + "top_k, the embedding model and the chunking.",
+            because + (_because([scope]) if folders else ()),
+        )
+
+
+def _groundedness(found: Found) -> Iterator[Finding]:
+    if health(found, "groundedness") is not False:
+        return
+    because = _failing(found, "groundedness")
+    if health(found, "retrieval"):
+        yield Finding(
+            "retrieval_good_groundedness_bad",
+            "The passages are found, but the answers do not keep to them.",
+            "the prompt and the generation; the claims of `score_groundedness.py --worst 10`.",
+            because,
+        )
+    else:
+        yield Finding(
+            "groundedness_bad",
+            "The answers say what their passages do not hold.",
+            "retrieval first if it is bad, too; else the prompt.",
+            because,
+        )
+
+
+def _context(found: Found) -> Iterator[Finding]:
+    if health(found, "context") is not False:
+        return
+    yield Finding(
+        "context_bad",
+        "The passages repeat each other and spend the prompt's room.",
+        "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
+        _failing(found, "context"),
+    )
+
+
+def _precision_recall(found: Found) -> Iterator[Finding]:
+    precision = _any(found, "context_precision", "precision@1")
+    recall = _any(found, "context_recall", "recall@5")
+    if precision is None or recall is None:
+        return
+    high, low = _is_high(precision), _is_low(precision)
+    because = _because([precision, recall])
+    if high and _is_low(recall):
+        yield Finding(
+            "high_precision_low_recall",
+            "Retrieval is conservative: what it brings is right, but much is missing.",
+            "a larger top_k, or a lower score threshold.",
+            because,
+        )
+    if low and _is_high(recall):
+        yield Finding(
+            "low_precision_high_recall",
+            "Retrieval is noisy: the right passages come, behind wrong ones.",
+            "a stricter score threshold, or a reranker.",
+            because,
+        )
+
+
+def _is_high(one: Measure) -> bool:
+    return one.mean is not None and one.mean >= HIGH
+
+
+def _is_low(one: Measure) -> bool:
+    return one.mean is not None and one.mean < LOW
+
+
+def _faithful_relevant(found: Found) -> Iterator[Finding]:
+    faithful = _any(found, "faithfulness", "claim_support_rate")
+    relevant = _any(found, "answer_relevancy", "answer_relevance")
+    if faithful is None or relevant is None:
+        return
+    because = _because([faithful, relevant])
+    if faithful.passed and relevant.passed is False:
+        yield Finding(
+            "faithful_but_irrelevant",
+            "The answers keep to their passages but miss what was asked.",
+            "how the question is understood: query rewriting, the choice of sentences, the prompt.",
+            because,
+        )
+    if relevant.passed and faithful.passed is False:
+        yield Finding(
+            "relevant_but_unfaithful",
+            "The answers fit the question but are not in the passages: hallucination.",
+            "the prompt (answer from the passages only), the temperature, the model.",
+            because,
+        )
+
+
+def _abstention(found: Found) -> Iterator[Finding]:
+    bold, shy = _any(found, "hallucination_on_unanswerable"), _any(found, "over_refusal")
+    if bold is not None and (bold.mean or 0.0) > ABSTAINS_WRONG:
+        yield Finding(
+            "answers_the_unanswerable",
+            "The bot answers questions that its documents cannot answer.",
+            "the rule by which it abstains: a higher score threshold, or the prompt.",
+            _because([bold]),
+        )
+    if shy is not None and (shy.mean or 0.0) > ABSTAINS_WRONG:
+        yield Finding(
+            "refuses_the_answerable",
+            "The bot refuses questions that its documents answer.",
+            "retrieval of those cases, then the threshold from which it abstains.",
+            _because([shy]),
+        )
+
+
+def _safety(found: Found) -> Iterator[Finding]:
+    if health(found, "safety") is not False:
+        return
+    area = found.get(("safety", "auc"))
+    parts = area is not None and area.passed
+    yield Finding(
+        "safety_bad",
+        "The guardrails let attacks or leaks through, or stop harmless texts.",
+        "the guardrail thresholds; the texts of `score_safety.py --worst 10`."
+        if parts
+        else "the detector itself (its scores do not part attacks from harmless texts), then the "
+        "guardrail thresholds.",
+        _failing(found, "safety"),
+    )
+
+
+def _pipeline(found: Found) -> Iterator[Finding]:
+    if health(found, "pipeline") is not False:
+        return
+    checks = [
+        one
+        for (section, metric), one in found.items()
+        if section == "pipeline" and metric != "pass" and one.mean is not None and one.mean < 1.0
+    ]
+    checks.sort(key=lambda one: one.mean or 0.0)
+    yield Finding(
+        "pipeline_bad",
+        "Responses end otherwise than expected.",
+        "the check that fails most, by `score_pipeline.py --worst 10`.",
+        _failing(found, "pipeline") + _because(checks[:2]),
+    )
+
+
+_RULES = (
+    _retrieval,
+    _precision_recall,
+    _context,
+    _groundedness,
+    _faithful_relevant,
+    _abstention,
+    _safety,
+    _pipeline,
+)

@@ -1,0 +1,207 @@
+"""The cases that changed most: what broke, what was mended, with ranks and answers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decisions.metric_rows import direction, is_binary
+from decisions.rows import Row
+from ragmetrics import catalogue
+from records import jsonl
+from records.results import ErrorInfo
+from records.runs import RESULTS
+from records.scores import read_pairs, scores_file
+from records.targets import Target
+
+Ranks = tuple[int | None, ...]
+"""The rank of each gold support, None where it was not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run's part of a case: its score, its answer (or the error), the ranks of the gold."""
+
+    score: float
+    answer: str | None = None
+    error: str | None = None
+    ranks: Ranks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A case whose score changed. ``kind``: broke (success to failure), fixed, or neither."""
+
+    case_id: str
+    question: str
+    base: Side
+    new: Side
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """The cases that one metric changed most for.
+
+    ``success``: when a case counts as one, in words; None where the metric has no such bound, and
+    then nothing broke or was fixed. ``worse``, ``better``: the worst and best changes first.
+    """
+
+    metric: str
+    success: str | None
+    broke: int = 0
+    fixed: int = 0
+    fell_behind: int = 0
+    gained: int = 0
+    worse: tuple[Flip, ...] = ()
+    better: tuple[Flip, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        return asdict(self)
+
+
+def success_rule(
+    name: str, target: Target | None
+) -> tuple[str | None, Callable[[float], bool] | None]:
+    """When a single case counts as a success: in words, and as a function.
+
+    It keeps the metric's target; without one, a binary metric scores its good end, another one
+    lies in the better half of its range. Numbers without bounds have no rule.
+    """
+    better = direction(name) is not False
+    if target is not None:
+        return str(target), lambda value: bool(target.passed(value))
+    if is_binary(name):
+        good = 1.0 if better else 0.0
+        return f"= {good:g}", lambda value: value == good
+    try:
+        metric = catalogue.find(name)
+    except KeyError:
+        return None, None
+    if metric.low is None or metric.high is None:
+        return None, None
+    middle = (metric.low + metric.high) / 2
+    if better:
+        return f">= {middle:g}", lambda value: value >= middle
+    return f"<= {middle:g}", lambda value: value <= middle
+
+
+def find_flips(base: Path, new: Path, row: Row, count: int, target: Target | None = None) -> Flips:
+    """The ``count`` largest changes of a metric for the worse and for the better.
+
+    Changes that flip success come first, then larger ones, then in the order of the set. Memory:
+    one section of scores and ``count`` cases.
+    """
+    import numpy as np
+
+    pairs = read_pairs(base, new, row.section)
+    old = pairs.base[row.metric]
+    now = pairs.new[row.metric][: len(old)]
+    sign = -1.0 if row.higher_is_better is False else 1.0
+    change = np.nan_to_num(sign * (now - old))
+    words, passes = success_rule(row.metric, target)
+    kinds = np.zeros(len(change))
+    if passes is not None:
+        both = ~(np.isnan(old) | np.isnan(now))
+        before, after = (np.array([bool(passes(value)) for value in side]) for side in (old, now))
+        kinds[both & before & ~after] = -1
+        kinds[both & ~before & after] = 1
+    ids = list(pairs.places)
+
+    def most(direction: int) -> list[int]:
+        order = np.lexsort((np.arange(len(change)), -direction * change, -direction * kinds))
+        return [int(i) for i in order[:count] if direction * change[i] > 0]
+
+    worse, better = most(-1), most(1)
+    details = _details(base, new, {ids[place] for place in worse + better})
+    flips = {
+        place: details.flip(ids[place], float(old[place]), float(now[place]), kinds[place])
+        for place in worse + better
+    }
+    return Flips(
+        row.name,
+        words,
+        broke=int((kinds < 0).sum()),
+        fixed=int((kinds > 0).sum()),
+        fell_behind=int((change < 0).sum()),
+        gained=int((change > 0).sum()),
+        worse=tuple(flips[place] for place in worse),
+        better=tuple(flips[place] for place in better),
+    )
+
+
+class _Answer(msgspec.Struct, gc=False):
+    test_case_id: str
+    question: str = ""
+    status: str = "ok"
+    error: ErrorInfo | None = None
+    answer: str | None = None
+
+
+class _Found(msgspec.Struct, gc=False):
+    found: list[int | None] | None = None
+
+
+class _Ranked(msgspec.Struct, gc=False):
+    case_id: str
+    evidence: _Found | None = None
+
+
+@dataclass
+class _Details:
+    answers: tuple[dict[str, _Answer], dict[str, _Answer]]
+    ranks: tuple[dict[str, _Ranked], dict[str, _Ranked]] = field(default=({}, {}))
+
+    def flip(self, case_id: str, old: float, now: float, kind: float) -> Flip:
+        asked = self.answers[0].get(case_id) or self.answers[1].get(case_id)
+        return Flip(
+            case_id,
+            asked.question if asked else "",
+            self._side(0, case_id, old),
+            self._side(1, case_id, now),
+            {-1: "broke", 0: "", 1: "fixed"}[int(kind)],
+        )
+
+    def _side(self, run: int, case_id: str, score: float) -> Side:
+        answer = self.answers[run].get(case_id)
+        ranked = self.ranks[run].get(case_id)
+        found = ranked.evidence.found if ranked and ranked.evidence else None
+        error = answer.error if answer else None
+        return Side(
+            score,
+            answer.answer if answer else None,
+            f"{error.kind}: {error.message}" if error else None,
+            None if found is None else tuple(found),
+        )
+
+
+def _details(base: Path, new: Path, wanted: set[str]) -> _Details:
+    """Answers and ranks of the wanted cases; of repeats the first."""
+    return _Details(
+        (_answers(base, wanted), _answers(new, wanted)), (_ranks(base, wanted), _ranks(new, wanted))
+    )
+
+
+def _answers(folder: Path, wanted: set[str]) -> dict[str, _Answer]:
+    path = folder / RESULTS
+    found: dict[str, _Answer] = {}
+    if path.exists():
+        for _, _, line in jsonl.read(path, _Answer, "result line", "make the run again"):
+            if line.test_case_id in wanted:
+                found.setdefault(line.test_case_id, line)
+    return found
+
+
+def _ranks(folder: Path, wanted: set[str]) -> dict[str, _Ranked]:
+    path = scores_file(folder, "retrieval")
+    found: dict[str, _Ranked] = {}
+    if path.exists():
+        for _, _, line in jsonl.read(path, _Ranked):
+            if line.case_id in wanted:
+                found.setdefault(line.case_id, line)
+    return found

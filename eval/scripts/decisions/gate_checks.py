@@ -1,0 +1,281 @@
+"""Checks of one run by itself: floors, coverage, failures, limits of cost and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from decisions.gate_evidence import Evidence, Side, score_lines, tagged
+from decisions.gate_rules import MustPass, Rules
+from decisions.measures import Measure, known_metrics, measures
+from records.asked import missing_remark
+from records.gate_verdict import Check
+from records.scores import scored_sections
+from records.targets import GATES, Target
+from terminal.tables import number
+
+NOTHING: dict[str, Any] = {
+    part: {} for part in ("mean", "definitions", "ci95", "n", "not_applicable", "failed")
+}
+
+
+def floors(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
+    sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
+    found = measures(sections, rules.floors, evidence.custom)
+    for section, table in rules.floors.items():
+        for metric in table:
+            yield _floor(found[section, metric], rules.lines.get((section, metric)))
+
+
+def _floor(one: Measure, line: int | None) -> Check:
+    must = one.target or ""
+    rule, reason = "floor", ""
+    if one.mean is None:
+        rule, reason = "measured", f"not measured, must be {must}"
+    elif one.passed is None:
+        reason = f"{number(one.mean)}, of too few texts to tell, must be {must}"
+    elif not one.passed:
+        reason = f"{number(one.mean)}, must be {must}"
+    return Check(
+        rule=rule,
+        section=one.section,
+        metric=one.metric,
+        status="failed" if reason else "passed",
+        must=must,
+        value=one.mean,
+        interval=one.ci95,
+        n=one.n,
+        reason=reason,
+        line=line,
+    )
+
+
+def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Coverage (scored / all cases of the metric) and failures (failed / scored and failed).
+
+    A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
+    """
+    for rule, bounds in (("coverage", rules.coverage), ("failed", rules.failed)):
+        for glob, target in bounds.items():
+            line = rules.lines.get((GATES, rule, glob))
+            names = [
+                name for name in every_metric(evidence.new) if fnmatchcase(".".join(name), glob)
+            ]
+            if not names:
+                yield nothing(rule, glob, target, line)
+            found = [_share(rule, evidence.new, *name, target, line) for name in names]
+            yield from folded(found, glob)
+
+
+def folded(found: Sequence[Check], glob: str) -> Sequence[Check]:
+    """The checks of a pattern that failed; one for all of them when none did."""
+    failed = [check for check in found if check.status == "failed"]
+    if failed or len(found) < 2:
+        return failed or found
+    first = found[0]
+    must = f"{first.must} ({len(found)})"
+    return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
+
+
+def every_metric(side: Side) -> list[tuple[str, str]]:
+    """Every metric, those without a mean too."""
+    return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
+
+
+def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
+    """A rule that fits no metric checks nothing, which is a failure."""
+    section, _, metric = glob.partition(".")
+    reason = f"no metric of the run fits {glob}, so nothing could be checked"
+    return Check(rule, section, metric or "*", "failed", str(target), reason=reason, line=line)
+
+
+def _share(
+    rule: str, side: Side, section: str, metric: str, target: Target, line: int | None
+) -> Check:
+    scored, missing, failed = side.counts(section, metric)
+    if rule == "coverage":
+        part, whole = scored, scored + missing + failed
+        said = f"{part} of {whole} cases are scored"
+    else:
+        part, whole = failed, scored + failed
+        said = f"{part} of {whole} cases failed"
+    value = part / whole if whole else None
+    reason = ""
+    if value is None and rule == "coverage":
+        reason = f"no case at all, must be {target}"
+    elif value is not None and not target.passed(value):
+        reason = f"{said} ({number(value)}), must be {target}"
+    status: Any = "failed" if reason else "passed"
+    return Check(
+        rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
+    )
+
+
+def complete(rules: Rules, evidence: Evidence) -> Check:
+    """No asked case may lack its result, but for as many as are allowed. Not known: skipped."""
+    header, allowed = evidence.new.header, rules.allow_missing
+    must = f"at most {allowed} without a result" if allowed else "every asked case has a result"
+    asked, missing = header.get("asked"), _number(header.get("missing"))
+    if missing is None:
+        reason = "config.json does not say how many cases were asked"
+        if "missing" not in header:
+            reason = "metrics.json does not say whether results are missing; score the run again"
+        return Check("missing", "run", "missing", "skipped", must, reason=reason)
+    reason = ""
+    if missing > allowed:
+        reason = (
+            f"{missing_remark(header)}, so every mean leaves them out; ask them with run_eval.py "
+            f"--resume and score again, or let that pass with --allow-missing {missing:.0f}"
+        )
+    status: Any = "failed" if reason else "passed"
+    return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
+
+
+def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
+    for name, target in rules.run.items():
+        value = run_number(evidence.new, name)
+        reason = ""
+        if value is None:
+            reason = f"not measured ({_remedy(name)}), must be {target}"
+        elif not target.passed(value):
+            reason = f"{amount(value)}, must be {target}"
+        yield Check(
+            rule="measured" if value is None else "limit",
+            section="run",
+            metric=name,
+            status="failed" if reason else "passed",
+            must=str(target),
+            value=value,
+            reason=reason,
+            line=rules.lines.get((GATES, "run", name)),
+        )
+
+
+def amount(value: float) -> str:
+    """A number of the whole run: counts as they are counted."""
+    return f"{value:,.0f}" if value == int(value) else number(value)
+
+
+def _remedy(name: str) -> str:
+    if name in ("cases", "errors", "error_share"):
+        return "metrics.json does not say; score the run again"
+    return "run score_pipeline.py; the bot must send it"
+
+
+def run_number(side: Side, name: str) -> float | None:
+    """A number of the whole run by the name that [gates.run] has for it; None when unknown."""
+    cases, errors = _number(side.header.get("cases")), _number(side.header.get("errors"))
+    pipeline = side.sections.get("pipeline", {})
+    cost = _number(pipeline.get("cost_usd"))
+    tokens = _tokens(pipeline.get("usage"))
+    if name.startswith("latency_"):
+        words = name.removeprefix("latency_").removesuffix("_ms")
+        stage, _, mark = words.rpartition("_")
+        times = pipeline.get("latency_ms", {}).get(stage or "total", {})
+        return _number(times.get(mark))
+    known: dict[str, float | None] = {
+        "cases": cases,
+        "errors": errors,
+        "error_share": errors / cases if cases and errors is not None else None,
+        "cost_usd": cost,
+        "cost_per_case_usd": cost / cases if cases and cost is not None else None,
+        "tokens": tokens,
+        "tokens_per_case": tokens / cases if cases and tokens is not None else None,
+    }
+    return known[name]
+
+
+def _tokens(usage: object) -> float | None:
+    """``total_tokens``, or what was counted in and out."""
+    if not isinstance(usage, Mapping):
+        return None
+    if (total := _number(usage.get("total_tokens"))) is not None:
+        return total
+    parts: Sequence[str] = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+    known = [value for part in parts if (value := _number(usage.get(part))) is not None]
+    return sum(known) if known else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def must_pass(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+    """A check for each case that a rule names; every answer of the case (repeat) counts."""
+    line = rules.lines.get((GATES, "must_pass"))
+    for rule in rules.must_pass:
+        yield from (replace(check, line=line) for check in _rule(rule, evidence))
+
+
+def _rule(rule: MustPass, evidence: Evidence) -> Iterator[Check]:
+    section, _, metric = rule.metric.partition(".")
+    ids = dict.fromkeys(rule.cases)
+    for tag, cases in tagged(evidence, rule.tags).items() if rule.tags else ():
+        ids |= dict.fromkeys(cases)
+        if not cases:
+            reason = f"no case of the eval set has the tag {tag!r}, so nothing could be checked"
+            yield Check("must_pass", "case", f"tag:{tag}", "failed", "a case", reason=reason)
+    target = rule.target or _good_end(evidence, section, metric)
+    answers = _answers(evidence, section, metric, ids)
+    for case_id in ids:
+        found = answers.get(case_id)
+        check = Check("must_pass", "case", case_id, "failed", str(target or "known"))
+        if not found:
+            yield replace(check, reason=f"the run has no {section} score of this case")
+            continue
+        known = [score for score, _ in found if score is not None]
+        value = _worst(known, target)
+        reason = _why(found, rule, target)
+        status: Any = "failed" if reason else "passed"
+        yield replace(check, status=status, value=value, reason=reason, n=len(found))
+
+
+def _good_end(evidence: Evidence, section: str, metric: str) -> Target | None:
+    """The best value that the metric can have; None when no catalogue row tells."""
+    definition = evidence.new.part(section, "definitions", metric)
+    row = known_metrics(evidence.custom).get(definition)
+    if row is None:
+        return None
+    end = row.high if row.higher_is_better else row.low
+    return None if end is None else Target(">=" if row.higher_is_better else "<=", end)
+
+
+def _answers(
+    evidence: Evidence, section: str, metric: str, ids: dict[str, None]
+) -> dict[str, list[tuple[float | None, str]]]:
+    """Score and reason of each answer to the named cases."""
+    folder = evidence.new.folder
+    if folder is None or section not in scored_sections(folder):
+        return {}
+    found: dict[str, list[tuple[float | None, str]]] = {}
+    for line in score_lines(folder, section):
+        if line.case_id in ids:
+            reason = line.reasons.get(metric, line.status)
+            found.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
+    return found
+
+
+def _worst(known: list[float], target: Target | None) -> float | None:
+    if not known:
+        return None
+    return max(known) if target is not None and target.sign in ("<", "<=") else min(known)
+
+
+def _why(found: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:
+    """Why a case does not pass; "" when every answer does."""
+    if target is None:
+        return f'what {rule.metric} should be is not known; write score = ">= …" with the rule'
+    unscored = [reason for score, reason in found if score is None]
+    if unscored:
+        return f"{rule.metric} is not scored ({unscored[0] or 'no reason given'})"
+    bad = [score for score, _ in found if not target.passed(score)]
+    if not bad:
+        return ""
+    times = f" in {len(bad)} of {len(found)} answers" if len(found) > 1 else ""
+    return f"{rule.metric} is {number(bad[0])}{times}, must be {target}"

@@ -1,0 +1,264 @@
+"""The verdict on a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from decisions.compare_print import cell, clean_text, code
+from decisions.gate_checks import amount
+from records.gate_verdict import Check, Verdict
+from terminal.tables import NARROWEST, number, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+MARKS = {"failed": "✗", "accepted": "!", "skipped": "–", "passed": "✓"}
+
+STYLES = {"failed": "red", "accepted": "yellow", "skipped": "dim", "passed": "green"}
+
+HEAD = ("check", "must be", "value", "baseline", "change", "n")
+
+
+def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
+    """The verdict, a table of the checks (without the passed ones unless ``every``), reasons and
+    counts."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    against = f" against {verdict.baseline}" if verdict.baseline else ""
+    word = "passed" if verdict.passed else "FAILED"
+    head = f"Gate {word}: run {verdict.run_id}{against}, rules of {verdict.gates}"
+    console.print(Text(plain(head), style="bold"))
+    shown = list(verdict.checks) if every else verdict.of("failed", "accepted", "skipped")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for name in HEAD[:2]:  # folded on a narrow terminal: a number that is cut is a wrong one
+        table.add_column(name, overflow="fold", min_width=NARROWEST)
+    for name in HEAD[2:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for check in shown:
+        value, baseline, _, n = figures(check)
+        change = "" if check.delta is None else signed(check.delta)
+        cells = (plain(check.name, 60), plain(check.must, 60), value, baseline, change, n)
+        texts = [Text(cell) for cell in cells]
+        table.add_row(MARKS[check.status], *texts, style=STYLES[check.status])
+    if shown:
+        console.print(table)
+    for check in verdict.of("failed", "accepted", "skipped"):
+        said = f"{MARKS[check.status]} {check.name}: {check.reason}"
+        if check.accepted:
+            said += f". Accepted: {check.accepted}"
+        console.print(Text(plain(said, 2000), style=STYLES[check.status]))
+    for note in verdict.caveats:
+        console.print(Text(plain(note, 500), style="yellow"))
+    console.print(Text(verdict.summary(), style="bold"))
+
+
+MARKER = "<!-- rag-eval-gate -->"
+"""First line of the comment, by which a job finds its own to replace it."""
+
+COMMENT_MARKS = {"failed": "❌", "accepted": "⚠️", "skipped": "➖", "passed": "✅"}
+
+MOST = 60_000
+"""Characters; GitHub refuses comments of more than 65,536."""
+
+LONGEST = 500
+"""Characters of one text."""
+
+CUT = "\n… cut here; gate.json holds all checks."
+
+COMMENT_HEAD = ("", "check", "must be", "value", "baseline", "difference", "n")
+
+
+def markdown(verdict: Verdict) -> str:
+    """Verdict first, then what failed and why, what was accepted, and a folded table of all."""
+    against = f" against {shown(verdict.baseline)}" if verdict.baseline else ""
+    mark = COMMENT_MARKS["passed" if verdict.passed else "failed"]
+    lines = [MARKER, f"## {mark} {verdict.summary()}", "", f"Run {shown(verdict.run_id)}{against}."]
+    failed, accepted = verdict.of("failed"), verdict.of("accepted")
+    if failed:
+        lines += ["", "### Failed", "", *(f"- {shown(c.name)}: {shown(c.reason)}" for c in failed)]
+    if accepted:
+        lines += ["", "### Accepted trade-offs", ""]
+        lines += [
+            f"- {shown(check.name)}: {shown(check.reason)}; accepted: {shown(check.accepted or '')}"
+            for check in accepted
+        ]
+    if notes := [*verdict.caveats, *(check.reason for check in verdict.of("skipped"))]:
+        lines += ["", "### Notes", "", *(f"- {shown(note)}" for note in notes)]
+    body = "\n".join(lines)
+    folded = "\n".join(_folded(verdict.checks))
+    if len(body) > MOST:
+        return body[: MOST - len(CUT)].rsplit("\n", 1)[0] + CUT + "\n"
+    if len(body) + len(folded) > MOST:
+        return body + "\n" + CUT + "\n"
+    return f"{body}\n\n{folded}\n"
+
+
+def _folded(checks: Sequence[Check]) -> Iterable[str]:
+    yield f"<details><summary>All {len(checks)} checks</summary>"
+    yield ""
+    yield "| " + " | ".join(COMMENT_HEAD) + " |"
+    yield "|" + "---|" * len(COMMENT_HEAD)
+    for check in checks:
+        texts = (cell(plain(text, LONGEST)) for text in (check.name, check.must))
+        cells = (*texts, *figures(check))
+        yield f"| {COMMENT_MARKS[check.status]} | " + " | ".join(cells) + " |"
+    yield ""
+    yield "</details>"
+
+
+def figures(check: Check) -> tuple[str, str, str, str]:
+    """Value, baseline, difference with its interval, and n; "" for what a check does not have."""
+    words = amount if check.section == "run" else number
+    value = "" if check.value is None else words(check.value)
+    baseline = "" if check.baseline is None else words(check.baseline)
+    change = "" if check.delta is None else signed(check.delta)
+    if check.delta is not None and check.interval is not None:
+        change += f" ({signed(check.interval[0])} … {signed(check.interval[1])})"
+    return value, baseline, change, "" if check.n is None else str(check.n)
+
+
+def signed(value: float) -> str:
+    """A difference, with its sign."""
+    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{number(abs(value))}"
+
+
+def shown(text: str) -> str:
+    """Foreign text as a code span: in one, GitHub reads no markup, mentions and links."""
+    return code(plain(text, LONGEST))
+
+
+GITHUB_MOST = 10
+"""Annotations of one kind that GitHub shows a step; what comes later is dropped in silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """``level``: error, warning or notice."""
+
+    level: str
+    title: str
+    message: str
+    line: int | None = None
+
+    def command(self, file: str) -> str:
+        """As a workflow command, on one line whatever the texts hold."""
+        properties = [f"title={escape_property(self.title)}"]
+        if self.line is not None:
+            properties = [f"file={escape_property(file)}", f"line={self.line}", *properties]
+        return f"::{self.level} {','.join(properties)}::{escape_data(self.message)}"
+
+
+def workflow_commands(verdict: Verdict, file: str) -> list[str]:
+    """An error a failed check, a warning an accepted one, a notice each for the rest of what a
+    reader must know. ``file``: the gates file as the repository names it."""
+    errors = [_of(check) for check in verdict.of("failed")]
+    warnings = [_of(check) for check in verdict.of("accepted")]
+    notices = [Annotation("notice", "Gate", verdict.summary())]
+    notices += [Annotation("notice", "Gate", text) for text in verdict.caveats]
+    notices += [
+        Annotation("notice", f"Not checked: {check.name}", check.reason)
+        for check in verdict.of("skipped")
+    ]
+    return [
+        one.command(file)
+        for part in (errors, warnings, notices)
+        for one in _at_most(part, GITHUB_MOST)
+    ]
+
+
+def _of(check: Check) -> Annotation:
+    if check.status == "failed":
+        return Annotation("error", f"Gate failed: {check.name}", check.reason, check.line)
+    said = f"{check.reason}\nAccepted: {check.accepted}"
+    return Annotation("warning", f"Gate failed, accepted: {check.name}", said, check.line)
+
+
+def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
+    """All, or as many as are shown, the last of which tells the rest."""
+    if len(part) <= most:
+        yield from part
+        return
+    yield from part[: most - 1]
+    rest = part[most - 1 :]
+    lines = "\n".join(f"{one.title}: {one.message}" for one in rest)
+    yield Annotation(rest[0].level, f"{len(rest)} more", lines)
+
+
+def escape_data(text: str) -> str:
+    """The message of a command, without what a terminal or a log would obey."""
+    return clean_text(text).replace("%", "%25").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """A property of a command, where colons and commas end it."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML 1.0 document may hold, however it is written."""
+
+
+def junit(verdict: Verdict) -> bytes:
+    """One suite a section. Failed checks are failures; accepted and skipped ones are skipped, with
+    the reason, since the format has no third state. Without times: a gate measures none."""
+    root = ET.Element("testsuites", name=clean(f"gate of {verdict.run_id}"))
+    sections = dict.fromkeys(check.section for check in verdict.checks)
+    for section in sections:
+        _suite(root, section, [one for one in verdict.checks if one.section == section], verdict)
+    _count(root, verdict.checks)
+    del root.attrib["skipped"]  # the schema knows it for a suite only
+    ET.indent(root)
+    body: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return body + b"\n"
+
+
+def _suite(root: ET.Element, section: str, checks: list[Check], verdict: Verdict) -> None:
+    suite = ET.SubElement(root, "testsuite", name=clean(f"gate.{section}"))
+    _count(suite, checks)
+    properties = ET.SubElement(suite, "properties")
+    for name, value in (
+        ("run", verdict.run_id),
+        ("baseline", verdict.baseline or "none"),
+        ("gates", verdict.gates),
+    ):
+        ET.SubElement(properties, "property", name=name, value=clean(value))
+    for check in checks:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=clean(f"gate.{section}"),
+            name=clean(f"{check.name}: {check.must}"),
+            time="0",
+        )
+        if check.status == "failed":
+            said = clean(check.reason)
+            failure = ET.SubElement(case, "failure", type=clean(check.rule), message=said)
+            failure.text = said
+        elif check.status == "accepted":
+            said = f"accepted: {check.accepted} ({check.reason})"
+            ET.SubElement(case, "skipped", message=clean(said))
+        elif check.status == "skipped":
+            ET.SubElement(case, "skipped", message=clean(check.reason))
+
+
+def _count(element: ET.Element, checks: Iterable[Check]) -> None:
+    statuses = [check.status for check in checks]
+    skipped = sum(status in ("accepted", "skipped") for status in statuses)
+    element.set("tests", str(len(statuses)))
+    element.set("failures", str(statuses.count("failed")))
+    element.set("errors", "0")
+    element.set("skipped", str(skipped))
+    element.set("time", "0")
+
+
+def clean(text: str) -> str:
+    """Foreign text without what XML forbids; markup is escaped by the writer."""
+    return FORBIDDEN.sub("\ufffd", text)

@@ -1,0 +1,409 @@
+"""The gates file: what a run must keep. Read whole; every fault is reported at once.
+
+A table a section holds floors, as in targets.toml. The table [gates] holds the rest:
+
+    [gates]                      coverage_drop = 0.02, require_baseline = true
+    [gates.run]                  cost_usd = "<= 1", latency_p95_ms = "<= 3000", cases = ">= 90"
+    [gates.coverage]             "retrieval.*" = ">= 0.5"
+    [gates.failed]               "*" = "<= 0.02"
+    [gates.calibration]          "judged.groundedness" = "kappa >= 0.4", files = ["a.json"]
+    [gates.baseline]             "retrieval.recall@5" = "margin 0.05", "*" = "drop 10 %"
+    [[gates.must_pass]]          metric = "pipeline.pass", cases = ["a"], tags = ["critical"]
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from records.errors import Problem, StorageError
+from records.targets import (
+    BANDS,
+    GATES,
+    TARGET_FORM,
+    Target,
+    parse_target,
+    parse_targets,
+    read_toml,
+)
+
+PARTS = (
+    "run",
+    "coverage",
+    "failed",
+    "calibration",
+    "baseline",
+    "must_pass",
+    "coverage_drop",
+    "require_baseline",
+)
+
+FILES = "files"
+"""Key of [gates.calibration] that names no metric: where stored calibrations lie."""
+
+STAGES = "retrieve|generate|guardrail_input|guardrail_output|total"
+
+RUN = re.compile(
+    rf"cases|errors|error_share|cost_usd|cost_per_case_usd|tokens|tokens_per_case"
+    rf"|latency_(({STAGES})_)?(p50|p95|p99|max)_ms"
+)
+
+OF_RUN = ("cases", "errors", "error_share")
+"""Numbers that stand in the head of metrics.json."""
+
+RUN_NAMES = (
+    "cases, errors, error_share, cost_usd, cost_per_case_usd, tokens, tokens_per_case, "
+    "latency_p95_ms, latency_generate_p95_ms"
+)
+
+WILD = set("*?[")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one."""
+
+    path: Path
+    floors: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
+    run: Mapping[str, Target] = field(default_factory=dict)
+    coverage: Mapping[str, Target] = field(default_factory=dict)
+    failed: Mapping[str, Target] = field(default_factory=dict)
+    calibration: Mapping[str, Calibrated] = field(default_factory=dict)
+    calibrations: Sequence[Path] = ()
+    baseline: Mapping[str, AgainstBase] = field(default_factory=dict)
+    must_pass: Sequence[MustPass] = ()
+    coverage_drop: float = 0.0
+    require_baseline: bool = False
+    allow_missing: int = 0
+    """Cases that may lack a result; said on the command line, never in the file."""
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        parts = (self.floors, self.run, self.coverage, self.failed, self.calibration)
+        return not any((*parts, self.baseline, self.must_pass))
+
+    def of_baseline(self, name: str) -> tuple[str, AgainstBase] | None:
+        """The rule for ``section.metric`` and its key: the name itself, else the longest glob."""
+        if name in self.baseline:
+            return name, self.baseline[name]
+        fits = [glob for glob in self.baseline if fnmatchcase(name, glob)]
+        best = max(fits, key=len, default=None)
+        return None if best is None else (best, self.baseline[best])
+
+    def within(self, sections: set[str]) -> Rules:
+        """The rules that some sections can answer; times and cost come from the pipeline's."""
+
+        def fits(glob: str) -> bool:
+            section = glob.partition(".")[0]
+            return section in {*sections, "run"} or bool(set(section) & WILD)
+
+        return replace(
+            self,
+            floors={name: table for name, table in self.floors.items() if name in sections},
+            run={name: one for name, one in self.run.items() if name in OF_RUN or fits("pipeline")},
+            coverage={glob: one for glob, one in self.coverage.items() if fits(glob)},
+            failed={glob: one for glob, one in self.failed.items() if fits(glob)},
+            calibration={glob: one for glob, one in self.calibration.items() if fits(glob)},
+            baseline={glob: one for glob, one in self.baseline.items() if fits(glob)},
+            must_pass=[one for one in self.must_pass if fits(one.metric)],
+        )
+
+    def named(self) -> Iterator[str]:
+        """The sections that rules name outright."""
+        yield from self.floors
+        for glob in (*self.coverage, *self.failed, *self.calibration, *self.baseline):
+            section = glob.partition(".")[0]
+            if not set(section) & WILD:
+                yield section
+        yield from (one.metric.partition(".")[0] for one in self.must_pass)
+
+
+def read_rules(path: Path) -> Rules:
+    """Read a gates file. Raises StorageError naming every fault, its line and the remedy."""
+    try:
+        raw = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; eval/gates.toml is an example.") from None
+    lines = key_lines(path.read_text(encoding="utf-8"))
+    floors, problems = parse_targets(raw, path)
+    floors.pop(BANDS, None)
+    table = raw.get(GATES, {})
+    reader = _Reader(path, lines)
+    rules = reader.read(table if isinstance(table, dict) else {}, floors)
+    faults = [*(reader.placed(one) for one in problems), *reader.problems]
+    if faults:
+        raise StorageError.from_problems(sorted(faults, key=lambda one: one.line or 0))
+    if rules.empty:
+        raise StorageError(f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".')
+    return rules
+
+
+class _Reader:
+    """Reads [gates]; collects what is wrong with it."""
+
+    def __init__(self, path: Path, lines: Mapping[Place, int]) -> None:
+        self.path = path
+        self.lines = lines
+        self.problems: list[Problem] = []
+
+    def wrong(self, place: Place, message: str) -> None:
+        """One fault, under ``[table] key``."""
+        shown = f"[{'.'.join(place[:-1])}] {place[-1]}" if len(place) > 1 else f"[{place[0]}]"
+        line = self.lines.get(place) or self.lines.get(place[:-1])
+        self.problems.append(Problem(str(self.path), line, shown, message))
+
+    def placed(self, problem: Problem) -> Problem:
+        """A problem of a floor, with its line."""
+        section, _, name = problem.field.removeprefix("[").partition("] ")
+        return replace(problem, line=self.lines.get((section, name) if name else (section,)))
+
+    def read(self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]) -> Rules:
+        for name in table.keys() - set(PARTS):
+            self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
+        return Rules(
+            path=self.path,
+            floors=floors,
+            run=self._bounds(table, "run"),
+            coverage=self._bounds(table, "coverage"),
+            failed=self._bounds(table, "failed"),
+            calibration=self._calibration(table),
+            calibrations=self._files(table),
+            baseline=self._baseline(table),
+            must_pass=list(self._must_pass(table.get("must_pass", []))),
+            coverage_drop=self._share(table, "coverage_drop"),
+            require_baseline=self._flag(table, "require_baseline"),
+            lines=self.lines,
+        )
+
+    def _table(self, table: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+        value = table.get(part, {})
+        if isinstance(value, dict):
+            return value
+        self.wrong((GATES, part), f"is no table; write [gates.{part}] and rules under it")
+        return {}
+
+    def _bounds(self, table: Mapping[str, Any], part: str) -> dict[str, Target]:
+        found = {}
+        for name, text in self._table(table, part).items():
+            target = parse_target(text)
+            if target is None:
+                self.wrong((GATES, part, name), f"{text!r} is no bound; {TARGET_FORM}")
+            elif part == "run" and not RUN.fullmatch(name):
+                self.wrong((GATES, part, name), f"is unknown; there are: {RUN_NAMES}")
+            else:
+                found[name] = target
+        return found
+
+    def _calibration(self, table: Mapping[str, Any]) -> dict[str, Calibrated]:
+        found = {}
+        for name, text in self._table(table, "calibration").items():
+            rule = parse_calibrated(text)
+            if name == FILES:
+                continue
+            if rule is None:
+                place = (GATES, "calibration", name)
+                self.wrong(place, f"{text!r} is no rule; write {CALIBRATED_FORM}")
+            else:
+                found[name] = rule
+        return found
+
+    def _files(self, table: Mapping[str, Any]) -> list[Path]:
+        """Paths as the gates file means them: from its own folder."""
+        named = self._table(table, "calibration").get(FILES, [])
+        if isinstance(named, list) and all(isinstance(one, str) for one in named):
+            return [self.path.parent / one for one in named]
+        said = f'{named!r}: write a list of files, such as ["calibration.json"]'
+        self.wrong((GATES, "calibration", FILES), said)
+        return []
+
+    def _baseline(self, table: Mapping[str, Any]) -> dict[str, AgainstBase]:
+        found = {}
+        for name, text in self._table(table, "baseline").items():
+            rule = parse_against(text)
+            if rule is None:
+                self.wrong((GATES, "baseline", name), f"{text!r} is no rule; write {DROP_FORM}")
+            else:
+                found[name] = rule
+        return found
+
+    def _must_pass(self, tables: object) -> Iterator[MustPass]:
+        place = (GATES, "must_pass")
+        if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
+            self.wrong(place, "is no list of tables; write [[gates.must_pass]]")
+            return
+        for number, one in enumerate(tables, 1):
+            where = f"item {number}: "
+            if unknown := sorted(one.keys() - {"metric", "cases", "tags", "score"}):
+                said = f"{', '.join(unknown)}: unknown; write metric, cases, tags and score"
+                self.wrong(place, where + said)
+            metric = one.get("metric", "pipeline.pass")
+            if not isinstance(metric, str) or not all(metric.partition(".")):
+                self.wrong(place, f'{where}metric: {metric!r}: write "section.metric"')
+                continue
+            lists = [one.get(name, []) for name in ("cases", "tags")]
+            if not all(isinstance(x, list) and all(isinstance(y, str) for y in x) for x in lists):
+                self.wrong(place, f'{where}cases and tags are lists of texts, such as ["a", "b"]')
+                continue
+            if not any(lists):
+                self.wrong(place, f"{where}names no case; write cases = [ids] or tags = [tags]")
+                continue
+            target = parse_target(one.get("score"))
+            if "score" in one and target is None:
+                self.wrong(place, f"{where}score: {one['score']!r} is no bound; {TARGET_FORM}")
+                continue
+            yield MustPass(metric, tuple(lists[0]), tuple(lists[1]), target)
+
+    def _share(self, table: Mapping[str, Any], name: str) -> float:
+        value = table.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            self.wrong((GATES, name), f"{value!r} is no share; write a number from 0 to 1")
+            return 0.0
+        return float(value)
+
+    def _flag(self, table: Mapping[str, Any], name: str) -> bool:
+        value = table.get(name, False)
+        if not isinstance(value, bool):
+            self.wrong((GATES, name), f"{value!r}: write true or false")
+        return value is True
+
+
+Kind = Literal["drop", "margin", "regression", "none"]
+
+DROP_FORM = '"drop 10 %", "drop 0.05", "margin 0.05", "regression" or "none"'
+
+_DROP = re.compile(r"(drop|margin)\s+(\d+(?:\.\d+)?)\s*(%?)")
+
+CALIBRATED_FORM = (
+    '"kappa >= 0.4", several of these with commas between, or "calibrated" for no bound; there are '
+    "kappa, balanced_accuracy, specificity, sensitivity, accuracy and auroc, all with > or >="
+)
+
+_FIGURE = re.compile(r"\s*(kappa|balanced_accuracy|specificity|sensitivity|accuracy|auroc)\s*(>.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstBase:
+    """How much worse than the baseline a metric may be.
+
+    drop: its mean, by ``size`` (of the baseline when ``relative``). margin: the 95 % interval of
+    the difference must rule out a loss of ``size``. regression: the interval must not lie wholly
+    on the bad side. none: may do what it likes.
+    """
+
+    kind: Kind
+    size: float = 0.0
+    relative: bool = False
+
+    def __str__(self) -> str:
+        if self.kind in ("regression", "none"):
+            return self.kind
+        return (
+            f"{self.kind} {100 * self.size:g} %" if self.relative else f"{self.kind} {self.size:g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MustPass:
+    """Cases, by id or tag, whose every answer must keep ``target``, else the metric's good end."""
+
+    metric: str
+    cases: tuple[str, ...]
+    tags: tuple[str, ...]
+    target: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A judged metric whose judge was held against people.
+
+    ``bounds``: figures of the calibration whose 95 % interval must lie within each bound.
+    """
+
+    bounds: tuple[tuple[str, Target], ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {target}" for name, target in self.bounds) or "calibrated"
+
+
+def parse_against(text: object) -> AgainstBase | None:
+    """A rule such as ``"drop 10 %"``, ``"margin 0.05"`` or ``"regression"``; None for others."""
+    if not isinstance(text, str):
+        return None
+    words = text.strip().lower()
+    if words == "regression":
+        return AgainstBase("regression")
+    if words == "none":
+        return AgainstBase("none")
+    found = _DROP.fullmatch(words)
+    if found is None:
+        return None
+    kind: Kind = "drop" if found[1] == "drop" else "margin"
+    size = float(found[2])
+    if found[3]:
+        return AgainstBase(kind, size / 100, True) if kind == "drop" else None
+    return AgainstBase(kind, size)
+
+
+def parse_calibrated(text: object) -> Calibrated | None:
+    """``"calibrated"``, or bounds such as ``"kappa >= 0.4, auroc > 0.8"``; None for others."""
+    if not isinstance(text, str):
+        return None
+    if text.strip().lower() == "calibrated":
+        return Calibrated()
+    bounds = []
+    for part in text.split(","):
+        found = _FIGURE.fullmatch(part)
+        target = None if found is None else parse_target(found[2])
+        if found is None or target is None:
+            return None
+        bounds.append((found[1], target))
+    return Calibrated(tuple(bounds))
+
+
+Place = tuple[str, ...]
+
+
+def key_lines(text: str) -> dict[Place, int]:
+    """The line of each table and each ``key = value``, by its path of names.
+
+    Items of an array of tables share the path; the first counts. What a parser of lines cannot see
+    (a key inside an inline table) is left out.
+    """
+    found: dict[Place, int] = {}
+    table: Place = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            path = _path(stripped.partition("#")[0] + "\n")
+            if path:
+                table = path
+                found.setdefault(table, number)
+        elif "=" in stripped and not stripped.startswith("#"):
+            for place, char in enumerate(stripped):
+                path = _path(f"{stripped[:place]} = 0\n") if char == "=" else None
+                if path:
+                    found.setdefault(table + path, number)
+                    break
+    return found
+
+
+def _path(text: str) -> Place | None:
+    """The only path of names that a piece of TOML makes; None when it is no TOML."""
+    try:
+        node: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    path: list[str] = []
+    while True:
+        if isinstance(node, list):
+            node = node[0] if node else None
+        if not isinstance(node, dict) or not node:
+            return tuple(path) or None
+        name, node = next(iter(node.items()))
+        path.append(name)

@@ -1,0 +1,529 @@
+"""The history: committed versions in the order of the commits, and the runs that are not committed
+between them by the time they were started. The time of a file says nothing: a copy has another."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from records.errors import StorageError
+from records.results import SCHEMA
+from records.runs import read_config
+
+Source = Literal["both", "git", "runs"]
+
+FILE = "metrics.json"
+
+
+@dataclass
+class History:
+    """``points``, oldest first; ``notes``: what was left out or is uncertain, in sentences."""
+
+    points: list[Point] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    repository: Repository | None = None
+
+    def place_of(self, name: str) -> int:
+        """Which point a commit (hash, tag, HEAD~3), a run id or a date names: its last one.
+
+        Raises StorageError when there is none, with the labels that there are.
+        """
+        sha = self.repository.commit(name) if self.repository else None
+        for place in reversed(range(len(self.points))):
+            point = self.points[place]
+            if name == point.run_id or (sha is not None and point.sha == sha):
+                return place
+        known = ", ".join(point.label for point in self.points[-5:]) or "none"
+        raise StorageError(
+            f"{name!r}: no point of this history; the newest are: {known}. Give a commit that "
+            "changed a metrics.json, or the id of a run."
+        )
+
+
+def read_history(
+    places: Sequence[Path], source: Source = "both", *, first_parent: bool = False
+) -> History:
+    """Read the history of metrics.json files, run folders, or folders of runs.
+
+    Raises StorageError when a place holds none, when git is asked for outside a repository, or
+    when the places lie in different repositories.
+    """
+    history = History()
+    repository = find_repository(places[0]) if source != "runs" else None
+    if source == "git" and repository is None:
+        raise StorageError(f"{places[0]}: lies in no git repository; give --source runs.")
+    history.repository = repository
+    versions: list[Version] = []
+    if source == "both" and repository is None:
+        history.notes.append(f"{places[0]} lies in no git repository; only runs on disk count.")
+    if repository is not None:
+        for place in places:
+            other = find_repository(place)
+            if other is None or other.top != repository.top:
+                raise StorageError(f"{place}: lies in another repository than {places[0]}.")
+            file = _is_file(place)
+            path = place / FILE if file and place.name != FILE else place
+            versions += repository.versions(path, follow=file, first_parent=first_parent)
+        if len(places) > 1:
+            versions = _in_order(versions, repository.order(first_parent=first_parent))
+        history.points += _committed(repository, versions, history.notes)
+        history.notes += repository.notes
+    if source != "git":
+        runs = _on_disk(places, repository, versions, history.notes)
+        history.points = _merged(history.points, runs, repository)
+    if not history.points:
+        where = ", ".join(str(place) for place in places)
+        raise StorageError(
+            f"{where}: no metrics.json, neither committed nor on disk; score a run first, and "
+            "commit its metrics.json." + ("".join(f"\n{note}" for note in history.notes))
+        )
+    return history
+
+
+def _is_file(place: Path) -> bool:
+    """Whether a place is one metrics.json, or the folder of one run."""
+    if place.name == FILE or (place / FILE).is_file():
+        return True
+    if place.is_file():
+        raise StorageError(f"{place}: is no metrics.json; give one, a run folder or its parent.")
+    return (place / "results.jsonl").is_file()
+
+
+def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:
+    """Versions of several places in the order of their commits, once each."""
+    once = {(one.sha, one.path): one for one in versions}
+    return sorted(once.values(), key=lambda one: order[one.sha])
+
+
+def _committed(
+    repository: Repository, versions: Sequence[Version], notes: list[str]
+) -> list[Point]:
+    """A point for each version; those of one commit by their run ids, since nothing orders them."""
+    points: list[Point] = []
+    for sha, group in groupby(_points(repository, versions, notes), key=lambda one: one.sha):
+        together = sorted(group, key=lambda one: (one.run_id, one.path))
+        points += together
+        if sha and len(together) > 1:
+            notes.append(
+                f"{sha[:9]} holds {len(together)} metrics.json files; they are in the order of "
+                "their run ids."
+            )
+    return points
+
+
+def _points(
+    repository: Repository, versions: Sequence[Version], notes: list[str]
+) -> Iterator[Point]:
+    data = repository.read([one.blob for one in versions])
+    for one, content in zip(versions, data, strict=True):
+        where = f"{one.path} at {one.sha[:9]}"
+        if content is None:
+            notes.append(f"{where}: this clone does not hold its bytes; left out.")
+            continue
+        try:
+            yield read_point(
+                content, sha=one.sha, date=one.date, subject=one.subject, path=one.path
+            )
+        except NotMetrics as error:
+            notes.append(f"{where}: {error}; left out.")
+
+
+def _on_disk(
+    places: Sequence[Path],
+    repository: Repository | None,
+    versions: Sequence[Version],
+    notes: list[str],
+) -> list[Point]:
+    """The runs whose metrics.json is not committed as it is, in the order they were started."""
+    files = list(dict.fromkeys(path.resolve() for place in places for path in _files(place)))
+    known = {one.blob for one in versions}
+    blobs: Sequence[str | None] = [None] * len(files)
+    if repository is not None and files:
+        blobs = repository.blobs_of(files)
+    points, unknown = [], []
+    for path, blob in zip(files, blobs, strict=True):
+        if blob is not None and blob in known:
+            continue
+        try:
+            data = path.read_bytes()
+            started = _started(path.parent)
+            shown = os.fsencode(path).decode("utf-8", "replace")
+            date = started.isoformat(timespec="seconds") if started else ""
+            points.append(read_point(data, sha=None, date=date, subject="", path=shown))
+            unknown += [] if started else [points[-1].run_id]
+        except NotMetrics as error:
+            notes.append(f"{path}: {error}; left out.")
+        except OSError as error:
+            notes.append(f"{path}: cannot be read ({error.strerror}); left out.")
+    if unknown:
+        notes.append(
+            f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
+            "stands last, in the order of run ids."
+        )
+    return sorted(points, key=lambda one: (not one.date, _moment(one.date), one.run_id))
+
+
+def _merged(
+    committed: Sequence[Point], runs: Sequence[Point], repository: Repository | None
+) -> list[Point]:
+    """Both in one order: a run follows the last commit whose run was started before it.
+
+    A committed run whose folder is gone counts as started when it was committed.
+    """
+    times = [_begun(point, repository) for point in committed]
+    merged: list[Point] = []
+    done = 0
+    for run in runs:
+        earlier = [
+            place + 1
+            for place, time in enumerate(times)
+            if not run.date or time <= _moment(run.date)
+        ]
+        end = max(done, *earlier[-1:], 0)
+        merged += [*committed[done:end], run]
+        done = end
+    return [*merged, *committed[done:]]
+
+
+def _begun(point: Point, repository: Repository | None) -> datetime.datetime:
+    """When a committed run was started, as its folder says where it is still there."""
+    folder = repository.top / Path(point.path).parent if repository else None
+    if folder is not None and folder.name == point.run_id and (started := _started(folder)):
+        return started
+    return _moment(point.date)
+
+
+def _files(place: Path) -> list[Path]:
+    if _is_file(place):
+        path = place if place.name == FILE else place / FILE
+        return [path] if path.is_file() else []
+    return sorted(place.glob(f"*/{FILE}"))
+
+
+def _started(folder: Path) -> datetime.datetime | None:
+    """When the run began, as its config.json says; None when it does not."""
+    try:
+        text = read_config(folder).started
+        return _moment(text) if text else None
+    except (StorageError, ValueError):
+        return None
+
+
+def _moment(text: str) -> datetime.datetime:
+    """A time as it is written in config.json and by git; without a zone it is UTC."""
+    if not text:
+        return datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+
+
+Key = tuple[str, str]
+"""Section and metric."""
+
+
+class NotMetrics(Exception):
+    """The bytes are no metrics.json that this version reads; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metric at one point. ``definition`` is the id of what was measured."""
+
+    mean: float
+    ci95: tuple[float, float] | None
+    n: int
+    not_applicable: int
+    failed: int
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """``sha`` is None for a run that is not committed; then ``date`` is when the run started, ""
+    when its config.json does not say so.
+
+    ``settings``: a hash of each section's options, which may change what its numbers mean.
+    ``labels``: their SHA-256, "" for none; None when the file does not tell.
+    """
+
+    sha: str | None
+    date: str
+    subject: str
+    path: str
+    run_id: str
+    eval_set: str | None
+    cases: int | None
+    errors: int | None
+    values: Mapping[Key, Value]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    labels: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The short commit, or the run's id where there is no commit."""
+        return self.sha[:9] if self.sha else self.run_id
+
+    @property
+    def title(self) -> str:
+        """Commit, day, run and subject; for a run its id and, where it is known, its day."""
+        day = self.date[:10]
+        if self.sha is None:
+            return f"{self.run_id} ({day}{', ' if day else ''}not committed)"
+        return f'{self.label} ({day}, run {self.run_id}) "{self.subject}"'
+
+
+def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: str) -> Point:
+    """The point that a metrics.json makes. Metrics without a mean are left out.
+
+    Raises NotMetrics for what is damaged, or of another schema.
+    """
+    try:
+        raw = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise NotMetrics(f"not JSON ({error.msg})") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("sections"), dict):
+        raise NotMetrics("no metrics.json: it has no sections")
+    if raw.get("schema") != SCHEMA:
+        raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
+    values: dict[Key, Value] = {}
+    settings = {}
+    for name, section in raw["sections"].items():
+        if isinstance(section, dict):
+            values |= {(name, metric): value for metric, value in _values(section)}
+            options = orjson.dumps(section.get("options"), option=orjson.OPT_SORT_KEYS)
+            settings[name] = sha256(options).hexdigest()
+    return Point(
+        sha=sha,
+        date=date,
+        subject=subject,
+        path=path,
+        run_id=_text(raw.get("run_id")) or path,
+        eval_set=_text(raw.get("eval_set_sha256")),
+        cases=_count(raw.get("cases")),
+        errors=_count(raw.get("errors")),
+        values=values,
+        settings=settings,
+        labels=_text(raw["labels_sha256"]) or "" if "labels_sha256" in raw else None,
+    )
+
+
+def _values(section: Mapping[str, Any]) -> list[tuple[str, Value]]:
+    parts = ("mean", "ci95", "n", "not_applicable", "failed", "definitions")
+    mean, ci95, n, missing, failed, definitions = (_table(section.get(part)) for part in parts)
+    found = []
+    for metric, value in mean.items():
+        if not _is_number(value):
+            continue
+        found.append(
+            (
+                metric,
+                Value(
+                    float(value),
+                    _interval(ci95.get(metric)),
+                    _count(n.get(metric)) or 0,
+                    _count(missing.get(metric)) or 0,
+                    _count(failed.get(metric)) or 0,
+                    _text(definitions.get(metric)) or "",
+                ),
+            )
+        )
+    return found
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _interval(value: object) -> tuple[float, float] | None:
+    if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
+        return float(value[0]), float(value[1])
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat"}
+"""No pager, no lock, no fetching of what a partial clone left out, messages in English."""
+
+FORMAT = "--format=commit %H %cI %s"
+
+FILES = {"100644", "100755"}
+
+_WILD = re.compile(r"([*?\[\]\\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file as one commit left it. ``blob`` names its bytes in git's store."""
+
+    sha: str
+    date: str
+    subject: str
+    path: str
+    blob: str
+
+
+@dataclass
+class Repository:
+    """The repository that holds ``top``. ``notes`` collects what a reader must know."""
+
+    top: Path
+    shallow: bool
+    notes: list[str] = field(default_factory=list)
+
+    def run(self, *words: str, given: bytes | None = None) -> bytes:
+        """A git command's output. Raises StorageError with git's own words."""
+        done = _git(self.top, *words, given=given)
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise StorageError(f"{self.top}: git {words[0]} failed ({said[-1] if said else '?'}).")
+        return done.stdout
+
+    def commit(self, text: str) -> str | None:
+        """The full id of the commit that ``text`` (a hash, tag, branch, HEAD~3) names, or None."""
+        if text.startswith("-"):
+            return None
+        done = _git(self.top, "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
+        return done.stdout.decode().strip() or None if done.returncode == 0 else None
+
+    def versions(self, path: Path, *, follow: bool, first_parent: bool = False) -> list[Version]:
+        """Every version of a file that HEAD's history holds, oldest first.
+
+        ``follow``: ``path`` is one file, traced through its renames; else it is a folder, and all
+        ``*/metrics.json`` in it count. A rename without a change is no version, nor is a deletion.
+        """
+        if _git(self.top, "rev-parse", "--verify", "--quiet", "HEAD").returncode != 0:
+            return []
+        place = _within(path, self.top)
+        spec = f":(top,literal){place}"
+        if not follow:
+            folder = _WILD.sub(r"\\\1", place)
+            spec = f":(top,glob){'' if place == '.' else folder + '/'}*/metrics.json"
+        words = ["log", "-z", "--raw", "--no-abbrev", "--date-order", "-M", FORMAT]
+        words += ["--encoding=UTF-8", "--no-show-signature", "--no-ext-diff", "--no-textconv"]
+        if first_parent:
+            words += ["--first-parent", "--diff-merges=first-parent"]
+        else:
+            words.append("--diff-merges=combined")
+        words += ["--follow"] if follow else []
+        newest_first = _versions(self.run(*words, "--", spec))
+        # Turned round here: git's --reverse loses most of the history with --follow.
+        commits = [list(group) for _, group in groupby(newest_first, key=lambda one: one.sha)]
+        return [one for commit in reversed(commits) for one in commit]
+
+    def order(self, *, first_parent: bool = False) -> dict[str, int]:
+        """The place of each commit of HEAD's history, oldest first, parents before children."""
+        words = ["rev-list", "--date-order", *["--first-parent"] * first_parent, "HEAD"]
+        newest_first = self.run(*words).decode().split()
+        return {sha: place for place, sha in enumerate(reversed(newest_first))}
+
+    def read(self, blobs: Sequence[str]) -> Iterator[bytes | None]:
+        """The bytes of each blob, in order; None for one that this clone does not hold."""
+        process = subprocess.Popen(
+            ["git", "-C", str(self.top), "cat-file", "--batch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | QUIET,
+        )
+        assert process.stdin
+        assert process.stdout
+        with process:
+            for blob in blobs:
+                process.stdin.write(blob.encode() + b"\n")
+                process.stdin.flush()
+                head = process.stdout.readline().split()
+                if len(head) != 3:
+                    yield None
+                    continue
+                data = process.stdout.read(int(head[2]))
+                process.stdout.read(1)
+                yield data
+            process.stdin.close()
+
+    def blobs_of(self, paths: Sequence[Path]) -> list[str]:
+        """What each file on disk would be called in git's store."""
+        given = "".join(f"{path.resolve()}\n" for path in paths).encode("utf-8", "surrogateescape")
+        return self.run("hash-object", "--stdin-paths", given=given).decode().split()
+
+
+def find_repository(place: Path) -> Repository | None:
+    """The repository around a path, which itself need not exist; None outside git."""
+    folder = place.resolve()
+    while not folder.is_dir():
+        folder = folder.parent
+    done = _git(folder, "rev-parse", "--show-toplevel", "--is-shallow-repository")
+    if done.returncode != 0:
+        return None
+    top, shallow = os.fsdecode(done.stdout).rstrip("\n").rsplit("\n", 1)
+    found = Repository(Path(top), shallow == "true")
+    if found.shallow:
+        found.notes.append(
+            "This clone is shallow: the history before its oldest commit is missing, and that "
+            "commit is named for all it holds. Fetch the rest with `git fetch --unshallow` "
+            "(GitHub Actions: fetch-depth: 0)."
+        )
+    return found
+
+
+def _git(
+    folder: Path, *words: str, given: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            ["git", "-C", str(folder), "-c", "core.quotePath=off", *words],
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            env=os.environ | QUIET,
+        )
+    except FileNotFoundError:
+        raise StorageError("git is not installed; give --source runs to do without.") from None
+
+
+def _within(path: Path, top: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), top.resolve())).as_posix()
+
+
+def _versions(output: bytes) -> Iterator[Version]:
+    """Parse ``git log -z --raw``: a header a commit, then an entry and its paths a file."""
+    tokens = iter(output.split(b"\0"))
+    sha = date = subject = ""
+    for token in tokens:
+        token = token.lstrip(b"\n")
+        if token.startswith(b"commit "):
+            words = token.decode("utf-8", "replace").split(" ", 3)
+            sha, date, subject = words[1], words[2], words[3] if len(words) > 3 else ""
+        elif token.startswith(b":"):
+            parents = len(token) - len(token.lstrip(b":"))
+            fields = token.decode().lstrip(":").split(" ")
+            mode, status = fields[parents], fields[-1]
+            before, blob = fields[parents + 1], fields[2 * parents + 1]
+            path = next(tokens)
+            if parents == 1 and status[0] in "RC":
+                path = next(tokens)
+                if before == blob:
+                    continue
+            if mode in FILES:
+                yield Version(sha, date, subject, path.decode("utf-8", "replace"), blob)

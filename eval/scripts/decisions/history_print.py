@@ -1,0 +1,458 @@
+"""The history on a terminal: a table with sparklines, plots, what changed, alerts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from decisions.alerts import Alert, Change, Line
+from decisions.history import History, Point
+from records.results import SCHEMA
+from terminal.tables import number, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+ASCII = str.maketrans({"–": "-", "…": ".", "▼": "v", "▲": "^", "→": ">", "•": "*"})
+
+HEIGHT = 8
+
+NARROWEST = 8
+"""Columns that a sparkline or a plot keeps on the narrowest terminal."""
+
+
+def print_history(
+    console: Console,
+    history: History,
+    lines: Sequence[Line],
+    changed: Sequence[Change],
+    *,
+    plots: bool,
+    max_drop: float,
+) -> None:
+    """Everything, as wide as the terminal. Outside UTF-8 only ASCII is printed."""
+    screen = _Screen(console)
+    points = history.points
+    screen.say(
+        f"{len(points)} {'point' if len(points) == 1 else 'points'}: "
+        f"{points[0].title}" + (f" to {points[-1].title}" if len(points) > 1 else "")
+    )
+    if not lines:
+        screen.say("No metric of the history fits --metric.")
+        return
+    _table(screen, lines, len(points))
+    for line in lines if plots or len(lines) == 1 else ():
+        if len(line.places) < 2:
+            continue
+        _plot(screen, line, len(points), max_drop)
+    if changed:
+        screen.say("")
+    for change in changed:
+        screen.say(f"{points[change.place].label}: {change.what}.", "yellow")
+    _alerts(screen, history, lines)
+    screen.say("")
+    alarmed = sum(bool(line.alerts) for line in lines)
+    screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
+
+
+def _alerts(screen: _Screen, history: History, lines: Sequence[Line]) -> None:
+    """The metrics that call for a look, under the commit where they got worse."""
+    said: dict[str, dict[str, list[str]]] = {}
+    for line in lines:
+        name = f"{line.name} {number(line.values[-1].mean)}"
+        for alert in line.alerts:
+            found = said.setdefault(heading(alert, history.points), {})
+            found.setdefault(name, []).append(reason(line, alert, history.points))
+    for head, metrics in said.items():
+        screen.say("")
+        screen.say(f"ALERT {head}:", "bold red")
+        for name, reasons in metrics.items():
+            screen.say(f"  {name}: {'; '.join(reasons)}.", "red")
+
+
+class _Screen:
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.unicode = console.encoding.lower().replace("-", "").startswith("utf")
+        self.width = max(console.width, 40)
+
+    def say(self, text: str, style: str = "") -> None:
+        """Foreign text made harmless, wrapped at words."""
+        from rich.text import Text
+
+        self.console.print(Text(self.safe(plain(text, 2000)), style=style))
+
+    def raw(self, text: str, style: str = "") -> None:
+        """A line that is drawn: never wrapped."""
+        from rich.text import Text
+
+        self.console.print(Text(text, style=style), no_wrap=True, overflow="crop")
+
+    def safe(self, text: str) -> str:
+        if self.unicode:
+            return text
+        return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
+    """A heading a section, a row a metric; the trend takes what the figures leave."""
+    head = ("first", "last", "change")
+    names = [screen.safe(plain(line.metric, 60)) for line in lines]
+    figures = [tuple(screen.safe(cell) for cell in _figures(line)) for line in lines]
+    widths = [max(map(len, column)) for column in zip(head, *figures, strict=True)]
+    longest = max(map(len, (*names, "metric")))
+    room = screen.width - 2 - longest - sum(widths) - len(widths) - 1
+    sparks = [_spark(line, count, max(room, NARROWEST), screen.unicode) for line in lines]
+    wide = max(5, *map(len, sparks))
+
+    def row(mark: str, name: str, spark: str, cells: Sequence[str], style: str) -> None:
+        shown = " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        screen.raw(f"{mark} {name:<{longest}} {spark:<{wide}} {shown}", style)
+
+    row(" ", "metric", "trend", head, "dim")
+    section = None
+    for line, name, spark, cells in zip(lines, names, sparks, figures, strict=True):
+        if line.section != section:
+            section = line.section
+            screen.raw(screen.safe(plain(section, 60)), "bold")
+        row("!" if line.alerts else " ", name, spark, cells, "red" if line.alerts else "")
+
+
+def _figures(line: Line) -> tuple[str, ...]:
+    """First and last value of today's definition and eval set, and the change between them."""
+    values = [value.mean for value in line.values[line.segment() :]]
+    change = values[-1] - values[0]
+    arrow = "  " if abs(change) < 5e-4 else " ▲" if change > 0 else " ▼"
+    sign = "+" if change > 0 else "-" if change < 0 else ""
+    return number(values[0]), number(values[-1]), f"{sign}{number(abs(change))}{arrow}"
+
+
+def _values(line: Line, count: int) -> list[float | None]:
+    """One value a point, None where the metric was not measured."""
+    values: list[float | None] = [None] * count
+    for place, value in zip(line.places, line.values, strict=True):
+        values[place] = value.mean
+    return values
+
+
+def _spark(line: Line, count: int, room: int, unicode: bool) -> str:
+    """All points; where there are more than columns, neighbours share one as their mean."""
+    columns = max(min(count, room - len(line.breaks)), 1)
+    values, breaks = shrunk(_values(line, count), line.breaks, columns)
+    return sparkline(values, breaks, unicode=unicode)
+
+
+def _plot(screen: _Screen, line: Line, count: int, max_drop: float) -> None:
+    judged = line.judged[-1]
+    limit = None
+    if judged.baseline is not None:
+        side = -1.0 if line.higher_is_better else 1.0
+        limit = judged.baseline + side * max_drop * abs(judged.baseline)
+    fell = [alert.at for alert in line.alerts if alert.kind != "gone"]
+    better = "higher" if line.higher_is_better else "lower"
+    said = f"{line.name} ({better} is better"
+    if limit is not None:
+        said += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
+    screen.console.print()
+    screen.say(said + ")", "bold")
+    drawn = plot(
+        _values(line, count),
+        width=max(min(screen.width - 10, 4 * count), NARROWEST),
+        height=HEIGHT,
+        breaks=line.breaks,
+        limit=limit,
+        marks=fell,
+        unicode=screen.unicode,
+    )
+    for row in drawn:
+        screen.raw(row)
+
+
+BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
+
+LEAST_SPAN = 0.1
+
+BREAK, ASCII_BREAK = "┊", "|"
+
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of a braille character by row and column of its dots (Unicode block U+2800)."""
+
+Numbers = Sequence[float | None]
+
+
+def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
+    """A character a value, low to high between the line's own ends; a gap is a space.
+
+    The ends are at least 10 % of the values' size apart, so that small changes look small.
+    Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return " " * len(values)
+    bars = BARS if unicode else ASCII_BARS
+    span = max(max(known) - min(known), LEAST_SPAN * max(map(abs, known)))
+    low = (min(known) + max(known) - span) / 2
+    text = []
+    for place, value in enumerate(values):
+        if place in breaks:
+            text.append(BREAK if unicode else ASCII_BREAK)
+        if value is None:
+            text.append(" ")
+        else:
+            share = (value - low) / span if span else 0.5
+            text.append(bars[min(int(share * len(bars)), len(bars) - 1)])
+    return "".join(text)
+
+
+def shrunk(
+    values: Numbers, breaks: Sequence[int], columns: int
+) -> tuple[list[float | None], list[int]]:
+    """The values in at most so many columns: neighbours become their mean, gaps are left out.
+
+    Returns also the columns that the breaks come to.
+    """
+    count = len(values)
+    if count <= columns:
+        return list(values), list(breaks)
+    groups: list[list[float]] = [[] for _ in range(columns)]
+    for place, value in enumerate(values):
+        if value is not None:
+            groups[place * columns // count].append(value)
+    means = [sum(group) / len(group) if group else None for group in groups]
+    return means, sorted({place * columns // count for place in breaks})
+
+
+def plot(
+    values: Numbers,
+    *,
+    width: int,
+    height: int,
+    breaks: Sequence[int] = (),
+    limit: float | None = None,
+    marks: Sequence[int] = (),
+    unicode: bool = True,
+) -> list[str]:
+    """A plot of ``height`` rows and ``width`` columns, with its scale at the left.
+
+    Neighbours are joined, but not over a gap or a break. ``limit`` is drawn as a dotted line.
+    Under the plot stands a pointer at each place of ``marks``. [] without values.
+    """
+    known = [value for value in values if value is not None]
+    if not known or width < 1 or height < 1:
+        return []
+    ends = [*known, limit] if limit is not None else known
+    low, high = min(ends), max(ends)
+    across, down = (2, 4) if unicode else (1, 1)
+    columns, rows = width * across, height * down
+    dots: set[tuple[int, int]] = set()
+
+    def column(place: int) -> int:
+        return round(place * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
+
+    def row(value: float) -> int:
+        return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
+
+    if limit is not None:
+        dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        dots.add((column(place), row(value)))
+        before = values[place - 1] if place else None
+        if before is not None and place not in breaks:
+            dots |= _joined(column(place - 1), row(before), column(place), row(value))
+    labels = [f"{high:.3f}", *[""] * (height - 2), f"{low:.3f}"][:height]
+    margin = max(map(len, labels))
+    lines = [
+        f"{label:>{margin}} {_cells(dots, y, width, unicode)}".rstrip()
+        for y, label in enumerate(labels)
+    ]
+    pointers = {column(place) // across for place in marks}
+    if pointers:
+        point = "▲" if unicode else "^"
+        lines.append(
+            (
+                " " * (margin + 1) + "".join(point if x in pointers else " " for x in range(width))
+            ).rstrip()
+        )
+    return lines
+
+
+def _joined(x0: int, y0: int, x1: int, y1: int) -> set[tuple[int, int]]:
+    """The dots of a straight line between two dots."""
+    steps = max(abs(x1 - x0), abs(y1 - y0), 1)
+    return {
+        (x0 + round((x1 - x0) * step / steps), y0 + round((y1 - y0) * step / steps))
+        for step in range(steps + 1)
+    }
+
+
+def _cells(dots: set[tuple[int, int]], y: int, width: int, unicode: bool) -> str:
+    if not unicode:
+        return "".join("*" if (x, y) in dots else " " for x in range(width))
+    cells = []
+    for x in range(width):
+        bits = 0
+        for dy, pair in enumerate(DOTS):
+            for dx, bit in enumerate(pair):
+                if (x * 2 + dx, y * 4 + dy) in dots:
+                    bits |= bit
+        cells.append(chr(0x2800 + bits) if bits else " ")
+    return "".join(cells)
+
+
+def percent(drop: float) -> str:
+    """A relative drop as a person reads it."""
+    return f"{100 * drop:.1f} %"
+
+
+def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
+    """What is wrong with a line's newest value, without the commit that it fell in."""
+    judged = line.judged[-1]
+    if alert.kind == "gone":
+        return f"was {number(judged.value)}, is no longer measured"
+    if alert.kind == "drop":
+        drop = judged.drop or 0.0
+        size = (
+            percent(drop) if isfinite(drop) else number(abs(judged.value - (judged.baseline or 0)))
+        )
+        text = f"{size} worse than {_baseline(line, points)}"
+    else:
+        low, high = judged.band or (None, None)
+        side = "under" if line.higher_is_better else "over"
+        text = f"{side} its control band {number(low)} – {number(high)}"
+    if alert.step is not None:
+        text += f"; its largest step was {points[alert.step].title}"
+    return text
+
+
+def heading(alert: Alert, points: Sequence[Point]) -> str:
+    """The commit that alerts have in common, and what happened there."""
+    title = points[alert.at].title
+    if alert.kind == "gone":
+        return f"Last measured at {title}"
+    return f"Worse since {title}"
+
+
+def _baseline(line: Line, points: Sequence[Point]) -> str:
+    judged = line.judged[-1]
+    value = number(judged.baseline)
+    if judged.baseline_at is None:
+        return f"{value}, the median before"
+    return f"{value} at {points[line.places[judged.baseline_at]].label}"
+
+
+POINT = ["point", "commit", "date", "subject", "path", "run_id", "eval_set_sha256"]
+
+NUMBER = ["definition", "higher_is_better", "mean", "ci95_low", "ci95_high"]
+
+COUNTS = ["n", "not_applicable", "failed"]
+
+JUDGED = ["baseline", "drop", "band_low", "band_high", "alert"]
+
+COLUMNS = [*POINT, "section", "metric", *NUMBER, *COUNTS, *JUDGED]
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would take for a formula when a text begins with it."""
+
+
+def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """A row for each metric at each point, in the order of metrics, then points."""
+    for line in lines:
+        for place, value, judged in zip(line.places, line.values, line.judged, strict=True):
+            point = history.points[place]
+            low, high = value.ci95 or (None, None)
+            band_low, band_high = judged.band or (None, None)
+            drop = judged.drop if judged.drop is not None and isfinite(judged.drop) else None
+            kinds = [*["drop"] * judged.fell, *["band"] * judged.left_band]
+            yield {
+                "point": place,
+                **_origin(point),
+                "section": line.section,
+                "metric": line.metric,
+                "definition": value.definition,
+                "higher_is_better": line.higher_is_better,
+                "mean": value.mean,
+                "ci95_low": low,
+                "ci95_high": high,
+                "n": value.n,
+                "not_applicable": value.not_applicable,
+                "failed": value.failed,
+                "baseline": judged.baseline,
+                "drop": drop,
+                "band_low": band_low,
+                "band_high": band_high,
+                "alert": " ".join(kinds),
+            }
+
+
+def as_csv(history: History, lines: Sequence[Line]) -> str:
+    """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows(history, lines):
+        writer.writerow({name: _harmless(value) for name, value in row.items()})
+    return file.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str):
+        clean = "".join(char for char in value if char == "\n" or ord(char) >= 32)
+        return f"'{clean}" if value.startswith(FORMULA) else clean
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _origin(point: Point) -> dict[str, str | None]:
+    """Which commit and run a point is of."""
+    return {
+        "commit": point.sha,
+        "date": point.date,
+        "subject": point.subject,
+        "path": point.path,
+        "run_id": point.run_id,
+        "eval_set_sha256": point.eval_set,
+    }
+
+
+def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) -> dict[str, Any]:
+    """Points, lines with their alerts, changes and notes. No clock time enters."""
+    points = [
+        {**_origin(point), "cases": point.cases, "errors": point.errors} for point in history.points
+    ]
+    return {
+        "schema": SCHEMA,
+        "kind": "history",
+        "points": points,
+        "metrics": [_line(history, line) for line in lines],
+        "changes": [asdict(one) for one in changed],
+        "notes": history.notes,
+    }
+
+
+def _line(history: History, line: Line) -> dict[str, Any]:
+    kept = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
+    return {
+        "section": line.section,
+        "metric": line.metric,
+        "higher_is_better": line.higher_is_better,
+        "values": [
+            {name: row[name] for name in kept} | {"alert": row["alert"] or None}
+            for row in rows(history, [line])
+        ],
+        "alerts": [
+            asdict(alert)
+            | {
+                "commit": history.points[alert.at].sha,
+                "run_id": history.points[alert.at].run_id,
+                "text": f"{heading(alert, history.points)}: {line.name} "
+                f"{number(line.values[-1].mean)}, {reason(line, alert, history.points)}.",
+            }
+            for alert in line.alerts
+        ],
+    }

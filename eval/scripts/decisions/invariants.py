@@ -1,0 +1,305 @@
+"""May two runs be compared? What must be the same, and what was varied on purpose.
+
+What measures (the set, the gold, the judge, definitions, options of the scorers, the payload that
+scores are made from) must be the same; what is measured (index, retriever, answerer, API) is what
+the comparison is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decisions.rows import Difference
+from records.asked import missing_remark
+from records.errors import StorageError
+from records.metrics import Judge, read_metrics
+from records.results import RunConfig
+from records.runs import read_config
+
+PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
+
+ITEM_FIELDS = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
+"""Fields of the bot's answer that scores are made from; the rest describes the system itself."""
+
+FREE_OPTIONS = ("seed", "k", "judge")
+"""Options of a scorer that chance alone depends on, that names carry (``recall@5``), and the judge,
+who is looked at by himself. An option that is the empty text was not used."""
+
+LABELS = "labels_sha256"
+
+SEEN = "fingerprints"
+"""What a judge's server tells of its build, which may change from call to call."""
+
+SYSTEM = ("index", "retriever", "answerer")
+
+PARTS = (*SYSTEM, "api")
+
+
+class IncomparableError(StorageError):
+    """Two runs differ in what must be the same; ``differences`` names it."""
+
+    def __init__(self, base: str, new: str, differences: Sequence[Difference]) -> None:
+        self.differences = tuple(differences)
+        lines = [f"{base} and {new} cannot be compared: they differ in what measures them."]
+        lines += [f"  {difference}" for difference in differences]
+        lines.append("Score or ask one of them again; --ignore-invariants compares all the same.")
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A scored run: its folder, configuration and metrics.json."""
+
+    folder: Path
+    config: RunConfig
+    metrics: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return self.folder.resolve().name
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A section of metrics.json; {} when it is not there."""
+        found: Mapping[str, Any] = self.metrics.get("sections", {}).get(name, {})
+        return found
+
+
+def read_run(folder: Path) -> Run:
+    """A run folder. Raises StorageError when it holds no metrics, with what to do."""
+    if not (folder / "metrics.json").exists():
+        raise StorageError(
+            f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
+            "score_* scripts), or eval_suite.py."
+        )
+    return Run(folder, config_of(folder), read_metrics(folder))
+
+
+class _Api(msgspec.Struct):
+    fields_seen: list[str] | None = None
+
+
+def config_of(folder: Path) -> RunConfig:
+    """config.json where there is one, the parts that are looked into checked."""
+    path = folder / "config.json"
+    config = read_config(folder) if path.exists() else RunConfig(folder.name)
+    try:
+        msgspec.convert(config.judge, Judge)
+        msgspec.convert(config.api, _Api)
+    except msgspec.ValidationError as error:
+        raise StorageError(f"{path}: judge or api: {error}; take the file from a backup.") from None
+    return config
+
+
+def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
+    """Differences in what must be the same for the sections that are compared."""
+    sections = list(sections)
+    pairs = {
+        "eval set (asked)": (base.config.dataset.get("sha256"), new.config.dataset.get("sha256")),
+        "eval set (scored)": (
+            base.metrics.get("eval_set_sha256"),
+            new.metrics.get("eval_set_sha256"),
+        ),
+    }
+    found = [
+        Difference(name, old, now)
+        for name, (old, now) in pairs.items()
+        if old and now != old and now
+    ]
+    found += label_differences(base.metrics, new.metrics)
+    if "judged" in sections:
+        found += _judge_differences(judge_of(base), judge_of(new))
+    for name in sections:
+        found += _section_differences(name, base.section(name), new.section(name))
+    return found + list(_payload_differences(base.config, new.config))
+
+
+def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Of two metrics.json: other labels, or labels in one of them alone (null: there were none).
+
+    What earlier versions wrote has no such key; then nothing is known.
+    """
+    if not all(LABELS in one for one in (base, new)):
+        return []
+    return differences(base[LABELS], new[LABELS], "labels (scored)")
+
+
+def judge_of(run: Run) -> Mapping[str, Any]:
+    """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
+    scored = run.section("judged").get("options", {}).get("judge")
+    found: Mapping[str, Any] = scored or run.config.judge
+    return found
+
+
+def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Identity, parameters and way of asking; prompts that both used; the name a server answered
+    under, where both tell it. What a server says of its build from call to call is a remark."""
+    old, now = ({k: v for k, v in judge.items() if k != SEEN} for judge in (base, new))
+    prompts = [judge.pop("prompts", None) or {} for judge in (old, now)]
+    names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
+    found = differences(old, now, "judge")
+    for name in sorted(prompts[0].keys() & prompts[1].keys()):
+        found += differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+    if all(names):
+        found += differences(names[0], names[1], "judge.answered_as")
+    return found
+
+
+def _section_differences(
+    name: str, base: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Difference]:
+    old, now = base.get("definitions", {}), new.get("definitions", {})
+    for metric in old.keys() & now.keys():
+        if old[metric] != now[metric]:
+            yield Difference(f"{name}.definitions.{metric}", old[metric], now[metric])
+    for difference in differences(
+        base.get("options", {}), new.get("options", {}), f"{name}.options"
+    ):
+        option = difference.name.split(".")[2]
+        unused = "" in (difference.base, difference.new)
+        if option not in FREE_OPTIONS and not unused:
+            yield difference
+
+
+def _payload_differences(base: RunConfig, new: RunConfig) -> Iterator[Difference]:
+    """Fields that only one bot sends, of those that scores are made from.
+
+    The fields come from one answer, so those of list items count only where both lists had items.
+    """
+    old, now = (set(config.api.get("fields_seen") or ()) for config in (base, new))
+    if not old or not now:
+        return
+    wanted = list(PAYLOAD)
+    for name in ("references[]", "retrieved[]"):
+        if all(any(field.startswith(f"{name}.") for field in seen) for seen in (old, now)):
+            wanted += [f"{name}.{item}" for item in ITEM_FIELDS]
+    for name in wanted:
+        if (name in old) != (name in now):
+            yield Difference(
+                f"payload field {name}", *("sent" if name in seen else None for seen in (old, now))
+            )
+
+
+def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
+    """Differences of what was measured: index, retriever, answerer, API, seed, way of asking."""
+    found: list[Difference] = []
+    for part in PARTS:
+        old, now = dict(getattr(base, part)), dict(getattr(new, part))
+        for told in (old, now):
+            told.pop("fields_seen", None)
+        found += differences(old, now, part)
+    found += differences({"seed": base.seed}, {"seed": new.seed}, "")
+    return found + differences(base.run, new.run, "run")
+
+
+def differences(base: Any, new: Any, place: str) -> list[Difference]:
+    """Leaves that differ between two trees of JSON objects; lists are leaves."""
+    if not (isinstance(base, Mapping) and isinstance(new, Mapping)):
+        return [] if base == new else [Difference(place, base, new)]
+    return [
+        difference
+        for key in sorted(base.keys() | new.keys())
+        for difference in differences(
+            base.get(key), new.get(key), f"{place}.{key}" if place else key
+        )
+    ]
+
+
+def remarks(
+    base: Run, new: Run, changes: Sequence[Difference], declared: Sequence[str]
+) -> list[str]:
+    """What a reader should know of the configurations, in sentences."""
+    notes = []
+    things = changed_things(changes)
+    undeclared = [name for name in things if not any(_under(name, part) for part in declared)]
+    unchanged = [
+        part for part in declared if not any(_under(change.name, part) for change in changes)
+    ]
+    if len(things) > 1 and undeclared:
+        notes.append(
+            f"{len(things)} things changed at once ({', '.join(things)}): no difference below can "
+            "be laid to one of them. --varied NAME declares what was meant to change."
+        )
+    if unchanged:
+        notes.append(f"Declared as varied, but the same in both: {', '.join(unchanged)}.")
+    if not changes and base.config.config_hash == new.config.config_hash:
+        notes.append(_same_report(base.config, new.config))
+    for run in (base, new):
+        if remark := missing_remark(run.metrics):
+            notes.append(f"{run.id}: {remark}, so they are in no mean and no difference.")
+    failed = [run.metrics.get("errors") or 0 for run in (base, new)]
+    if any(failed):
+        notes.append(
+            f"Calls that failed: {failed[0]} in {base.id}, {failed[1]} in {new.id}. They have no "
+            "score, so they are in no difference; the coverage of a metric tells."
+        )
+    old, now = judge_of(base).get(SEEN), judge_of(new).get(SEEN)
+    if old and now and old != now:
+        notes.append(
+            f"The judge's server told of other builds: {', '.join(old)}; then {', '.join(now)}."
+        )
+    if base.config.tool_version != new.config.tool_version:
+        notes.append(
+            f"The toolkit's version differs: {base.config.tool_version or 'unknown'}, "
+            f"{new.config.tool_version or 'unknown'}."
+        )
+    return notes
+
+
+def _same_report(base: RunConfig, new: RunConfig) -> str:
+    """What equal configurations are worth: as much as the bots report of themselves."""
+    reported = [part for part in SYSTEM if _facts(base, part) and _facts(new, part)]
+    silent = [part for part in SYSTEM if part not in reported]
+    if not reported:
+        return (
+            "Nothing tells whether the system changed: its index, retriever and answerer are not "
+            "reported. Differences are chance, or what the bot does not report."
+        )
+    parts = ", ".join(reported) + (
+        f"; nothing is known of its {', '.join(silent)}" if silent else ""
+    )
+    return (
+        f"What the bot reports of itself is the same in both runs ({parts}): differences are "
+        "chance, or what the bot does not report."
+    )
+
+
+def _facts(config: RunConfig, part: str) -> dict[str, Any]:
+    """What the bot reported of a part of itself; what the run asked for is no report."""
+    return {name: value for name, value in getattr(config, part).items() if name != "requested"}
+
+
+def changed_things(changes: Sequence[Difference]) -> list[str]:
+    """The settings that changed, each once.
+
+    One setting often shows at several places: as it was asked for and as the bot tells it, and in
+    hashes that follow from it. So a name counts once a part, hashes only where nothing else of
+    their part changed, and what was asked for only where the bot tells of no change. How fast a
+    run asked is no setting of the bot.
+    """
+    kept: dict[str, str] = {}
+    for part in (*PARTS, "seed"):
+        own = [change.name for change in changes if change.name.partition(".")[0] == part]
+        plain = [name for name in own if not _is_hash(name)] or own[:1]
+        kept |= {_setting(name): name for name in reversed(plain) if ".requested." not in name}
+    asked = [change.name for change in changes if ".requested." in change.name]
+    kept |= {_setting(name): name for name in asked if not kept}
+    return sorted(kept.values())
+
+
+def _setting(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _is_hash(name: str) -> bool:
+    leaf = _setting(name)
+    return ("hash" in leaf or "sha256" in leaf) and "corpus" not in leaf
+
+
+def _under(name: str, declared: str) -> bool:
+    """A declared name is a place (``index``, ``retriever.k``) or the setting alone (``k``)."""
+    return f"{name}.".startswith(f"{declared}.") or _setting(name) == declared

@@ -1,0 +1,107 @@
+"""The numbers of all sections of a run, one row a metric, with target, pass mark and band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ragmetrics.catalogue import METRICS
+from ragmetrics.catalogue.metric import Metric
+from records.targets import Target
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+Targets = Mapping[str, Mapping[str, Target]]
+
+BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
+
+WORST_BAND = "poor"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number. ``passed`` is None without a target, without a mean (no mean never passes), and
+    for a mean of too few texts to tell, which has no band either."""
+
+    section: str
+    metric: str
+    mean: float | None
+    ci95: tuple[float, float] | None
+    n: int
+    not_applicable: int
+    failed: int
+    definition: str
+    higher_is_better: bool
+    target: str | None = None
+    passed: bool | None = None
+    band: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measures(
+    sections: Sections, targets: Targets, custom: Iterable[Metric] = ()
+) -> dict[tuple[str, str], Measure]:
+    """Every metric of every section, by (section, metric).
+
+    Targets for metrics that no section holds are rows without a mean.
+    """
+    rows = known_metrics(custom)
+    found: dict[tuple[str, str], Measure] = {}
+    for name, section in sections.items():
+        for metric in section["mean"]:
+            target = targets.get(name, {}).get(metric)
+            found[name, metric] = _measure(name, section, metric, target, rows)
+        for metric, target in targets.get(name, {}).items():
+            if (name, metric) not in found:
+                found[name, metric] = Measure(
+                    name, metric, None, None, 0, 0, 0, "", True, str(target)
+                )
+    return found
+
+
+def known_metrics(custom: Iterable[Metric] = ()) -> dict[str, Metric]:
+    """Catalogue rows, and those of plugins, by definition id."""
+    return {metric.definition: metric for metric in (*METRICS, *custom)}
+
+
+def _measure(
+    name: str,
+    section: Mapping[str, Any],
+    metric: str,
+    target: Target | None,
+    rows: Mapping[str, Metric],
+) -> Measure:
+    definition = section["definitions"].get(metric, "")
+    row = rows.get(definition)
+    mean = section["mean"][metric]
+    interval = section["ci95"].get(metric)
+    point = section.get("operating_points", {}).get(metric)
+    tells = point is None or point["estimable"]
+    return Measure(
+        name,
+        metric,
+        mean,
+        (interval[0], interval[1]) if interval else None,
+        section["n"].get(metric, 0),
+        section["not_applicable"].get(metric, 0),
+        section["failed"].get(metric, 0),
+        definition,
+        row is None or row.higher_is_better,
+        str(target) if target else None,
+        target.passed(mean) if target and tells else None,
+        band(mean, row) if row and tells else None,
+    )
+
+
+def band(mean: float | None, metric: Metric) -> str | None:
+    """excellent from 0.9, good from 0.7, fair from 0.5, else poor; shares only.
+
+    Of a share that should be low, what is left to 1 counts.
+    """
+    if mean is None or metric.unit != "share" or (metric.low, metric.high) != (0.0, 1.0):
+        return None
+    good = mean if metric.higher_is_better else 1.0 - mean
+    return next((name for bound, name in BANDS if good >= bound), WORST_BAND)

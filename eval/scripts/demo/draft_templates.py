@@ -1,0 +1,503 @@
+"""Questions by rule, from what a section's first sentences say. English; no model.
+
+A rule reads one sentence and turns it into the question that it answers. A sentence that no rule
+fits is left alone; of a section without any, the heading is asked about. So a draft is plain rather
+than clever; a person accepts or drops it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from demo.answerer import sentences
+from demo.chunker import HEADING_SEPARATOR, chunk_notes
+from demo.vault import Note
+from ragmetrics.text.words import content_words, fold
+
+RULES = 2
+
+FIRST_SENTENCES = 6
+
+GENERIC = re.compile(
+    r"(?:overview|introduction|intro|notes?|examples?|summary|details?|background|general|usage"
+    r"|see also|misc(?:ellaneous)?|other|faq|appendix|basics|getting started|remarks?|conclusion)",
+    re.IGNORECASE,
+)
+
+_LOOKS_AROUND = re.compile(
+    r"\b(?:listing|figure|table|chapter|section|appendix|example|exercise)s? \d"
+    r"|\b(?:this|that|previous|next|following|earlier|later|last|above|below)"
+    r" (?:listing|figure|table|chapter|section|example|book|page|note|exercise|code"
+    r"|function|line)s?\b"
+    r"|\b(?:we|I)[’'](?:ll|ve|d|re|m)\b|\blet[’']s\b|\bour (?:example|code|program)\b"
+    r"|\bwe (?:won[’']t|saw|see|look|discuss|cover|learn|talk|mention|wrote|ran|want|need|used"
+    r"|added)",
+    re.IGNORECASE,
+)
+"""A sentence that tells of the text itself, or goes through it with the reader, is no answer."""
+
+_DEFINES = re.compile(
+    r"(?P<subject>[^,;:()]{2,70}?) (?P<verb>is|are|was|were) "
+    r"(?P<rest>(?:an?|the|one of|any|another name for) .+)"
+)
+
+_MEANS = re.compile(
+    r"(?P<subject>[^,;:()]{2,70}?) (?:means|refers to|denotes|stands for) (?P<rest>.+)"
+)
+
+_USED = re.compile(
+    r"(?P<subject>[^,;:()]{2,70}?) (?P<verb>is|are) used (?:to|for|when) (?P<rest>.+)"
+)
+
+_DEEDS = {
+    "returns": "return",
+    "raises": "raise",
+    "contains": "contain",
+    "provides": "provide",
+    "creates": "create",
+    "holds": "hold",
+    "stores": "store",
+    "removes": "remove",
+    "deletes": "delete",
+    "adds": "add",
+    "defines": "define",
+    "describes": "describe",
+    "shows": "show",
+    "checks": "check",
+    "converts": "convert",
+    "compares": "compare",
+    "binds": "bind",
+    "evaluates": "evaluate",
+    "executes": "execute",
+    "specifies": "specify",
+    "supports": "support",
+    "requires": "require",
+    "includes": "include",
+}
+
+_DOES = re.compile(
+    rf"(?P<subject>[^,;:()]{{2,70}}?) (?P<deed>{'|'.join(_DEEDS)}) "
+    r"(?P<rest>(?:an?|the|all|any|every|each|its|one|two|three|no|only|either|both|[`\"“*]\S+|\w+s"
+    r"|\w+ing|[A-Z]\w+|\w+ \w+s)\b.+)"
+)
+
+_ALLOWS = re.compile(
+    r"(?P<subject>[^,;:()]{2,70}?) (?:(?P<lets>lets)|allows|enables) (?P<whom>you|users)"
+    r" (?P<rest>.+)"
+)
+
+_TO_DO = re.compile(
+    r"To (?P<aim>[a-z][^,;:]{4,80}), (?P<rest>(?:you (?:can|need to|must|should|have to) )?(?:use"
+    r"|run|call|open|click|press|set|add|choose|write|type|select|create|go to|define|pass|put|take"
+    r"|install|enter|remove|wrap|turn|start|make|specify|implement|declare|annotate) .+)"
+)
+
+_WANT = re.compile(
+    r"(?:If|When) you (?:want|need|wish|would like)(?: to (?P<aim>[a-z][^,;:]{4,80})), (?P<rest>.+)"
+)
+
+_YOU_CAN = re.compile(r"You can (?P<aim>[a-z][^,;:]{4,80}?) (?:by \w+ing|with|using) (?P<rest>.+)")
+
+_IF = re.compile(r"(?P<word>If|When) (?P<aim>[^,;:()]{6,90}), (?:then )?(?P<rest>.+)")
+
+_CAN = re.compile(r"you can\b")
+
+_SHOULD = re.compile(
+    r"(?:you (?:should|must|need to|have to)|use|try|see|make sure|consider|check"
+    r"|do|don’t|don't|call|run|choose|ask|open)\b",
+    re.IGNORECASE,
+)
+
+_ASIDE = re.compile(r" \([^()]*\)")
+
+_POINTER = re.compile(
+    r"\b(?:it|its|it’s|it's|this|that|these|those|they|them|their|he|she|his|her|so|such|other|others"
+    r"|another|same|above|below|following|former|latter|here|instead|want|need)\b"
+    r"|\bone$|\byou[’']",
+    re.IGNORECASE,
+)
+
+_NO_CONDITION = re.compile(
+    r"(?:the|\w+ing|\w+ed|[`*\"“]?\w+[`*\"”]? (?:is|isn[’']t|has|was|does|goes"
+    r"|gets|are|aren[’']t))\b",
+    re.IGNORECASE,
+)
+"""Beginnings that lean on the passage: "the value is …", "creating …", "x is …"."""
+
+_TWO_DEEDS = re.compile(r"\b(?:and|or) \w+ing\b", re.IGNORECASE)
+
+_BY_THE_WAY = re.compile(r"^(?:also|then|now|even|still|often|usually|simply|just|easily) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A drafted question. ``rule`` says how it came about; ``fact`` is what an answer must say."""
+
+    text: str
+    snippet: str
+    rule: str
+    category: str
+    fact: str
+
+
+def questions(
+    found: Iterable[Section], casing: Casing
+) -> Iterator[tuple[Section, Question | None]]:
+    """Sections with their questions: first those that say something plainly, then bare headings.
+
+    A section that gives neither comes with None.
+    """
+    later = []
+    for section in found:
+        question = from_text(section, casing)
+        if question is None:
+            later.append(section)
+        else:
+            yield section, question
+    for section in later:
+        yield section, from_heading(section, casing)
+
+
+def from_text(section: Section, casing: Casing) -> Question | None:
+    """A question that the heading is, or that one of the first sentences answers."""
+    title = section.titles[-1].strip()
+    if title.endswith("?"):
+        text = _finished(casing.all(_bare(title)))
+        return _of_heading(section, text, "factual")
+    for sentence in section.sentences[:FIRST_SENTENCES]:
+        if not _stands_alone(sentence):
+            continue
+        found = _from_sentence(sentence, section, casing)
+        if found is not None:
+            rule, text = found
+            return Question(_finished(text), sentence, rule, "factual", sentence)
+    return None
+
+
+def _from_sentence(sentence: str, section: Section, casing: Casing) -> tuple[str, str] | None:
+    """The rule that fits and the question, with the sentence's marks."""
+    for pattern, asks in ((_TO_DO, "How do I"), (_WANT, "How do I"), (_YOU_CAN, "How can I")):
+        if (found := pattern.fullmatch(sentence)) is not None:
+            aim = re.sub(r"\byour\b", "my", _BY_THE_WAY.sub("", found["aim"]))
+            whole = not _POINTER.search(aim) and not re.search(r"\byou\b", aim)
+            return ("how to", f"{asks} {aim}?") if whole and _is_told(aim, section) else None
+    plain = _ASIDE.sub("", sentence)
+    for rule, pattern in _BY_SUBJECT:
+        if (found := pattern.fullmatch(plain)) is None:
+            continue
+        name = subject(found["subject"], section, casing)
+        if name is not None:
+            return rule, _asked(rule, name, found)
+    found = _IF.fullmatch(sentence)
+    if found is not None and _is_condition(found["aim"], section):
+        asks = "What should I do" if _SHOULD.match(found["rest"]) else "What happens"
+        asks = "What can I do" if _CAN.match(found["rest"]) else asks
+        return "condition", f"{asks} {found['word'].lower()} {found['aim']}?"
+    return None
+
+
+_BY_SUBJECT = (
+    ("use", _USED),
+    ("definition", _DEFINES),
+    ("meaning", _MEANS),
+    ("permission", _ALLOWS),
+    ("deed", _DOES),
+)
+
+
+def _asked(rule: str, name: str, found: re.Match[str]) -> str:
+    if rule == "definition":
+        return f"What {found['verb']} {name}?"
+    if rule == "use":
+        return f"What {found['verb']} {name} used for?"
+    if rule == "meaning":
+        return f"What does {name} mean?"
+    if rule == "permission":
+        verb = f"let {found['whom']}" if found["lets"] else f"allow {found['whom']} to"
+        return f"What does {name} {verb} do?"
+    return f"What does {name} {_DEEDS[found['deed']]}?"
+
+
+def _is_told(aim: str, section: Section) -> bool:
+    """Does the phrase name something: a word of the headings, code, a kind of thing?"""
+    known = set(content_words(fold(aim))) & title_words(section)
+    return bool(known) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+
+
+def _is_condition(aim: str, section: Section) -> bool:
+    """Can the condition be understood by itself, and has it to do with what the headings say?"""
+    leans = _POINTER.search(aim) or _NO_CONDITION.match(aim) or LETTER.search(aim)
+    if len(aim.split()) < 3 or leans or POINTS_BACK.match(aim.removeprefix("you ")):
+        return False
+    return bool(set(content_words(fold(aim))) & title_words(section))
+
+
+def from_heading(section: Section, casing: Casing) -> Question | None:
+    """A question about the heading; the sentence that has most of its words is what it rests on."""
+    title = _bare(section.titles[-1])
+    if not re.search(r"[^\W\d_]{3}", title):
+        return None
+    first, _, rest = title.partition(" ")
+    gerund = first.lower().endswith("ing") and bool(rest)
+    verb = casing.base(first) if gerund and not _TWO_DEEDS.search(rest) else None
+    if verb is not None:
+        return _of_heading(section, f"How do I {verb} {casing.all(rest)}?", "general")
+    if first.lower() == "how" and rest.lower().startswith("to "):
+        return _of_heading(section, f"How do I {casing.all(rest[3:])}?", "general")
+    return _of_heading(section, f"What should I know about {topic(section, casing)}?", "general")
+
+
+def _of_heading(section: Section, text: str, category: str) -> Question | None:
+    """The question, resting on the sentence that shares most words with it; None without any."""
+    wanted = set(content_words(fold(text)))
+    fit = [one for one in section.sentences if _stands_alone(one)]
+    if not fit:
+        return None
+    snippet = max(fit, key=lambda one: len(wanted & set(content_words(fold(one)))))
+    return Question(_finished(text), snippet, "heading", category, snippet)
+
+
+def _stands_alone(sentence: str) -> bool:
+    """Can the sentence be understood without those before it? "You" is whoever asks."""
+    points_back = POINTS_BACK.match(sentence) and not sentence.startswith("You ")
+    return not points_back and not _LOOKS_AROUND.search(sentence)
+
+
+def topic(section: Section, casing: Casing) -> str:
+    """The section's subject in words: its heading, with the one above where it says too little."""
+    own = casing.all(_bare(section.titles[-1]))
+    above = [casing.all(_bare(title)) for title in section.titles[:-1]]
+    if above and GENERIC.fullmatch(own):
+        return above[-1]
+    return f"{above[-1]} ({own})" if above and len(own.split()) == 1 else own
+
+
+def _bare(title: str) -> str:
+    """A heading without numbering and closing marks; stress and code stay for a while."""
+    numbered = r"^(?:(?:chapter|appendix|part|section)\s+\w{1,3}\s*[:.–—-]\s*|[\d.]+\s+)|\s*#+$"
+    return re.sub(numbered, "", title, flags=re.IGNORECASE).strip().rstrip(".:!")
+
+
+def _finished(question: str) -> str:
+    """Without marks of stress and code, beginning with a capital."""
+    text = re.sub(r"(\*{1,3})([^*\s](?:[^*]*[^*\s])?)\1", r"\2", question)
+    text = re.sub(r"(?<!\w)_([^_\s](?:[^_]*[^_\s])?)_(?!\w)", r"\1", text).replace("`", "")
+    text = re.sub(r"(\w-) (?!and\b|or\b)(?=\w)", r"\1", text)  # a line end within a word
+    text = re.sub(r"\s+\?$", "?", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).strip())
+    return text[:1].upper() + text[1:]
+
+
+LONGEST_SUBJECT = 7
+
+POINTS_BACK = re.compile(
+    r"(?:it|its|this|that|these|those|they|their|he|she|we|you|there|here|such|each|both|one|some"
+    r"|another|other|others|all|any|which|what|note|however|also|then|the (?:former|latter|same"
+    r"|following|above|result|rest|first|second|last|next|other)|for example|in this)\b",
+    re.IGNORECASE,
+)
+
+_NO_NAME = re.compile(
+    r"^(?:if|when|while|although|because|since|unless|as|for|in|on|at|by|with|from|to|after|before"
+    r"|during|below|above|under|most|many|several|only|common|\w+ing"
+    r"|table|figure|listing|chapter|section|example|step|part)\b"
+    r"|\b(?:if|when|this|that|these|those|its|their|which|who|whose|where|because|not|while|whether|then|can|may|must|will|would"
+    r"|should|has|have|had|was|were|be|been|do|does|is|are|builds?|makes?|uses?)\b"
+    r"|(?:\bof|\bfor|\bto|\bin|\bon|\bby|\bwith|\bas|\band|\bor|ly)$|[a-z] An? ",
+    re.IGNORECASE,
+)
+
+_RELATIVE = re.compile(
+    r"\b(?:parts?|values?|arguments?|parameters?|names?|fields?|results?|outputs?|sides?|cases?"
+    r"|lines?|steps?|numbers?|sizes?|rest|order|reasons?|ideas?|goals?|problems?|advantages?"
+    r"|differences?|ways?|things?|points?|questions?|answers?|solutions?|purposes?|benefits?|tricks?"
+    r"|examples?|effects?|kinds?|sorts?|types?|forms?|versions?|members?|contents?|terms?|words?"
+    r"|chapters?|sections?|books?|appendix|quiz(?:zes)?|exercises?)(?:$| of\b)",
+    re.IGNORECASE,
+)
+"""Words for a part or a side of something else: of what, only the passage tells."""
+
+_ADJECTIVE = re.compile(
+    r"^(?:an? |the )?(?:good|better|great|similar|useful|typical|simple|more|less|final|new|old"
+    r"|different|possible|important|key|main|single|second|third|first|next|last|previous|current"
+    r"|other|optional|required|given|resulting|specified|actual|corresponding|default|usual|certain"
+    r"|particular|specific|whole|entire|remaining|\w{3,}est)\b",
+    re.IGNORECASE,
+)
+
+LETTER = re.compile(r"(?:^|\s)[^\w\s]*[b-z][^\w\s]*(?=\s|$)")
+"""A letter by itself, such as `x` or `&s`: made up for an example."""
+
+_MARKS = re.compile(r"[*`\"“”]|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
+
+_SET_OFF = re.compile(r"[*`\"“][^\s*`\"“”]")
+
+
+def subject(words: str, section: Section, casing: Casing) -> str | None:
+    """The words for the middle of a question; None when they are no plain name of a thing.
+
+    "A" and "an" name a kind. "The …" needs marks of code or stress, or to be what the headings are
+    about; without an article a word in common with them is enough.
+    """
+    words = words.strip()
+    bare = _MARKS.sub("", words)
+    if len(words.split()) > LONGEST_SUBJECT or POINTS_BACK.match(bare) or _NO_NAME.search(bare):
+        return None
+    relative = _RELATIVE.search(bare)
+    if (
+        (relative and not (is_set_off(words) and relative[0].endswith(" of")))
+        or _ADJECTIVE.search(bare)
+        or LETTER.search(words)
+    ):
+        return None
+    own = set(content_words(fold(bare)))
+    known = own & title_words(section)
+    article = words.split()[0].lower()
+    if article in ("a", "an"):
+        fits = bool(own)
+    elif article == "the":
+        fits = is_set_off(words) or (bool(own) and known == own)
+    else:
+        fits = is_set_off(words) or bool(known)
+    return casing.first(words) if fits else None
+
+
+def title_words(section: Section) -> set[str]:
+    """The telling words of the headings, from the note's first down to the section's own."""
+    return set(content_words(fold(" ".join(section.titles))))
+
+
+def is_set_off(words: str) -> bool:
+    """Are some of the words marked as code, stressed or quoted?"""
+    return bool(_SET_OFF.search(words))
+
+
+_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+_STRESS = re.compile(r"[*_]+")
+
+_CODE = re.compile(r"`[^`]*`")
+
+
+class Casing:
+    """Counts of every word within sentences, but for each sentence's first."""
+
+    def __init__(self, every: Iterable[Section] = ()) -> None:
+        self._seen: Counter[str] = Counter()
+        for section in every:
+            for sentence in section.sentences:
+                self._seen.update(_TOKEN.findall(_CODE.sub(" ", sentence))[1:])
+
+    def first(self, words: str) -> str:
+        """``words`` for the middle of a question: the first one small, unless it is a name."""
+        marks = _STRESS.match(words)
+        start = marks.end() if marks else 0
+        if not _TOKEN.match(words, start):
+            return words
+        return words[:start] + _TOKEN.sub(self._word, words[start:], count=1)
+
+    def all(self, words: str) -> str:
+        """The same for each word, outside of code: for headings in Title Case."""
+        parts = re.split(r"(`[^`]*`)", words)
+        return "".join(
+            part if part.startswith("`") else _TOKEN.sub(self._word, part) for part in parts
+        )
+
+    def _word(self, found: re.Match[str]) -> str:
+        word = found[0]
+        if not word[0].isupper() or any(char.isupper() for char in word[1:]):
+            return word  # small already, or written as SQL and JavaScript are
+        if word == "I":
+            return word
+        small = word[0].lower() + word[1:]
+        return small if self._seen[small] >= self._seen[word] else word
+
+    def base(self, gerund: str) -> str | None:
+        """The verb behind a word in -ing: the form that the vault uses most; None when none is.
+
+        "storing" is stor, store or (by a doubled letter) none: only "store" is a word.
+        """
+        stem = gerund.lower().removesuffix("ing")
+        if len(stem) < 2 or stem == gerund.lower():
+            return None
+        forms = [stem, f"{stem}e"]
+        if len(stem) > 2 and stem[-1] == stem[-2]:
+            forms.append(stem[:-1])
+        best = max(forms, key=lambda form: self._seen[form])
+        return best if self._seen[best] else None
+
+
+WHOLE = 1 << 31
+"""No section is cut: an anchor names all of it."""
+
+FEWEST_WORDS, MOST_WORDS = 5, 45
+
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading with its own text. ``sentences``: prose that can be quoted, on one line each."""
+
+    vault: str
+    rel_path: str
+    folder: str
+    heading_path: str
+    text: str
+    sentences: tuple[str, ...]
+
+    @property
+    def titles(self) -> list[str]:
+        """The headings from the note's first down to the section's own."""
+        return self.heading_path.split(HEADING_SEPARATOR)
+
+    @property
+    def flat(self) -> str:
+        """The text with its white space collapsed, as snippets are compared."""
+        return flat(self.text)
+
+
+def flat(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()
+
+
+def sections(notes: Iterable[Note]) -> list[Section]:
+    """Every section with a heading and a quotable sentence, in reading order."""
+    found = []
+    for chunk in chunk_notes(notes, max_chars=WHOLE):
+        if not chunk.heading_path:
+            continue
+        whole = flat(chunk.text)
+        quotable = tuple(
+            one.text for one in sentences(chunk.text) if _quotable(one.text) and one.text in whole
+        )
+        if quotable:
+            found.append(
+                Section(
+                    chunk.vault,
+                    chunk.rel_path,
+                    chunk.folder,
+                    chunk.heading_path,
+                    chunk.text,
+                    quotable,
+                )
+            )
+    return found
+
+
+def _quotable(sentence: str) -> bool:
+    """A whole sentence of a usual length; no cut-off, no announcement of what follows."""
+    return (
+        sentence[-1] in ".!。"
+        and FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
+        and not sentence[0].islower()
+        and sentence.count("`") % 2 == 0  # else it was cut within code
+        and "<!--" not in sentence
+    )
+
+
+def holders(snippet: str, every: Sequence[Section]) -> list[Section]:
+    """All sections that hold the snippet: each of them answers the question."""
+    return [section for section in every if snippet in section.flat]

@@ -1,0 +1,116 @@
+"""A table of cases x scores for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import string
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from formats.shared.item import Notes
+from formats.shared.stored import Stored, StoredCase
+from records import jsonl
+from records.results import TestResult
+
+NAME = "csv"
+
+ABOUT = "a line for each case and repeat with all its scores; texts cannot act as formulas"
+
+ONE_FILE = True
+
+OF_CASE = ("id", "question", "category", "difficulty", "query_type", "answerable", "tags")
+
+OF_RESULT = ("repeat", "status", "error", "answer")
+
+HELD = {*OF_CASE}
+
+FORMULA = tuple("=+-@＝＋－＠")
+"""A cell that begins with one of these is a formula to some spreadsheet."""
+
+MOST = 32_767
+"""Characters that a cell can hold in the usual spreadsheets."""
+
+
+def write(stored: Stored, target: Path, notes: Notes) -> None:
+    """``id, question, …, answer`` and a column ``section.metric`` for every score of the run.
+
+    UTF-8 with a byte order mark, which spreadsheets need. A text that begins like a formula gets
+    an apostrophe in front.
+    """
+    scores = (
+        [Scores(path) for path in sorted((stored.run / "scores").glob("*.jsonl"))]
+        if (stored.run)
+        else []
+    )
+    with open(target, "w", encoding="utf-8-sig", newline="") as file:
+        table = csv.writer(file)
+        columns = [f"{one.section}.{name}" for one in scores for name in one.names]
+        table.writerow([*OF_CASE, *OF_RESULT, *columns])
+        for one in stored.cases(HELD, {"answer", "error"}, repeats=True):
+            answers: list[TestResult | None] = [*one.results] or [None]
+            for result in answers:
+                cells = [*_cells(one, result)]
+                for section in scores:
+                    cells += section.of(one.case.id, result.repeat if result else 0)
+                table.writerow([_safe(cell, notes) for cell in cells])
+                notes.written[target.name] += 1
+
+
+def _cells(one: StoredCase, result: TestResult | None) -> Iterator[Any]:
+    for name in OF_CASE:
+        value = getattr(one.case, name)
+        yield "; ".join(value) if isinstance(value, list) else value
+    if result is None:
+        yield from (None,) * len(OF_RESULT)
+    else:
+        error = f"{result.error.kind}: {result.error.message}" if result.error else None
+        yield from (result.repeat, result.status, error, result.answer)
+
+
+def _safe(value: Any, notes: Notes) -> Any:
+    """The cell without its power: no formula, no NUL."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return value
+    if len(value) > MOST:
+        notes.changed[f"cells of more than {MOST} characters, which spreadsheets cut"] += 1
+    text = value.replace("\x00", "")
+    visible = text.lstrip(f"{string.whitespace}\u00a0\ufeff").lstrip()
+    if visible.startswith(FORMULA) or text.startswith(("\t", "\r")):
+        notes.changed["cells that begin like a formula, with an apostrophe in front"] += 1
+        return f"'{text}"
+    return text
+
+
+class _Line(msgspec.Struct):
+    case_id: str
+    scores: dict[str, int | float | None]
+    repeat: int = 0
+
+
+class Scores:
+    """The score lines of one section, by an index of their places."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StorageError when a line is no score line."""
+        self.section = path.stem
+        names: dict[str, None] = {}
+        self._places: dict[tuple[str, int], int] = {}
+        for _, place, line in jsonl.read(path, _Line):
+            self._places[line.case_id, line.repeat] = place
+            names |= dict.fromkeys(line.scores)
+        self.names = list(names)
+        self._file = open(path, "rb")  # noqa: SIM115 - read until the export ends
+
+    def of(self, case_id: str, repeat: int) -> list[float | None]:
+        """The scores of one result, in the order of ``names``."""
+        place = self._places.get((case_id, repeat))
+        if place is None:
+            return [None] * len(self.names)
+        self._file.seek(place)
+        scores = msgspec.json.decode(self._file.readline(), type=_Line).scores
+        return [scores.get(name) for name in self.names]

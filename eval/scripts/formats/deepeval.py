@@ -1,0 +1,127 @@
+"""DeepEval's goldens and test cases, as EvaluationDataset.save_as and its loaders have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from formats.shared.item import Answer, Ids, Item, Notes, Wanted, passages
+from formats.shared.rows import Fields, Row, iter_rows, unpacked, with_rest
+from records.results import RetrievedChunk, TestResult
+
+NAME = "deepeval"
+
+ABOUT = "goldens or test cases (input, actual_output, expected_output, …): JSON, JSONL or CSV"
+
+LISTS = ("goldens", "test_cases", "testCases", "data")
+
+TURNS = ("turns", "scenario")
+
+SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
+"""How save_as writes a retrieved passage that tells its source."""
+
+AS_JSON = ("additional_metadata", "custom_column_key_values", "tools_called", "expected_tools")
+"""Fields that stand as JSON texts in CSV."""
+
+
+def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+    """A case for each golden; its actual_output, if it has one, in a run named like the file.
+
+    Lists of passages that were joined into one text (CSV; JSONL of later versions) are parted at
+    ``|``, or at the wanted delimiter.
+    """
+    for source in sources:
+        path = unpacked(source, wanted.scratch)
+        ids = Ids()
+        for row in iter_rows(path, notes, LISTS):
+            notes.rows["rows"] += 1
+            if any(row.fields.get(name) for name in TURNS) and not row.fields.get("input"):
+                notes.left_out["conversations of several turns"] += 1
+            else:
+                yield _item(row, ids, wanted, notes)
+
+
+def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
+    fields = Fields(row, notes)
+    delimiter = wanted.delimiter or "|"
+    question = fields.question(wanted.question_field or "input") or ""
+    case: dict[str, Any] = {"id": ids.make(question), "question": question}
+    notes.changed["rows, which have no id, named by a hash of the input"] += 1
+    case["reference_answer"] = fields.text("expected_output", "expectedOutput")
+    case["gold_contexts"] = fields.texts("context", delimiter=delimiter)
+    if isinstance(row.fields.get("tags"), list):
+        case["tags"] = fields.texts("tags")
+    answer = fields.text("actual_output", "actualOutput")
+    contexts = _retrieved(fields, delimiter)
+    usage = {
+        "input_tokens": fields.number("input_token_count", "inputTokenCount"),
+        "output_tokens": fields.number("output_token_count", "outputTokenCount"),
+    }
+    cost = fields.number("token_cost", "tokenCost")
+    seconds = fields.number("completion_time", "completionTime")
+    for name in AS_JSON:
+        _unpack(row, fields, name)
+    item = Item(with_rest(case, _flat(fields.rest())), row.path, row.line)
+    if answer is not None or contexts is not None:
+        result = TestResult(case["id"], question, answer=answer, retrieved=[*(contexts or ())])
+        result.usage = {name: int(number) for name, number in usage.items() if number is not None}
+        result.cost_usd = cost
+        if seconds is not None:
+            result.latency_ms = {"total": seconds * 1000}
+        item.answers.append(Answer(row.path.stem, result))
+    return item
+
+
+def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
+    """The retrieved passages; objects and marked texts tell a source as well."""
+    name = "retrieval_context"
+    value = fields.row.fields.get(name, fields.row.fields.get("retrievalContext"))
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        fields.take(name, "retrievalContext")
+        pairs = [
+            (one.get("source"), one.get("context")) if isinstance(one, dict) else (None, one)
+            for one in value
+        ]
+        if not all(isinstance(text, str) for _, text in pairs):
+            fields.wrong("holds passages without a text")
+            return None
+        return _named([(str(source or ""), str(text)) for source, text in pairs])
+    texts = fields.texts(name, "retrievalContext", delimiter=delimiter)
+    if texts is None:
+        return None
+    found = [SOURCE.fullmatch(text) for text in texts]
+    return _named(
+        [
+            (match[1], match[2]) if match else ("", text)
+            for match, text in zip(found, texts, strict=True)
+        ]
+    )
+
+
+def _named(pairs: list[tuple[str, str]]) -> list[RetrievedChunk]:
+    chunks = passages(text for _, text in pairs)
+    for chunk, (source, _) in zip(chunks, pairs, strict=True):
+        chunk.doc_id = source or None
+    return chunks
+
+
+def _unpack(row: Row, fields: Fields, name: str) -> None:
+    """Put the value of a JSON text in the place of the text, for what goes to metadata."""
+    value = row.fields.get(name)
+    if isinstance(value, str):
+        try:
+            fields.replace(name, orjson.loads(value))
+        except orjson.JSONDecodeError:
+            return
+
+
+def _flat(rest: dict[str, Any]) -> dict[str, Any]:
+    """The golden's own metadata as the metadata of the case."""
+    own = rest.pop("additional_metadata", rest.pop("additionalMetadata", None))
+    if isinstance(own, dict):
+        return rest | {"metadata": own}
+    return rest | ({"additional_metadata": own} if own else {})

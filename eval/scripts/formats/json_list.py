@@ -1,0 +1,135 @@
+"""A plain JSON list of {question, reference_answer, answer, contexts}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from formats.shared.item import Answer, Ids, Item, Notes, Wanted, chunk_of, passages
+from formats.shared.rows import Fields, case_id, finite, iter_rows, parsed, unpacked, with_rest
+from formats.shared.stored import Stored, StoredCase
+from records.cases import CATEGORIES, TestCase
+from records.results import RetrievedChunk, TestResult
+
+NAME = "json"
+
+ABOUT = "rows of {id, question, reference_answer, answer, contexts}: JSON list, JSONL, CSV or YAML"
+
+ONE_FILE = True
+
+OWN = set(TestCase.__struct_fields__) - {"id", "question", "reference_answer"}
+
+TEXTS = {
+    "category",
+    "difficulty",
+    "query_type",
+    "expected_outcome",
+    "recency_conflict_rule",
+    "attack_category",
+    "leak_category",
+}
+"""Fields of a case that are texts; in CSV every other one is a list, an object or a number."""
+
+HELD = {"question", "reference_answer"}
+
+
+def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+    """A case for each row; its answer, if it has one, in a run named like the file.
+
+    A passage is a text, or an object with a text, an id, a score and the like. Other fields of a
+    case may stand in the row under their names; a category that is none of ours goes to metadata.
+    """
+    for source in sources:
+        path = unpacked(source, wanted.scratch)
+        ids = Ids()
+        for row in iter_rows(path, notes, ("data", "rows", "samples", "examples")):
+            notes.rows["rows"] += 1
+            fields = Fields(row, notes)
+            question = fields.question(wanted.question_field or "question", "query") or ""
+            name = case_id(fields, notes)
+            if name is None:
+                name = ids.make(question)
+                notes.changed["rows without an id, named by a hash of the question"] += 1
+            case: dict[str, Any] = {"id": name, "question": question}
+            case["reference_answer"] = fields.text("reference_answer", "reference", "ground_truth")
+            answer = fields.text("answer", "response")
+            contexts = _contexts(fields, wanted, notes)
+            foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
+            own = [field for field in sorted(OWN - foreign) if field in row.fields]
+            case |= {field: _value(fields, field, notes) for field in own}
+            item = Item(with_rest(case, fields.rest()), path, row.line)
+            if answer is not None or contexts is not None:
+                result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
+                item.answers.append(Answer(path.stem, result, told=contexts is not None))
+            yield item
+
+
+def _value(fields: Fields, name: str, notes: Notes) -> Any:
+    """A field of a case as our side has it: 0 and 1 are no booleans there, CSV cells are texts."""
+    value = fields.take(name)
+    if name == "answerable" and value in (0, 1) and not isinstance(value, bool):
+        notes.changed["answerable: 0 or 1, written as false or true"] += 1
+        return bool(value)
+    if isinstance(value, str) and name not in TEXTS:
+        found = parsed(value)
+        if found is None:
+            found = {"true": True, "false": False}.get(value.strip().lower(), finite(value))
+        if isinstance(found, float) and found == int(found):
+            return int(found)
+        return value if found is None else found
+    return value
+
+
+def _contexts(fields: Fields, wanted: Wanted, notes: Notes) -> list[RetrievedChunk] | None:
+    names = ("contexts", "retrieved_contexts")
+    value = next((found for name in names if (found := fields.row.fields.get(name))), None)
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        fields.take(*names)
+        chunks = [chunk_of(one, rank, notes) for rank, one in enumerate(value, 1)]
+        for place, chunk in enumerate(chunks):
+            if chunk.text is None and "id" not in value[place]:
+                fields.wrong("has neither a text nor an id; write {id, text}", f"[{place}]")
+        return chunks
+    texts = fields.texts(*names, delimiter=wanted.delimiter)
+    return None if texts is None else passages(texts)
+
+
+def write(stored: Stored, target: Path, notes: Notes) -> None:
+    """One JSON list with a row for each answer; cases without one have no answer."""
+    with open(target, "wb") as file:
+        before = b"[\n"
+        for one in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
+            for row in _rows(one, notes):
+                file.write(before + orjson.dumps(row))
+                before = b",\n"
+                notes.written[target.name] += 1
+        file.write(b"\n]\n" if before != b"[\n" else b"[]\n")
+
+
+def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
+    known = {"id": one.case.id, "question": one.case.question}
+    if one.case.reference_answer is not None:
+        known["reference_answer"] = one.case.reference_answer
+    if not one.results:
+        yield known
+    for place, (result, told) in enumerate(zip(one.results, one.told, strict=True)):
+        row: dict[str, Any] = dict(known)
+        if place:
+            row["id"] = f"{one.case.id}-repeat-{result.repeat}"
+            notes.changed["ids of further repeats, with -repeat-N behind"] += 1
+        if result.status != "ok":
+            notes.left_out["failed calls"] += 1
+        elif result.answer is not None:
+            row["answer"] = result.answer
+        contexts = [chunk.text or "" for chunk in result.chunks()]
+        if contexts or (told and result.status == "ok"):
+            row["contexts"] = contexts
+            if any(chunk.truncated or not chunk.text for chunk in result.chunks()):
+                notes.changed["passages that the run holds cut or without text"] += 1
+            named = [chunk.chunk_id for chunk in result.chunks()]
+            if named != [str(rank) for rank in range(1, len(named) + 1)]:
+                notes.left_out["ids, places and scores of passages"] += 1
+        yield row

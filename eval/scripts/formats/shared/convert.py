@@ -1,0 +1,394 @@
+"""One import or export from the sources to the files at their place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+import msgspec
+import orjson
+
+from formats.shared.item import Answer, Item, Notes, Wanted
+from formats.shared.rows import place_of
+from formats.shared.stored import Stored
+from records.cases import case_from_dict
+from records.errors import StorageError
+from records.files import replace_json, sha256_file
+from records.labels import labels_sha256
+from records.results import RunConfig, TestResult
+from records.runs import RESULTS, VERSION, check_run_id, config_hash, find_run
+
+
+def import_data(
+    module: ModuleType,
+    sources: Sequence[Path],
+    target: Path,
+    wanted: dict[str, Any],
+    notes: Notes,
+    *,
+    one_file: bool,
+    force: bool,
+) -> list[Path]:
+    """Read other tools' files into an eval set with runs; returns what was made.
+
+    ``wanted``: the fields of Wanted that the user gave. Raises StorageError with every problem,
+    nothing written.
+    """
+    for source in sources:
+        if not source.exists():
+            raise StorageError(f"{source}: no such file or folder.")
+    with _scratch(target) as folder:
+        scratch = Path(folder)
+        output = Output(
+            target,
+            scratch,
+            notes,
+            one_file=one_file,
+            run_id=wanted.get("run_id"),
+            source={"format": module.NAME, "files": [source.name for source in sources]},
+        )
+        try:
+            for item in module.read(sources, Wanted(**wanted, scratch=scratch), notes):
+                output.add(item)
+            beside = module.beside(sources) if hasattr(module, "beside") else {}
+            return output.finish(beside, force=force)
+        except StorageError as error:
+            message = error.message
+            for source in sources:  # of a packed file, name the one that the user knows
+                message = message.replace(str(place_of(source, scratch)), str(source))
+            raise StorageError(message, error.problems) from None
+
+
+def export_data(
+    module: ModuleType, stored: Stored, target: Path, notes: Notes, *, force: bool
+) -> list[Path]:
+    """Write our cases and results as another tool's files; returns what was made.
+
+    Raises StorageError with every problem, nothing written.
+    """
+    single = bool(getattr(module, "ONE_FILE", False))
+    with _scratch(target) as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        try:
+            module.write(stored, made / target.name if single else made, notes)
+        except StorageError as error:  # name the file or folder that the user knows
+            shown = str(made / target.name if single else made)
+            raise StorageError(error.message.replace(shown, str(target)), error.problems) from None
+        notes.check()
+        if not single:
+            names = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())
+            move(made, target, [], force=force)
+            return [target / name for name in names]
+        if target.exists() and not force:
+            raise StorageError(
+                f"{target}: is there already; choose another --output, or --force. "
+                "Nothing was written."
+            )
+        try:
+            os.replace(made / target.name, target)
+        except OSError as error:
+            raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+        return [target]
+
+
+def run_of(results_dir: Path, run: str, *, asked: bool) -> Path | None:
+    """The run to export; None when the user named none and there is none."""
+    try:
+        return find_run(results_dir, run)
+    except StorageError:
+        if asked:
+            raise
+        return None
+
+
+def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
+    """A hidden folder on the disk of the target, so that moving is one step.
+
+    Its name tells machine and process: what a killed conversion left behind is removed here.
+    """
+    parent = target.resolve().parent
+    ours = hidden_prefix()
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(parent).free == 0:
+            raise StorageError(f"{parent}: the disk is full.")
+        for stale in parent.glob(f"{ours}*"):
+            if _left_behind(stale, stale.name.removeprefix(ours)):
+                shutil.rmtree(stale, ignore_errors=True)
+        return tempfile.TemporaryDirectory(prefix=f"{ours}{os.getpid()}.", dir=parent)
+    except OSError as error:
+        raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+
+
+def hidden_prefix() -> str:
+    """How the hidden folders of this machine begin; the process stands behind it."""
+    return f".converting.{re.sub('[^A-Za-z0-9-]', '-', platform.node())}."
+
+
+def _left_behind(folder: Path, name: str) -> bool:
+    """Whether the process of a hidden folder is dead and the folder holds nothing of the user's.
+
+    A run that --force was replacing when the process died (old-…) stays for the user to take back.
+    """
+    process = name.partition(".")[0]
+    if os.name != "posix" or not process.isdigit() or next(folder.glob("old-*"), None):
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+SPANS = "human_spans.jsonl"
+
+LABEL_FILE = {
+    "retrieval_labels": (
+        "relevant_docs",
+        "relevance_grades",
+        "relevant_chunks",
+        "chunk_relevance_grades",
+        "gold_contexts",
+    ),
+    "context_labels": ("gold_facts", "expected_chunks"),
+    "groundedness_labels": ("expected_claims", "expected_citations", "forbidden_claims"),
+    "pipeline_labels": (
+        "expected_outcome",
+        "required_flags",
+        "forbidden_flags",
+        "min_citations",
+        "latency_budget_ms",
+    ),
+}
+"""Which label file a field goes to; fields without one stand in the eval set."""
+
+_DUMP = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+
+
+class Output:
+    """Takes items one at a time; ``finish`` moves what was made to its place."""
+
+    def __init__(
+        self,
+        target: Path,
+        scratch: Path,
+        notes: Notes,
+        *,
+        one_file: bool,
+        run_id: str | None,
+        source: Mapping[str, Any],
+    ) -> None:
+        """``source``: format and files, for config.json of the runs."""
+        self._target = target
+        self._made = scratch / "made"
+        self._notes = notes
+        self._one_file = one_file
+        self._run_id = run_id
+        self._source = dict(source)
+        self._files: dict[str, IO[bytes]] = {}
+        self._open = ExitStack()
+        self._lines: dict[str, int] = {}
+        self._ids: dict[str, int | None] = {}
+        self._runs: dict[str, str] = {}
+        self._asked = 0
+        self._answered_unasked: Counter[str] = Counter()
+        (self._made / "labels" / "verdicts").mkdir(parents=True)
+
+    def add(self, item: Item) -> None:
+        """Check a case and write it with its answers. What is wrong with it becomes a problem."""
+        identity = item.case.get("id")
+        _, findings = case_from_dict(item.case)
+        for field, message in findings:
+            self._notes.problem(item.path, item.line, field, message)
+        if isinstance(identity, str):
+            if identity in self._ids:
+                known = self._ids[identity]
+                place = "an earlier row" if known is None else f"line {known}"
+                message = f"{identity!r} is also the id of {place}; give it another"
+                self._notes.problem(item.path, item.line, "id", message)
+                return
+            self._ids[identity] = item.line
+        if findings:
+            return
+        case, labels = self._parted(item.case)
+        self._write("eval_set.jsonl", case)
+        for name, fields in labels.items():
+            self._write(f"labels/{name}.jsonl", {"case_id": identity} | fields)
+        self._asked += item.asked
+        if not item.asked:
+            self._answered_unasked.update({answer.run for answer in item.answers})
+        for answer in item.answers:
+            self._add_answer(answer)
+
+    def _parted(self, case: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        if self._one_file:
+            return case, {}
+        labels = {
+            name: found
+            for name, fields in LABEL_FILE.items()
+            if (found := {field: case[field] for field in fields if field in case})
+        }
+        taken = {field for found in labels.values() for field in found}
+        return {name: value for name, value in case.items() if name not in taken}, labels
+
+    def _add_answer(self, answer: Answer) -> None:
+        run = self._runs.get(answer.run) or self._new_run(answer.run)
+        line = answer.result if answer.told else msgspec.to_builtins(answer.result)
+        if isinstance(line, dict):
+            del line["retrieved"]
+        self._write(f"results/{run}/{RESULTS}", line)
+        if answer.spans is not None:
+            key = {"case_id": answer.result.test_case_id, "repeat": answer.result.repeat}
+            self._write(f"results/{run}/{SPANS}", key | {"spans": answer.spans})
+            annotator = f"people-{run}"
+            for verdict in verdicts(answer, annotator):
+                self._write(f"labels/verdicts/{annotator}.jsonl", verdict)
+
+    def _new_run(self, name: str) -> str:
+        """The folder of a run: its name, as far as a run id can be like that."""
+        wanted = self._run_id or name
+        if self._run_id is not None:
+            check_run_id(wanted)
+            if self._runs:
+                names = ", ".join([*self._runs, name][:5])
+                raise StorageError(f"--run-id names one run, but there are several: {names}.")
+        run = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).lstrip("._-")[:90] or "run"
+        if run != wanted:
+            self._notes.changed[f"run {wanted[:60]!r}: named {run!r}"] += 1
+        if run in self._runs.values():
+            message = f"two runs would be named {run!r}; import them one by one with --run-id."
+            raise StorageError(message)
+        self._runs[name] = run
+        (self._made / "results" / run).mkdir(parents=True)
+        return run
+
+    def _write(self, name: str, record: Any) -> None:
+        if name not in self._files:
+            file = open(self._made / name, "wb", buffering=1 << 16)  # noqa: SIM115
+            self._files[name] = self._open.enter_context(file)
+        if isinstance(record, TestResult):
+            self._files[name].write(msgspec.json.encode(record) + b"\n")
+        else:
+            self._files[name].write(orjson.dumps(record, option=_DUMP))
+        self._lines[name] = self._lines.get(name, 0) + 1
+
+    def finish(self, extra: Mapping[str, Path], *, force: bool) -> list[Path]:
+        """Move all that was made into the target; returns the eval set and the run folders.
+
+        ``extra``: files to put beside the set, by name. Raises StorageError with nothing moved
+        when there were problems, or when a file would be lost and ``force`` is not set.
+        """
+        self._notes.check()
+        if not self._ids:
+            why = "; ".join(f"{what}: {n}" for what, n in sorted(self._notes.left_out.items()) if n)
+            told = f" (left out: {why})" if why else ""
+            raise StorageError(f"The source holds no case{told}; nothing was written.")
+        self._open.close()
+        for name, run in self._runs.items():
+            self._write_config(run, self._asked + self._answered_unasked[name])
+        for folder in (self._made / "labels" / "verdicts", self._made / "labels"):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        for name, path in extra.items():
+            shutil.copyfile(path, self._made / name)
+        self._notes.written.update(self._lines)
+        runs = [Path("results") / run for run in self._runs.values()]
+        move(self._made, self._target, runs, force=force)
+        return [self._target / "eval_set.jsonl", *(self._target / run for run in runs)]
+
+    def _write_config(self, run: str, asked: int) -> None:
+        eval_set = self._made / "eval_set.jsonl"
+        results = self._made / "results" / run / RESULTS
+        config = RunConfig(
+            run_id=run,
+            tool_version=VERSION,
+            dataset={
+                "path": "eval_set.jsonl",
+                "sha256": sha256_file(eval_set),
+                "git_commit": None,
+                "labels_sha256": labels_sha256(self._made / "labels"),
+                "cases": len(self._ids),
+            },
+            answerer={"imported_sha256": sha256_file(results)},
+            run={"store_full_text": True, "imported": self._source, "selected": asked},
+        )
+        config.config_hash = config_hash(config)
+        replace_json(results.with_name("config.json"), msgspec.to_builtins(config))
+
+
+def move(made: Path, target: Path, whole: list[Path], *, force: bool) -> None:
+    """Put the files of a finished folder at their places below ``target``.
+
+    ``whole``: folders below it that are replaced as one. A file that is there already with the
+    same bytes is no conflict. Raises StorageError, nothing moved, when something else is there and
+    ``force`` is not set.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            os.replace(made, target)
+            return
+        single = [path for path in _files(made) if not any(path.is_relative_to(w) for w in whole)]
+        taken = [target / path for path in single if _differs(made / path, target / path)]
+        taken += [target / path for path in whole if (target / path).exists()]
+        if taken and not force:
+            shown = "\n".join(f"{path}: is there already" for path in taken[:20])
+            raise StorageError(
+                f"{shown}\nNothing was written; choose another --output, or --force."
+            )
+        for path in single + whole:
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            if path in whole and (target / path).exists():
+                os.replace(target / path, made.with_name(f"old-{path.name}"))
+            os.replace(made / path, target / path)
+    except OSError as error:
+        raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _differs(made: Path, there: Path) -> bool:
+    if not there.exists():
+        return False
+    return not there.is_file() or sha256_file(made) != sha256_file(there)
+
+
+def verdicts(answer: Answer, annotator: str) -> Iterator[dict[str, Any]]:
+    """A line for each claim of the answer, cut out as for the judge.
+
+    A claim that a marked span touches is not_supported, every other one supported: the people who
+    marked spans read the whole answer.
+    """
+    from ragmetrics.claims import extract
+
+    result = answer.result
+    text = result.answer or ""
+    marked = [(span["start"], span["end"]) for span in answer.spans or ()]
+    for number, claim in enumerate(extract(text).claims, start=1):
+        hit = any(start < claim.end and claim.start < end for start, end in marked)
+        yield {
+            "case_id": result.test_case_id,
+            "repeat": result.repeat,
+            "metric": "groundedness",
+            "claim_id": str(number),
+            "claim": claim.text,
+            "answer_sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "label": "not_supported" if hit else "supported",
+            "annotator": annotator,
+            "at": "",
+        }

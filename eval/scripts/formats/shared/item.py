@@ -1,0 +1,210 @@
+"""The shape between the formats: a case with its answers, and what the user asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from records.errors import Problem, StorageError
+from records.results import RetrievedChunk, TestResult
+
+TEXTS = ("text", "content", "page_content", "document")
+
+NAMES = ("id", "chunk_id", "doc_id", "document_id", "source")
+
+DOCUMENTS = ("rel_path", "source")
+
+PATHS = ("rel_path", "file_path", "file_name")
+
+HEADINGS = ("heading_path", "header_path", "heading")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asked of an import, as far as a format may care."""
+
+    run_id: str | None = None
+    split: str | None = None
+    question_field: str | None = None
+    delimiter: str | None = None
+    decode_names: bool = False
+    scratch: Path = Path()
+    """A folder for temporary files, such as unpacked sources."""
+
+
+@dataclass
+class Answer:
+    """What one system answered. ``run`` names the run; ``spans`` are people's marks in the answer,
+    as the source has them; ``told`` is False when the source says nothing of what was retrieved,
+    which is not the same as nothing retrieved."""
+
+    run: str
+    result: TestResult
+    spans: list[dict[str, Any]] | None = None
+    told: bool = True
+
+
+@dataclass
+class Item:
+    """A case as a line of the eval set, labels included, and the answers to it.
+
+    ``path`` and ``line`` tell where it was read, for messages. ``asked``: every run should answer
+    the case; else only those were asked it that did.
+    """
+
+    case: dict[str, Any]
+    path: Path
+    line: int | None = None
+    answers: list[Answer] = field(default_factory=list)
+    asked: bool = True
+
+
+class Ids:
+    """Gives cases without a valid id a stable one: a hash of the question.
+
+    The same question again gets ``-2``, ``-3``, … in the order of the source, so that another
+    file of the same questions (another system's answers) gets the same ids.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def make(self, question: str) -> str:
+        digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        times = self._seen[digest] = self._seen.get(digest, 0) + 1
+        return f"q-{digest}" if times == 1 else f"q-{digest}-{times}"
+
+
+def passages(texts: Iterable[str], ids: Iterable[str] | None = None) -> list[RetrievedChunk]:
+    """Texts in rank order as retrieved chunks; without ids they are named by their rank."""
+    texts = list(texts)
+    names = list(ids) if ids is not None else [str(rank) for rank in range(1, len(texts) + 1)]
+    return [
+        RetrievedChunk(chunk_id=name, text=text, text_length=len(text), rank=rank)
+        for rank, (name, text) in enumerate(zip(names, texts, strict=True), 1)
+    ]
+
+
+def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
+    """A retrieved chunk from an object with a text, an id, a score, a place and the like.
+
+    The place may stand in its ``metadata``, too. Its document is the rel_path or source that is
+    told, else its doc_id, file or id; without any of them it is named by its rank and has no
+    document. What a chunk has no field for is counted as left out.
+    """
+    metadata = row.get("metadata")
+    inner = metadata if isinstance(metadata, dict) else {}
+    fields = {f"metadata.{name}": value for name, value in inner.items()}
+    fields |= {str(name): value for name, value in row.items() if value is not inner}
+    fields = {name: v for name, v in fields.items() if v not in (None, "", [], {}) or name in TEXTS}
+    used: set[str] = set()
+
+    def first(kinds: Any, names: Iterable[str]) -> Any:
+        """The first of the fields that has a value of these types."""
+        name = next((name for name in names if isinstance(fields.get(name), kinds)), "")
+        used.add(name)
+        return fields.get(name)
+
+    text = first(str, TEXTS)
+    identity = first(str | int, NAMES)
+    score = first(int | float, ["score"])
+    # An absolute path is one machine's: no label names it.
+    paths = sorted(_anywhere(PATHS), key=lambda name: _is_absolute(fields.get(name)))
+    path = first(str, paths)
+    document = first(str, _anywhere(DOCUMENTS)) or first(str | int, ["doc_id"]) or path or identity
+    heading = first(str, _anywhere(HEADINGS))
+    if heading and heading[0] == heading[-1] == "/":
+        heading = " > ".join(part for part in heading.split("/") if part) or None
+        notes.changed["headings of passages, from /A/B/ to A > B"] += 1
+    if path:
+        used |= {name for name in _anywhere(["file_name"]) if fields.get(name) == Path(path).name}
+    notes.left_out.update(f"{name} of passages" for name in fields.keys() - used)
+    return RetrievedChunk(
+        chunk_id=str(rank) if identity is None else str(identity),
+        doc_id=None if document is None else str(document),
+        rel_path=path,
+        heading_path=heading,
+        score_final=None if score is None else float(score),
+        text=text,
+        text_length=None if text is None else len(text),
+        rank=rank,
+    )
+
+
+def _anywhere(names: Iterable[str]) -> list[str]:
+    """Each name in the metadata first, then in the object itself."""
+    return [place + name for name in names for place in ("metadata.", "")]
+
+
+def _is_absolute(path: Any) -> bool:
+    return isinstance(path, str) and (
+        PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+    )
+
+
+MOST_PROBLEMS = 1000
+"""After so many problems reading on tells nothing new."""
+
+
+class Notes:
+    """Counts by what they are about; every one is printed and stands in the report.
+
+    ``rows``: what was read. ``kept``: fields that no script reads, kept under ``metadata`` of the
+    case. ``changed``: values that had to be written differently. ``left_out``: what the other
+    side has no place for. ``written``: lines by file.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
+        self.changed: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.written: Counter[str] = Counter()
+        self._problems: list[Problem] = []
+
+    def problem(self, path: Path, line: int | None, field: str, message: str) -> None:
+        """Record a fault of the input. Raises StorageError when there are too many to go on."""
+        self.report(Problem(str(path), line, field, message))
+
+    def report(self, problem: Problem) -> None:
+        """The same for a finished Problem."""
+        self._problems.append(problem)
+        if len(self._problems) >= MOST_PROBLEMS:
+            self.check()
+
+    def check(self) -> None:
+        """Raise StorageError with every problem found so far, if there is one."""
+        if self._problems:
+            raise StorageError.from_problems(self._problems)
+
+    @property
+    def lossless(self) -> bool:
+        """True when everything went over as it was."""
+        return not (self.changed or self.left_out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain data, each group sorted by name."""
+        groups = ("rows", "kept", "changed", "left_out", "written")
+        return {
+            name: {key: n for key, n in sorted(getattr(self, name).items()) if n} for name in groups
+        }
+
+    def lines(self) -> list[str]:
+        """The counts for a person, a line each."""
+        titles = {
+            "rows": "read",
+            "kept": "kept under metadata, which no script reads",
+            "changed": "changed",
+            "left_out": "left out",
+            "written": "written",
+        }
+        return [
+            f"{title}: {name}: {count}"
+            for group, title in titles.items()
+            for name, count in sorted(getattr(self, group).items())
+            if count
+        ]

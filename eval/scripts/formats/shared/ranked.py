@@ -1,0 +1,386 @@
+"""Judged retrieval: topics, relevance judgements and ranked lists, joined topic by topic."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
+
+from formats.shared.item import Answer, Item, Notes
+from formats.shared.rows import BOM, finite
+from formats.shared.stored import Stored, StoredCase
+from ragmetrics.matching import DEFAULT_GRADE
+from records.cases import TestCase
+from records.results import RetrievedChunk, TestResult
+
+MOST_SPLITS = "a topic judged in several splits: its judgements are joined"
+
+
+class Topic(NamedTuple):
+    """A query as its file has it; ``extra`` are further fields of the case."""
+
+    line: int
+    id: str
+    text: str
+    extra: dict[str, Any]
+
+
+class Judgement(NamedTuple):
+    """One line of qrels."""
+
+    document: str
+    grade: float
+
+
+class Ranked(NamedTuple):
+    """One line of a run."""
+
+    document: str
+    rank: str
+    score: float
+
+
+@dataclass
+class Judged:
+    """All files of an import. ``qrels``: split name (or "") and judgements; ``runs``: by name."""
+
+    path: Path
+    topics: Iterable[Topic] = ()
+    qrels: list[tuple[str, Groups[Judgement]]] = field(default_factory=list)
+    runs: list[tuple[str, Groups[Ranked]]] = field(default_factory=list)
+    tag_splits: bool = False
+
+
+def items(judged: Judged, notes: Notes, decode: bool) -> Iterator[Item]:
+    """A case for each topic in the order of the topics, then of the qrels, then of the runs."""
+    seen: set[str] = set()
+    for topic in judged.topics:
+        notes.rows["topics"] += 1
+        if topic.id not in seen:
+            seen.add(topic.id)
+            yield _item(judged, topic, notes, decode)
+        else:
+            notes.problem(judged.path, topic.line, "id", f"topic {topic.id!r} stands there twice")
+    files: list[Iterable[str]] = [groups for _, groups in judged.qrels]
+    files += [groups for _, groups in judged.runs]
+    for name in chain.from_iterable(files):
+        if name not in seen:
+            seen.add(name)
+            notes.changed["question: the topic has no text, its id stands there"] += 1
+            yield _item(judged, Topic(0, name, name, {}), notes, decode)
+    notes.rows["judgements"] += sum(groups.lines for _, groups in judged.qrels)
+    notes.rows["ranked documents"] += sum(groups.lines for _, groups in judged.runs)
+
+
+def _item(judged: Judged, topic: Topic, notes: Notes, decode: bool) -> Item:
+    grades, splits = _grades(judged, topic.id, notes, decode)
+    case: dict[str, Any] = {"id": topic.id, "question": topic.text} | topic.extra
+    if decode:
+        case["id"] = unquote(topic.id)
+    if grades:
+        case["relevance_grades"] = grades
+    else:
+        notes.rows["topics without a judgement"] += 1
+    if judged.tag_splits:
+        case["tags"] = [f"split:{name}" for name in splits]
+        if len(splits) > 1:
+            notes.changed[MOST_SPLITS] += 1
+    answers = [
+        Answer(name, _ranking(groups, case, topic.id, notes, decode))
+        for name, groups in judged.runs
+        if topic.id in groups
+    ]
+    relevant = any(grade > 0 for grade in grades.values())
+    return Item(case, judged.path, topic.line or None, answers, asked=relevant)
+
+
+def _grades(
+    judged: Judged, topic: str, notes: Notes, decode: bool
+) -> tuple[dict[str, float], list[str]]:
+    grades: dict[str, float] = {}
+    splits: list[str] = []
+    for split, groups in judged.qrels:
+        if topic in groups:
+            splits.append(split)
+        for line, (document, grade) in groups.read(topic):
+            name = unquote(document) if decode else document
+            number = int(grade) if grade == int(grade) else grade
+            if grades.setdefault(name, number) != number:
+                message = f"{document!r} of topic {topic!r} has another grade further up"
+                notes.problem(groups.path, line, "relevance", message)
+    return grades, splits
+
+
+def _ranking(
+    groups: Groups[Ranked], case: dict[str, Any], topic: str, notes: Notes, decode: bool
+) -> TestResult:
+    """The list of a topic in trec_eval's order: score, then document name, both downwards."""
+    rows = list(groups.read(topic))
+    documents: dict[str, int] = {}
+    for line, row in rows:
+        if documents.setdefault(row.document, line) != line:
+            message = (
+                f"{row.document!r} stands on line {documents[row.document]} for this topic too"
+            )
+            notes.problem(groups.path, line, "document", message)
+    ranked = sorted((row for _, row in rows), key=order_key, reverse=True)
+    by_rank = sorted((row for _, row in rows), key=_by_rank)
+    if ranked != by_rank:
+        notes.changed["lists whose ranks differ from the order of their scores, which counts"] += 1
+    chunks = [
+        RetrievedChunk(chunk_id=name, doc_id=name, score_final=row.score, rank=rank)
+        for rank, row in enumerate(ranked, 1)
+        for name in [unquote(row.document) if decode else row.document]
+    ]
+    return TestResult(case["id"], case["question"], retrieved=[*chunks])
+
+
+def order_key(row: Ranked) -> tuple[float, str]:
+    """What trec_eval sorts by, downwards: the score in single precision, then the name."""
+    return single(row.score), row.document
+
+
+def single(score: float) -> float:
+    """A score as trec_eval holds it: in 32 bits."""
+    try:
+        value: float = struct.unpack("f", struct.pack("f", score))[0]
+        return value
+    except OverflowError:
+        return float("inf") if score > 0 else float("-inf")
+
+
+def _by_rank(row: Ranked) -> float:
+    rank = finite(row.rank)
+    return 0.0 if rank is None else rank
+
+
+BREAKS = re.compile(r"\r\n|[\t\n\r\x0b\x0c]")
+
+GRADE_FIELDS = {
+    "doc": {"relevant_docs", "relevance_grades", "gold_supports"},
+    "chunk": {"relevant_chunks", "chunk_relevance_grades"},
+}
+
+
+class Exporter:
+    """What both formats need of a case. Documents are names: of notes, or of chunks."""
+
+    def __init__(self, stored: Stored, notes: Notes) -> None:
+        self._by_doc = stored.match == "doc"
+        self._notes = notes
+
+    def grades(self, case: TestCase) -> dict[str, int]:
+        """The grade of each judged document, as the scorers count it.
+
+        By document: relevance_grades and relevant_docs, else the paths of gold_supports. Names
+        without a grade get the usual 3. qrels hold whole numbers: others are rounded, never to 0
+        or below when they are above.
+        """
+        if self._by_doc:
+            grades = dict.fromkeys(case.relevant_docs, DEFAULT_GRADE) | case.relevance_grades
+            if not grades:
+                for support in case.gold_supports:
+                    grade = support.grade or DEFAULT_GRADE
+                    grades[support.rel_path] = max(grade, grades.get(support.rel_path, 0))
+                if grades:
+                    self._notes.changed["cases whose gold_supports stand as whole files"] += 1
+        else:
+            grades = dict.fromkeys(case.relevant_chunks, DEFAULT_GRADE)
+            grades |= case.chunk_relevance_grades
+        return {name: self._whole(grade) for name, grade in grades.items()}
+
+    def _whole(self, grade: float) -> int:
+        if grade == int(grade):
+            return int(grade)
+        self._notes.changed["grades that are no whole numbers, rounded"] += 1
+        return max(1, round(grade)) if grade > 0 else math.floor(grade)
+
+    def ranking(self, one: StoredCase) -> list[tuple[str, float]]:
+        """The ranked documents of the first answer as words, with scores that keep the order."""
+        if not one.results:
+            return []
+        result = one.results[0]
+        if result.status != "ok":
+            self._notes.left_out["failed calls"] += 1
+            return []
+        rows: dict[str, float | None] = {}
+        for chunk in result.chunks():
+            name = self._name(chunk)
+            word = self.one_word(name) if name else ""
+            if not name:
+                self._notes.left_out["retrieved chunks without an id"] += 1
+            elif word in rows:
+                self._notes.left_out["further chunks of a document in one list"] += 1
+            else:
+                rows[word] = chunk.score_final
+        return self._scored(rows)
+
+    def _scored(self, rows: dict[str, float | None]) -> list[tuple[str, float]]:
+        """The bot's own scores when trec_eval would keep the order by them, else descending ones.
+
+        trec_eval sorts by score and then by name, both downwards, and looks at no rank.
+        """
+        scored = [
+            Ranked(name, "", score)
+            for name, score in rows.items()
+            if score is not None and math.isfinite(score)
+        ]
+        if len(scored) == len(rows) and scored == sorted(scored, key=order_key, reverse=True):
+            return [(row.document, row.score) for row in scored]
+        self._notes.changed["lists whose scores do not follow their ranks, scored n to 1"] += 1
+        return [(name, float(len(rows) - place)) for place, name in enumerate(rows)]
+
+    def texts(self, one: StoredCase) -> Iterator[tuple[str, str]]:
+        """Name and text of each retrieved passage that has both."""
+        for result in one.results:
+            for chunk in result.chunks():
+                name = self._name(chunk)
+                if name and chunk.text:
+                    if chunk.truncated:
+                        self._notes.changed["passages that the run holds cut"] += 1
+                    yield name, chunk.text
+
+    def _name(self, chunk: RetrievedChunk) -> str:
+        if not self._by_doc:
+            return chunk.chunk_id
+        return (chunk.rel_path if chunk.doc_id is None else chunk.doc_id) or ""
+
+    def one_word(self, name: str) -> str:
+        """A name without blanks, which part the columns: percent-encoded where it has some."""
+        if name.encode().split() == [name.encode()]:
+            return name
+        self._notes.changed["names with blanks, percent-encoded (import with --decode-names)"] += 1
+        return quote(name, safe="/-_.~#:")
+
+    def one_field(self, name: str) -> str:
+        """A name without line ends, which part the rows of a table."""
+        if "\n" not in name and "\r" not in name:
+            return name
+        self._notes.changed["names with line ends, percent-encoded"] += 1
+        return quote(name, safe="/-_.~#: ")
+
+    def one_line(self, text: str) -> str:
+        """A question on one line, without tabs."""
+        line = BREAKS.sub(" ", text)
+        if line != text:
+            self._notes.changed["questions with line breaks or tabs, on one line"] += 1
+        return line
+
+
+T = TypeVar("T")
+
+Parse = Callable[[int, bytes], "tuple[str, T] | None"]
+"""From a line's number and bytes to its key and value; None for a line that was refused."""
+
+
+class Groups(Generic[T]):
+    """The values of a file by key. ``parse`` is called for every line once while indexing, and
+    again when a group is read. Memory: about 200 bytes a key."""
+
+    def __init__(self, path: Path, parse: Parse[T], skip: int = 0) -> None:
+        """Index the file; its first ``skip`` lines are a head."""
+        self.path = path
+        self._parse = parse
+        self._ranges: dict[str, list[tuple[int, int, int]]] = {}
+        self.lines = 0
+        self._file: IO[bytes] | None = None
+        last, place = "", 0
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                start, place = place, place + len(line)
+                found = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
+                if found is None:
+                    last = ""
+                    continue
+                self.lines += 1
+                key = found[0]
+                ranges = self._ranges.setdefault(key, [])
+                if ranges and key == last:
+                    ranges[-1] = (ranges[-1][0], place, ranges[-1][2])
+                else:
+                    ranges.append((start, place, number))
+                last = key
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys in the order of the file."""
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._ranges
+
+    def read(self, key: str) -> Iterator[tuple[int, T]]:
+        """Line number and value of each line of a key, in the order of the file."""
+        ranges = self._ranges.get(key, ())
+        if self._file is None and ranges:
+            self._file = open(self.path, "rb")  # noqa: SIM115 - read until the import ends
+        for start, end, number in ranges:
+            assert self._file is not None
+            self._file.seek(start)
+            lines = self._file.read(end - start).removesuffix(b"\n").split(b"\n")
+            for place, line in enumerate(lines, number):
+                found = self._parse(place, _clean(line, place))
+                if found is not None:
+                    yield place, found[1]
+
+
+def _clean(line: bytes, number: int) -> bytes:
+    return (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+
+
+def _counts(line: bytes, number: int, skip: int) -> bool:
+    return number > skip and bool(line.strip())
+
+
+MARKUP = re.compile(rb"<(?:top|topics|topic|\?xml)\b[^>]*>", re.IGNORECASE)
+
+BLOCK = re.compile(r"<top>(.*?)</top>|<topic\b([^>]*>.*?)</topic>", re.DOTALL | re.IGNORECASE)
+
+FIELD = re.compile(
+    r"<(num|title|query|question|desc|description|narr|narrative)>([^<]*)", re.IGNORECASE
+)
+
+NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']([^\"']+)")
+
+LABEL = re.compile(r"^\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
+
+QUESTION = ("title", "query", "question", "desc", "description")
+
+NAMES = {"desc": "description", "narr": "narrative"}
+
+
+def is_markup(line: bytes) -> bool:
+    """Whether a file that begins with this line holds topics in markup."""
+    return MARKUP.match(line.strip()) is not None
+
+
+def marked_up(path: Path, notes: Notes) -> Iterator[Topic]:
+    """The topics of a file: the title is the question, the rest goes to metadata."""
+    text = path.read_bytes().decode("utf-8", "replace")
+    for block in BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start()) + 1
+        inner = block[1] if block[1] is not None else block[2]
+        found = {
+            field.lower(): " ".join(html.unescape(LABEL.sub("", value)).split())
+            for field, value in FIELD.findall(inner)
+        }
+        attribute = NUMBER.match(inner.strip()) if block[1] is None else None
+        name = found.pop("num", "") or (attribute[1].strip() if attribute else "")
+        kind = next((one for one in QUESTION if found.get(one)), None)
+        if not name or kind is None:
+            message = "is no topic; write its number in <num> and its text in <title>"
+            notes.problem(path, line, "", message)
+            continue
+        question = found.pop(kind)
+        extra = {NAMES.get(field, field): value for field, value in found.items() if value}
+        notes.kept.update(list(extra))
+        yield Topic(line, name, question, {"metadata": extra} if extra else {})

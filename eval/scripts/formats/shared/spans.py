@@ -1,0 +1,528 @@
+"""What GenAI spans say of a question, its answer and the passages, under old and new names.
+
+OpenTelemetry's gen_ai conventions changed: events of single messages (to 1.36), then
+``gen_ai.input.messages`` (from 1.37); before both, libraries wrote ``gen_ai.prompt.0.content``.
+OpenInference's ``llm.*``, ``retrieval.*``, ``reranker.*`` and ``input.value`` are read, too, and
+Traceloop's ``traceloop.entity.*`` and results of vector databases in events.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from formats.shared.item import Notes
+from formats.shared.rows import BOM, jsonl_rows
+from records.errors import StorageError
+
+Message = tuple[str, str]
+"""Role and text."""
+
+INPUT = ("gen_ai.input.messages", "gen_ai.prompt")
+
+OUTPUT = ("gen_ai.output.messages", "gen_ai.completion")
+
+NUMBERED = {
+    "in": re.compile(r"(?:gen_ai\.prompt|llm\.prompts|llm\.input_messages)\.(\d+)\.(.+)"),
+    "out": re.compile(r"(?:gen_ai\.completion|llm\.completions|llm\.output_messages)\.(\d+)\.(.+)"),
+}
+
+ROLES = {
+    "gen_ai.user.message": "user",
+    "gen_ai.system.message": "system",
+    "gen_ai.assistant.message": "assistant",
+}
+
+DOCUMENT = re.compile(
+    r"(?:retrieval\.|reranker\.output[._])documents\.(\d+)\.document\.(.+)", re.ASCII | re.DOTALL
+)
+
+PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
+
+FOUND = ("db.query.result", "db.search.result")
+"""Events of a vector database's span, one for each document."""
+
+WORDS = {
+    "in": ("input.value", "traceloop.entity.input"),
+    "out": ("output.value", "traceloop.entity.output"),
+}
+
+WRAPPED = {
+    "in": ("question", "query", "input", "user_input", "prompt", "inputs", "kwargs", "args"),
+    "out": ("answer", "result", "output", "response", "output_text", "text", "content", "outputs"),
+}
+"""Where the words stand when a value is an object in JSON, most telling name first."""
+
+USAGE = {
+    "input_tokens": (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+    ),
+    "output_tokens": (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+    ),
+}
+
+AGENTS = ("AGENT", "CHAIN", "WORKFLOW")
+
+MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+
+
+def kind_of(span: Span) -> str:
+    """``agent``, ``chat``, ``retrieval``, or "" for a span that tells nothing of a question."""
+    attributes = span.attributes
+    operation = str(attributes.get("gen_ai.operation.name") or "")
+    inference = str(
+        attributes.get("openinference.span.kind") or attributes.get("traceloop.span.kind") or ""
+    ).upper()
+    if operation == "retrieval" or inference == "RETRIEVER" or documents_of(span):
+        return "retrieval"
+    if operation in ("invoke_agent", "invoke_workflow") or inference in AGENTS:
+        return "agent"
+    if operation in ("chat", "generate_content", "text_completion") or inference == "LLM":
+        return "chat"
+    if operation or inference:
+        return ""
+    return "chat" if any(True for _ in messages_of(span, "out")) else ""
+
+
+def messages_of(span: Span, side: str) -> Iterator[Message]:
+    """The messages that went ``in`` or came ``out``, from attributes, else from events."""
+    names, attributes = (INPUT if side == "in" else OUTPUT), span.attributes
+    found = [*_listed(attributes, names), *_numbered(attributes, side)]
+    for name, event in span.events:
+        if found:
+            break
+        if name == "gen_ai.client.inference.operation.details" or name.startswith("gen_ai.content"):
+            found = _listed(event, names)
+    if not found:
+        found = list(_from_events(span, side))
+    if not found:
+        values = (_words(_unquoted(name, attributes.get(name)), side) for name in WORDS[side])
+        text = next((one for one in values if one), None)
+        found = [("user" if side == "in" else "assistant", text)] if text else []
+    yield from found
+
+
+def _unquoted(name: str, value: Any) -> Any:
+    """Traceloop writes every value as JSON, a text in quotation marks, too."""
+    if name.startswith("traceloop.") and isinstance(value, str) and value[:1] == '"':
+        return structured(f"[{value}]")[0] if value[-1:] == '"' else value
+    return value
+
+
+def _words(value: Any, side: str, depth: int = 0) -> str | None:
+    """The question or answer in a value: a text, or what an object in JSON holds under its name."""
+    value = structured(value)
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, list):
+        return _words(value[0], side, depth + 1) if len(value) == 1 and depth else None
+    if not isinstance(value, dict) or depth > 3:
+        return None
+    inner = (_words(value.get(name), side, depth + 1) for name in WRAPPED[side])
+    return next((text for text in inner if text), None)
+
+
+def _listed(attributes: dict[str, Any], names: tuple[str, ...]) -> list[Message]:
+    for name in names:
+        value = structured(attributes.get(name))
+        if isinstance(value, str) and value.strip():
+            return [("user" if name in INPUT else "assistant", value)]
+        if isinstance(value, list):
+            return [pair for one in value if (pair := _message(one)) is not None]
+    return []
+
+
+def _message(raw: Any) -> Message | None:
+    """Role and text of a message: its parts of the type text, or its content."""
+    if not isinstance(raw, dict):
+        return None
+    role = str(raw.get("role") or "")
+    parts = raw.get("parts", raw.get("content"))
+    if isinstance(parts, str):
+        return role, parts
+    text = _joined(parts)
+    return (role, text) if text else None
+
+
+def _joined(parts: Any) -> str | None:
+    """The texts among a message's parts; None when it has none."""
+    texts = [
+        part.get("content", part.get("text"))
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict) and part.get("type", "text") == "text"
+    ]
+    return "\n".join(one for one in texts if isinstance(one, str)) or None
+
+
+def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
+    """``gen_ai.prompt.0.role`` and the like, in the order of their numbers."""
+    rows: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        match = NUMBERED[side].fullmatch(name)
+        if match:
+            rows.setdefault(int(match[1]), {})[match[2].removeprefix("message.")] = value
+    default = "user" if side == "in" else "assistant"
+    pairs = [(str(row.get("role") or default), _content(row)) for _, row in sorted(rows.items())]
+    return [(role, text) for role, text in pairs if text]
+
+
+def _content(row: dict[str, Any]) -> str | None:
+    """The text of a numbered message; its parts stand as JSON or as numbered ``contents``."""
+    content = row.get("content")
+    if isinstance(content, str):
+        return _joined(structured(content)) or content
+    parts = sorted(
+        (int(match[1]), text) for name, text in row.items() if (match := PART.fullmatch(name))
+    )
+    return "\n".join(text for _, text in parts if isinstance(text, str)) or None
+
+
+def _from_events(span: Span, side: str) -> Iterator[Message]:
+    for name, event in span.events:
+        body = structured(event.get("gen_ai.event.content")) or event
+        if not isinstance(body, dict):
+            continue
+        if side == "in" and name in ROLES:
+            if isinstance(body.get("content"), str):
+                yield ROLES[name], body["content"]
+        elif side == "out" and name == "gen_ai.choice":
+            message = structured(body.get("message"))
+            if isinstance(message, str):
+                yield "assistant", message
+            elif (pair := _message(message if isinstance(message, dict) else body)) is not None:
+                yield pair
+
+
+def documents_of(span: Span) -> list[dict[str, Any]]:
+    """The retrieved documents of a span, in their order, by the names that they have there.
+
+    Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
+    """
+    value = structured(span.attributes.get("gen_ai.retrieval.documents"))
+    rows = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    numbered: dict[int, dict[str, Any]] = {}
+    for name, found in span.attributes.items():
+        match = DOCUMENT.fullmatch(name)
+        if match:
+            numbered.setdefault(int(match[1]), {})[match[2]] = found
+    rows += [row for _, row in sorted(numbered.items())]
+    rows += [
+        {key.removeprefix(f"{name}."): value for key, value in event.items()}
+        for name, event in span.events
+        if name in FOUND
+    ]
+    return [row | {"metadata": structured(row.get("metadata"))} for row in rows]
+
+
+MOST_DEPTH = 64
+
+
+@dataclass
+class Span:
+    """One span. Times in nanoseconds since 1970, 0 when unknown."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    start: int
+    end: int
+    failed: str | None
+    attributes: dict[str, Any]
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def milliseconds(self) -> float | None:
+        """How long it took; None when the times are absent or run backwards."""
+        return (self.end - self.start) / 1e6 if 0 < self.start <= self.end else None
+
+
+def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
+    """Every span of a file. Raises StorageError when it holds none at all."""
+    found = False
+    for line, document in _documents(path, notes):
+        for item in document if isinstance(document, list) else [document]:
+            for place, span in _raw_spans(item):
+                found = True
+                read = _span(span)
+                if isinstance(read, Span):
+                    yield read
+                else:
+                    notes.problem(path, line, place + read, "is missing or of another type")
+    if not found:
+        notes.check()
+        raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
+
+
+def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
+    """The JSON values of a file with their lines: one, one a line, or one behind the other."""
+    data = path.read_bytes().removeprefix(BOM)
+    try:
+        yield None, orjson.loads(data)
+        return
+    except orjson.JSONDecodeError:
+        pass
+    first = data.lstrip().partition(b"\n")[0].strip()
+    if first not in (b"{", b"["):
+        yield from ((row.line, row.fields) for row in jsonl_rows(path, notes))
+        return
+    text, place, decoder = data.decode("utf-8", "replace"), 0, json.JSONDecoder()
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            line = text.count("\n", 0, getattr(error, "pos", place)) + 1
+            notes.problem(
+                path, line, "", f"not JSON ({getattr(error, 'msg', 'nested too deeply')})"
+            )
+            return
+        yield text.count("\n", 0, place) + 1, value
+        place = end
+
+
+def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
+    for i, resource in enumerate(_items(document, "resourceSpans", "resource_spans")):
+        scopes = list(_items(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
+        for j, scope in enumerate(scopes):
+            for k, span in enumerate(_items(scope, "spans")):
+                yield f"resourceSpans[{i}].scopeSpans[{j}].spans[{k}]", span
+    yield from other_spans(document)
+
+
+def _items(value: Any, *names: str) -> list[Any]:
+    for name in names:
+        found = value.get(name) if isinstance(value, dict) else None
+        if isinstance(found, list):
+            return found
+    return []
+
+
+def _span(raw: Any) -> Span | str:
+    """The span, or the name of the field that is wrong."""
+    if not isinstance(raw, dict):
+        return ""
+    trace, identity = _first(raw, "traceId", "trace_id"), _first(raw, "spanId", "span_id")
+    if not isinstance(trace, str) or not trace.strip():
+        return ".traceId"
+    if not isinstance(identity, str):
+        return ".spanId"
+    times = [
+        _whole(_first(raw, f"{name}TimeUnixNano", f"{name}_time_unix_nano"))
+        for name in ("start", "end")
+    ]
+    if None in times:
+        return ".startTimeUnixNano"
+    status = raw.get("status")
+    status = status if isinstance(status, dict) else {}
+    failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
+    return Span(
+        trace,
+        identity,
+        str(_first(raw, "parentSpanId", "parent_span_id") or ""),
+        str(raw.get("name") or ""),
+        times[0] or 0,
+        times[1] or 0,
+        str(status.get("message") or "") if failed else None,
+        attributes_of(raw.get("attributes")),
+        [
+            (str(event.get("name") or ""), attributes_of(event.get("attributes")))
+            for event in _items(raw, "events")
+            if isinstance(event, dict)
+        ],
+    )
+
+
+def _first(raw: dict[str, Any], *names: str) -> Any:
+    return next((raw[name] for name in names if raw.get(name) is not None), None)
+
+
+def _whole(value: Any) -> int | None:
+    """Nanoseconds, which OTLP writes as a text; 0 when absent, None for what is no number."""
+    try:
+        return int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def attributes_of(raw: Any) -> dict[str, Any]:
+    """Attributes by name: OTLP's list of key and typed value, or a plain object."""
+    if isinstance(raw, dict):
+        return dict(raw)
+    pairs = raw if isinstance(raw, list) else []
+    return {
+        pair["key"]: plain(pair.get("value"))
+        for pair in pairs
+        if isinstance(pair, dict) and isinstance(pair.get("key"), str)
+    }
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """An OTLP value such as ``{"stringValue": "a"}`` without its type; None past a sane depth."""
+    if not isinstance(value, dict) or depth > MOST_DEPTH:
+        return None
+    for name, found in value.items():
+        if name == "intValue":
+            return _whole(found)
+        if name == "arrayValue":
+            return [plain(one, depth + 1) for one in _items(found, "values")]
+        if name == "kvlistValue":
+            return {
+                str(pair.get("key")): plain(pair.get("value"), depth + 1)
+                for pair in _items(found, "values")
+                if isinstance(pair, dict)
+            }
+        if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+            return found
+    return None
+
+
+def structured(value: Any) -> Any:
+    """What a JSON text holds; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+LISTS = ("data", "spans", "traces")
+"""Keys under which other exporters hold their spans or traces."""
+
+SPAN_SHAPES_MOST_DEPTH = 4
+"""How deep spans may lie: a file of traces of spans is two."""
+
+
+def other_spans(document: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
+    if not isinstance(document, dict) or depth > SPAN_SHAPES_MOST_DEPTH:
+        return
+    if is_span(document):
+        yield place, as_otlp(document)
+        return
+    for name in LISTS:
+        for number, item in enumerate(
+            found if isinstance(found := document.get(name), list) else ()
+        ):
+            yield from other_spans(item, f"{place}.{name}[{number}]".lstrip("."), depth + 1)
+
+
+def is_span(raw: dict[str, Any]) -> bool:
+    """Whether an object is itself a span of one of these exporters."""
+    context = raw.get("context")
+    if isinstance(context, dict) and "trace_id" in context:
+        return True
+    return ("traceID" in raw and "spanID" in raw) or {"traceId", "spanId", "name"} <= raw.keys()
+
+
+def as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
+    """A span with OTLP's field names; one that has them already is given back."""
+    if "traceID" in raw:
+        return _jaeger(raw)
+    if not isinstance(raw.get("context"), dict):
+        return raw
+    context, status = raw["context"], raw.get("status")
+    status = status if isinstance(status, dict) else {}
+    code = str(status.get("status_code") or raw.get("status_code") or "")
+    return {
+        "traceId": _hex(context.get("trace_id")),
+        "spanId": _hex(context.get("span_id")),
+        "parentSpanId": _hex(raw.get("parent_id")),
+        "name": raw.get("name"),
+        "startTimeUnixNano": nanoseconds(raw.get("start_time")),
+        "endTimeUnixNano": nanoseconds(raw.get("end_time")),
+        "status": {
+            "code": 2 if code.upper().endswith("ERROR") else 0,
+            "message": status.get("description") or raw.get("status_message"),
+        },
+        "attributes": flat(raw.get("attributes")),
+        "events": raw.get("events"),
+    }
+
+
+def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
+    tags = _tags(raw.get("tags"))
+    start, lasted = raw.get("startTime"), raw.get("duration")
+    times = (0, 0)
+    if isinstance(start, int) and isinstance(lasted, int):
+        times = (start * 1000, (start + lasted) * 1000)
+    parents = [
+        one.get("spanID")
+        for one in raw.get("references") or ()
+        if isinstance(one, dict) and one.get("refType") == "CHILD_OF"
+    ]
+    failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true")
+    logs = [_tags(one.get("fields")) for one in raw.get("logs") or () if isinstance(one, dict)]
+    return {
+        "traceId": raw.get("traceID"),
+        "spanId": raw.get("spanID"),
+        "parentSpanId": (parents or [""])[0],
+        "name": raw.get("operationName"),
+        "startTimeUnixNano": times[0],
+        "endTimeUnixNano": times[1],
+        "status": {"code": 2 if failed else 0, "message": tags.get("otel.status_description")},
+        "attributes": tags,
+        "events": [{"name": log.pop("event", ""), "attributes": log} for log in logs],
+    }
+
+
+def _tags(raw: Any) -> dict[str, Any]:
+    pairs = raw if isinstance(raw, list) else []
+    return {
+        str(one["key"]): one.get("value") for one in pairs if isinstance(one, dict) and "key" in one
+    }
+
+
+def _hex(value: Any) -> Any:
+    return value.removeprefix("0x") if isinstance(value, str) else value
+
+
+def nanoseconds(text: Any) -> int:
+    """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else."""
+    if not isinstance(text, str):
+        return 0
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    passed = time.replace(tzinfo=time.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
+
+
+def flat(attributes: Any) -> dict[str, Any]:
+    """Nested attributes by dotted names, lists of objects by number, as OpenInference names them.
+
+    Values of ``gen_ai.…`` are left whole: their lists of messages belong together.
+    """
+    found: dict[str, Any] = {}
+    waiting = [("", attributes)] if isinstance(attributes, dict) else []
+    while waiting:
+        prefix, value = waiting.pop()
+        inner: list[tuple[str, Any]] = []
+        if prefix.startswith("gen_ai."):
+            found[prefix] = value
+        elif isinstance(value, dict):
+            inner = [
+                (f"{prefix}.{name}" if prefix else str(name), one) for name, one in value.items()
+            ]
+        elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            inner = [(f"{prefix}.{number}", one) for number, one in enumerate(value)]
+        else:
+            found[prefix] = value
+        waiting.extend(reversed(inner))
+    return found

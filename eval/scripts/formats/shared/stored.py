@@ -1,0 +1,173 @@
+"""Our side of an export: the cases of a set with their labels, and the results of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from formats.shared.item import Notes
+from records import jsonl
+from records.cases import TestCase, canonical, case_from_dict, iter_lines
+from records.errors import StorageError
+from records.labels import read_labels, unknown_labels
+from records.results import TestResult
+from records.runs import RESULTS
+
+ALWAYS = {"id"}
+
+RESULT_LINE = ("result line", "make the run again")
+
+RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
+"""Fields of a result that say which one it is; they hold no data of their own."""
+
+
+@dataclass
+class StoredCase:
+    """A case with its labels, what no script reads of it, and its results by repeat.
+
+    ``told``: whether each result says what was retrieved, if only that it was nothing.
+    """
+
+    case: TestCase
+    metadata: dict[str, Any]
+    results: list[TestResult]
+    told: list[bool]
+
+
+class _Retrieved(msgspec.Struct):
+    """A line of results.jsonl as far as it tells "nothing was retrieved" from "not told"."""
+
+    retrieved: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class Stored:
+    """Reads the eval set as a stream, and the results by an index of their lines."""
+
+    def __init__(
+        self,
+        eval_set: Path,
+        labels_dir: Path | None,
+        run: Path | None,
+        notes: Notes,
+        match: str = "doc",
+    ) -> None:
+        """Raises StorageError when the run is incomplete or a file cannot be read.
+
+        ``match``: whether documents or chunks are exported where a format has only one of them.
+        """
+        self.eval_set = eval_set
+        self.run = run
+        self.match = match
+        self.run_name = run.resolve().name if run else ""
+        corpus = eval_set.parent / "corpus.jsonl"
+        self.corpus = corpus if corpus.is_file() else None
+        self._notes = notes
+        self._labels, self._places = read_labels(labels_dir, notes.report)
+        self._results = run / RESULTS if run else None
+        self._index = self._offsets()
+
+    def _offsets(self) -> dict[str, list[int]]:
+        """Where the lines of each case begin in results.jsonl, by repeat; each is looked at."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        if self._results is None:
+            return {}
+        if not self._results.is_file():
+            raise StorageError(f"{self._results}: no such file; the run is not complete.")
+        report = self._notes.report
+        for _, place, result in jsonl.read(self._results, TestResult, *RESULT_LINE, report):
+            found.setdefault(result.test_case_id, []).append((result.repeat, place))
+        self._notes.check()
+        return {name: [at for _, at in sorted(places)] for name, places in found.items()}
+
+    def cases(
+        self, held: Set[str], held_results: Set[str] = frozenset(), repeats: bool = False
+    ) -> Iterator[StoredCase]:
+        """Every case with its results; fields with a value that are not held are counted.
+
+        ``repeats``: the format has a place for more than one answer to a case.
+        """
+        decode = msgspec.json.Decoder(TestResult).decode
+        present = msgspec.json.Decoder(_Retrieved).decode
+        problems = self._notes.report
+        file = open(self._results, "rb") if self._results else None  # noqa: SIM115
+        asked = 0
+        ids: set[str] = set()
+        try:
+            for number, line in iter_lines(self.eval_set, problems):
+                raw = self._object(number, line)
+                if raw is None:
+                    continue
+                case, findings = case_from_dict(raw | self._labels.get(str(raw.get("id")), {}))
+                for field, message in findings:
+                    self._notes.problem(self.eval_set, number, field, message)
+                if case is None:
+                    continue
+                if case.id in ids:
+                    self._notes.problem(self.eval_set, number, "id", f"{case.id!r} is there twice")
+                ids.add(case.id)
+                results, told = [], []
+                for place in self._index.get(case.id, ()):
+                    assert file is not None
+                    file.seek(place)
+                    line = file.readline()
+                    results.append(decode(line))
+                    told.append(present(line).retrieved is not msgspec.UNSET)
+                asked += bool(results)
+                metadata = raw.get("metadata")
+                one = StoredCase(
+                    case, metadata if isinstance(metadata, dict) else {}, results, told
+                )
+                self._count(one, raw, held, held_results, repeats)
+                yield one
+        finally:
+            if file is not None:
+                file.close()
+        for problem in unknown_labels(self._labels, self._places, self.eval_set, ids):
+            problems(problem)
+        unknown = self._index.keys() - ids
+        if unknown:
+            name = sorted(unknown)[0]
+            message = (
+                f"{len(unknown)} results are of no case of {self.eval_set}, such as {name!r}; "
+            )
+            message += "name the run's own --eval-set, or --no-run"
+            self._notes.problem(self._results or self.eval_set, None, "test_case_id", message)
+        self._notes.rows["cases"] += len(ids)
+        if self.run is not None:
+            self._notes.rows["cases with results"] += asked
+
+    def _object(self, number: int, line: bytes) -> dict[str, Any] | None:
+        try:
+            raw = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raw = error.msg
+        if isinstance(raw, dict):
+            return canonical(raw)
+        self._notes.problem(self.eval_set, number, "", f"is no JSON object ({str(raw)[:60]})")
+        return None
+
+    def _count(
+        self,
+        one: StoredCase,
+        raw: dict[str, Any],
+        held: Set[str],
+        held_results: Set[str],
+        repeats: bool,
+    ) -> None:
+        left = self._notes.left_out
+        own = set(TestCase.__struct_fields__)
+        for name in own - held - ALWAYS:
+            if getattr(one.case, name) not in (None, [], {}):
+                left[f"case.{name}"] += 1
+        left.update(f"case.{name}" for name in raw.keys() - own - held if raw[name] is not None)
+        for result in one.results if repeats else one.results[:1]:
+            for name in set(TestResult.__struct_fields__) - held_results - RESULT_KEYS:
+                if getattr(result, name) not in (None, [], {}):
+                    left[f"result.{name}"] += 1
+        if not repeats and len(one.results) > 1:
+            left["results of further repeats"] += len(one.results) - 1

@@ -1,0 +1,234 @@
+"""One answer made ready for its judge: contexts, claims and facts with ids of ours."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from judging.kinds import Item
+from judging.types import JudgeIdentity, PromptId, Verdict
+from ragmetrics.abstention import ABSTENTION_RULES
+from ragmetrics.case_scores import unusable
+from ragmetrics.claims import extract
+from ragmetrics.text.words import clean, words
+from records.cases import TestCase
+from records.errors import Problem, StorageError
+from records.files import JsonlWriter, cut_torn_tail, locked
+from records.results import SCHEMA, RetrievedChunk, TestResult
+from scorers.abstention import decide
+from scorers.common import in_rank_order
+
+UNANSWERABLE = "unanswerable"
+
+NO_REFERENCE = "no reference answer and no key facts"
+
+NO_CLAIMS = "no claims"
+
+ABSTENTION = "abstention"
+
+EMPTY = "empty answer"
+
+NO_ANSWER = "no answer"
+
+
+@dataclass
+class Subject:
+    """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
+
+    ``k``: only the first chunks count; None: all.
+    """
+
+    case: TestCase
+    result: TestResult
+    k: int | None = None
+    atomic: list[dict[str, Any]] | None = field(default=None)
+
+    @cached_property
+    def answer(self) -> str:
+        return clean(self.result.answer or "")
+
+    @cached_property
+    def chunks(self) -> Sequence[RetrievedChunk]:
+        return in_rank_order(self.result)[: self.k]
+
+    @cached_property
+    def contexts(self) -> list[Item]:
+        """The chunks as ``c1``, ``c2`` … in rank order."""
+        return [
+            {"id": f"c{place}", "chunk_id": chunk.chunk_id, "text": clean(chunk.text or "")}
+            for place, chunk in enumerate(self.chunks, start=1)
+        ]
+
+    @cached_property
+    def abstained(self) -> bool:
+        return bool(decide(self.result).abstained)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What a judgement rests on: question, answer, contexts, reference, labels.
+
+        A verdict line of another one belongs to an answer or a label that is no longer there.
+        """
+        case = self.case
+        parts = [
+            case.question,
+            self.result.answer,
+            [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in self.chunks],
+            case.reference_answer,
+            case.expected_key_facts,
+            case.answerable,
+            [self.result.abstained, ABSTENTION_RULES],
+        ]
+        return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
+
+    @property
+    def reference(self) -> str:
+        """The reference answer, else the key facts as a text."""
+        return clean(self.case.reference_answer or "; ".join(self.case.expected_key_facts))
+
+    @cached_property
+    def sentences(self) -> list[dict[str, Any]]:
+        """The claims of the answer by our own rules, with their spans."""
+        return [
+            {"id": str(number), "text": claim.text, "span": [claim.start, claim.end]}
+            | ({"lead": claim.lead} if claim.lead else {})
+            for number, claim in enumerate(extract(self.answer).claims, start=1)
+        ]
+
+    def whole_answer(self) -> list[dict[str, Any]]:
+        """The answer as one claim: for "15 days", which is too short to be a claim of its own."""
+        text = " ".join(self.answer.split())
+        if self.abstained or not words(text):
+            return []
+        return [{"id": "1", "text": text, "span": [0, len(self.answer)]}]
+
+    def why_no_answer(self) -> str | None:
+        if self.result.answer is None:
+            return NO_ANSWER
+        return None if self._has_words else EMPTY
+
+    @cached_property
+    def _has_words(self) -> bool:
+        return bool(words(self.answer))
+
+    def why_no_claims(self) -> str | None:
+        """Why nothing can be said of the claims, before they are cut out."""
+        return self.why_no_answer() or (ABSTENTION if self.abstained else None)
+
+    def why_no_texts(self) -> str | None:
+        """The chunks were stored without their full texts (None also when there are no chunks)."""
+        return unusable(self.chunks)
+
+    def why_no_reference(self) -> str | None:
+        if self.case.answerable is False:
+            return UNANSWERABLE
+        return None if self.reference.strip() else NO_REFERENCE
+
+
+FILE = "reference_facts.jsonl"
+
+Key = tuple[str, str, str]
+
+
+class FactStore:
+    """The lists of facts that are known. Safe to use from several threads and processes."""
+
+    def __init__(
+        self,
+        cache_dir: Path,
+        identity: JudgeIdentity,
+        prompt: PromptId,
+        withdrawn: Collection[str] = (),
+    ) -> None:
+        """``withdrawn``: runs of judging whose lists do not count.
+
+        Raises StorageError naming the line of the file that holds no list of facts.
+        """
+        self._withdrawn = withdrawn
+        self.path = cache_dir / FILE
+        self.made = 0
+        self._writes = True
+        self._judge, self._prompt = str(identity), str(prompt)
+        self._known: dict[Key, list[str]] = {}
+        self._lock = threading.Lock()
+        self._locks: dict[Key, threading.Lock] = defaultdict(threading.Lock)
+        if self.path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        cut_torn_tail(self.path)
+        with open(self.path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    raw = orjson.loads(line)
+                    facts = [str(fact) for fact in raw["facts"] if str(fact).strip()]
+                    key = (raw["reference_sha256"], raw["judge"], raw["prompt"])
+                except (orjson.JSONDecodeError, KeyError, TypeError):
+                    problem = Problem(
+                        str(self.path), number, "facts", "not a list of facts; correct or drop it"
+                    )
+                    raise StorageError.from_problems([problem]) from None
+                if facts and str(raw.get("judging_run")) not in self._withdrawn:
+                    self._known[key] = facts
+
+    def guessing(self) -> FactStore:
+        """A copy that keeps nothing on disk: for estimates."""
+        other = copy.copy(self)
+        other._known, other._writes = dict(self._known), False
+        return other
+
+    def known(self, question: str, reference: str) -> list[str] | None:
+        """The list of a reference answer as it stands now; None when there is none."""
+        return self._known.get(self._key(question, reference))
+
+    def _key(self, question: str, reference: str) -> Key:
+        digest = hashlib.sha256(f"{question}\0{reference}".encode()).hexdigest()
+        return digest, self._judge, self._prompt
+
+    def get(
+        self, question: str, reference: str, ask: Callable[[], tuple[list[str], Verdict]]
+    ) -> list[str] | Verdict:
+        """The facts of a reference answer, or the verdict that failed to give them.
+
+        ``ask`` is called once for each reference that is not known, by one thread.
+        """
+        key = self._key(question, reference)
+        with self._lock:
+            lock = self._locks[key]
+        with lock:
+            if key in self._known:
+                return self._known[key]
+            facts, verdict = ask()
+            if not verdict.ok:
+                return verdict
+            self._keep(key, question, reference, facts, verdict.judging_run)
+            return facts
+
+    def _keep(
+        self, key: Key, question: str, reference: str, facts: list[str], judging_run: str | None
+    ) -> None:
+        line: dict[str, Any] = {
+            "schema": SCHEMA,
+            "reference_sha256": key[0],
+            "question": question,
+            "reference": reference,
+            "facts": facts,
+            "judge": key[1],
+            "prompt": key[2],
+            "judging_run": judging_run,
+        }
+        with self._lock:
+            self._known[key] = facts
+            self.made += 1
+            if self._writes:
+                with locked(self.path), JsonlWriter(self.path) as writer:
+                    writer.write(line)

@@ -1,0 +1,682 @@
+"""The file of verdicts: lines by key, appended under a lock, read by place.
+
+Lines are only appended; of two lines with one key the last one counts. The entries of a run of
+judging that was withdrawn (see ``withdrawal``) count as not there, wherever that is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import msgspec
+import orjson
+
+from judging.identity import decide
+from judging.replies import Found, Sampling, SchemaChecker, sent_parameters
+from judging.types import Judge, JudgeIdentity, JudgeTask, PromptId, Usage, Verdict
+from records.errors import StorageError
+from records.files import cut_torn_tail, locked, replace_bytes
+from records.verdicts import new_judging_run, read_withdrawal, withdrawal
+
+FORMAT = 1
+"""Of a line; lines of another format are not read."""
+
+PRIVATE, FORMERLY = 0o600, 0o644
+"""The file's mode, for it holds questions, answers and replies, and the one it had in earlier
+versions. Any other mode is somebody's own choice."""
+
+BLOCK = 8 * 2**20
+"""Bytes that are read at once."""
+
+
+class _Counted(msgspec.Struct):
+    completion_tokens: int | None = None
+
+
+class _Head(msgspec.Struct):
+    """What the index needs of a line."""
+
+    format: int
+    key: str
+    metric: str
+    judge: dict[str, str | None]
+    mode: str
+    dropped: tuple[str, ...] = ()
+    asks: int = 1
+    usage: _Counted = msgspec.field(default_factory=_Counted)
+    judging_run: str | None = None
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+class VerdictCache:
+    """One cache file. Safe for threads, and for several processes at the same time.
+
+    Only the places of the lines are kept in memory. ``unreadable`` counts lines that are damaged
+    or of another format; they are skipped. Raises StorageError when the file cannot be used.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.unreadable = 0
+        self._read_only = read_only
+        self._places: dict[str, tuple[int, int]] = {}
+        self._judges: dict[str, tuple[dict[str, str | None], Found]] = {}
+        self._replies: dict[str, tuple[int, int]] = {}
+        self._runs: set[str] = set()
+        self._withdrawn: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._outdated = False
+        self._end = 0
+        self._file: int | None = None
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        self._waiting: list[bytes] = []
+        if not read_only:
+            with self._writable():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with locked(path):
+                    cut_torn_tail(path)
+                    _close_to_others(path)
+        with self._reading:
+            self._read_on()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: str) -> bool:
+        return self._place(key) is not None
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The entry of ``key``, also one that another process has just written."""
+        with self._reading:
+            place = self._find(key)
+            if place is None or self._file is None:
+                return None
+            line = os.pread(self._file, place[1], place[0])
+            entry: dict[str, Any] = orjson.loads(line)
+            if isinstance(judging_run := entry.get("judging_run"), str):
+                self._taken.add(judging_run)
+        return entry
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """The runs of judging that do not count, each with the reason, as the file is now."""
+        with self._reading:
+            self._read_on()
+            return dict(self._withdrawn)
+
+    @property
+    def taken_back(self) -> Mapping[str, str]:
+        """Those of ``withdrawn`` whose entries were given out by this object before."""
+        return {run: why for run, why in self.withdrawn.items() if run in self._taken}
+
+    def withdraw(self, judging_run: str, reason: str) -> None:
+        """Let the entries of a run of judging count as not there; no line without any of them."""
+        with self._reading:
+            self._read_on()
+            if judging_run not in self._runs:
+                return
+        self.put(withdrawal(judging_run, reason))
+        with self._reading:
+            self._read_on()
+
+    def put(self, entry: Mapping[str, Any]) -> None:
+        """Append an entry; it is in the file when this returns.
+
+        Threads that wait for the lock are served together, by whoever gets it first.
+        """
+        line = orjson.dumps(entry) + b"\n"
+        with self._reading:
+            self._waiting.append(line)
+        with self._writing:
+            with self._reading:
+                lines, self._waiting = self._waiting, []
+            if lines:
+                with self._writable(), locked(self.path), self._reading:
+                    self._append(lines)
+
+    def _append(self, lines: list[bytes]) -> None:
+        """Write at the end, behind what others wrote; a torn line that one left is cut off.
+
+        Few system calls: each gives other threads the interpreter, and this one waits for it.
+        """
+        self._read_on()
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE)
+        if os.fstat(self._file).st_size > self._end:
+            os.ftruncate(self._file, self._end)
+        rest = memoryview(b"".join(lines))
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        for line in lines:
+            self._take_in(line)
+            self._end += len(line)
+
+    def found_for(self, identity: JudgeIdentity) -> Found | None:
+        """How this judge was last asked; None if it never was."""
+        known = self._judges.get(_name(identity.to_dict()))
+        return known[1] if known else None
+
+    def judges(self, model: str | None = None) -> list[tuple[JudgeIdentity, Found]]:
+        """The judges that have verdicts here, the one asked last at the end.
+
+        ``model``: only those of this name, or of this ``provider/name``.
+        """
+        known = [(JudgeIdentity(**judge), found) for judge, found in self._judges.values()]  # type: ignore[arg-type]
+        return [
+            (identity, found)
+            for identity, found in known
+            if model in (None, identity.model, f"{identity.provider}/{identity.model}")
+        ]
+
+    def tokens_a_reply(self, metric: str) -> float | None:
+        """Mean completion tokens of the metric's replies so far; None when nothing is known."""
+        tokens, replies = self._replies.get(metric, (0, 0))
+        return tokens / replies if replies else None
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._reading:
+            self._forget()
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        """Turns what the system says against writing into one sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be written ({error.strerror}).") from error
+
+    def _place(self, key: str) -> tuple[int, int] | None:
+        with self._reading:
+            return self._find(key)
+
+    def _find(self, key: str) -> tuple[int, int] | None:
+        if self._outdated or key not in self._places:
+            self._read_on()
+        return self._places.get(key)
+
+    def _read_on(self) -> None:
+        """Take in the lines that have come since; all anew when the file was replaced."""
+        try:
+            now = os.stat(self.path)
+        except FileNotFoundError:
+            self._forget()
+            return
+        if self._file is not None:
+            mine = os.fstat(self._file)
+            if (mine.st_ino, mine.st_dev) != (now.st_ino, now.st_dev) or now.st_size < self._end:
+                self._forget()
+        try:
+            if self._file is None:
+                mode = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_APPEND
+                self._file = os.open(self.path, mode)
+            self._read_lines(self._file, now.st_size)
+            if self._outdated:
+                self._start_again()
+                self._read_lines(self._file, now.st_size)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be read ({error.strerror}).") from error
+
+    def _read_lines(self, file: int, size: int) -> None:
+        """Take in all whole lines from ``_end`` on; a torn one at the end stays unread."""
+        block = BLOCK
+        while self._end < size:
+            fresh = os.pread(file, block, self._end)
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            if not whole:
+                if len(fresh) < block:
+                    return
+                block *= 2
+            for line in whole.splitlines(keepends=True):
+                self._take_in(line)
+                self._end += len(line)
+
+    def _take_in(self, line: bytes) -> None:
+        try:
+            head = _decode_head(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if (found := read_withdrawal(line)) is None:
+                self.unreadable += bool(line.strip())
+            elif found.withdrawn not in self._withdrawn:
+                self._withdrawn[found.withdrawn] = found.reason
+                self._outdated |= found.withdrawn in self._runs
+            return
+        if head.format != FORMAT:
+            self.unreadable += 1
+            return
+        if head.judging_run is not None:
+            self._runs.add(head.judging_run)
+            if head.judging_run in self._withdrawn:
+                return
+        self._places[head.key] = (self._end, len(line))
+        name = _name(head.judge)
+        self._judges.pop(name, None)
+        self._judges[name] = (head.judge, Found(head.mode, head.dropped))
+        if head.usage.completion_tokens is not None:
+            tokens, replies = self._replies.get(head.metric, (0, 0))
+            counted = head.usage.completion_tokens
+            self._replies[head.metric] = (tokens + counted, replies + max(1, head.asks))
+
+    def _forget(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+        self._withdrawn.clear()
+        self._start_again()
+
+    def _start_again(self) -> None:
+        """Take in all lines anew with what is withdrawn: an older line of a key may count again."""
+        self._end, self.unreadable, self._outdated = 0, 0, False
+        self._runs.clear()
+        self._places.clear()
+        self._judges.clear()
+        self._replies.clear()
+
+
+def _close_to_others(path: Path) -> None:
+    """Take from others what an earlier version let them read; left alone where that is refused."""
+    with contextlib.suppress(OSError):
+        if stat.S_IMODE(path.stat().st_mode) == FORMERLY:
+            path.chmod(PRIVATE)
+
+
+def _name(judge: Mapping[str, Any]) -> str:
+    return orjson.dumps(judge, option=orjson.OPT_SORT_KEYS).decode()
+
+
+__all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
+
+FILE_NAME = "judge_cache.jsonl"
+
+
+class KeyedJudge(Judge, Protocol):
+    """A judge that can say beforehand what it would send."""
+
+    @property
+    def found(self) -> Found: ...
+
+    def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
+
+
+def verdict_key(task: JudgeTask, identity: JudgeIdentity, parameters: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of all that a verdict depends on, as canonical JSON.
+
+    That is: format, metric, prompt (name and hash), messages with placeholders for random marks,
+    schema (with the order of its fields: models write them in this order), parameters really sent
+    (with the mode), the judge's identity, the repeat. Not in it: the server's address, keys, the
+    time, the run.
+    """
+    parts = {
+        "format": FORMAT,
+        "metric": task.metric,
+        "prompt": {"name": task.prompt.name, "sha256": task.prompt.sha256},
+        "messages": [dict(message) for message in task.key_messages],
+        "schema": orjson.dumps(task.schema).decode(),
+        "parameters": parameters,
+        "judge": identity.to_dict(),
+        "repeat": task.repeat,
+    }
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class CachedJudge:
+    """A judge that asks ``judge`` only for what is not in ``cache``.
+
+    Two threads that want the same verdict ask once; two processes that want it in the same moment
+    may both pay for it. A stored verdict is asked anew when it does not pass the task's checks
+    (older code or a strange hand wrote it), and when its reply names another model than the judge.
+
+    ``judging_run``: the id that new entries get.
+    """
+
+    def __init__(
+        self, judge: KeyedJudge, cache: VerdictCache, judging_run: str | None = None
+    ) -> None:
+        self._judge = judge
+        self._cache = cache
+        self._judging_run = judging_run or new_judging_run()
+        self._schemas = SchemaChecker()
+        self._asking: dict[str, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        return self._judge.identity
+
+    def holds(self, task: JudgeTask) -> bool:
+        """Is there a verdict already?"""
+        return self._stored(self._key(task), task) is not None
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """The stored verdict, else a new one, which is stored if it can be used."""
+        key = self._key(task)
+        stored = self._stored(key, task)
+        while stored is None:
+            mine = threading.Event()
+            with self._lock:
+                other = self._asking.setdefault(key, mine)
+            if other is mine:
+                return self._ask_alone(key, task, mine)
+            other.wait()
+            stored = self._stored(key, task)
+        return stored
+
+    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> Verdict:
+        """Ask, unless another thread has just come back with it; then let those go on who wait."""
+        try:
+            return self._stored(key, task) or self._ask_and_keep(task)
+        finally:
+            with self._lock:
+                del self._asking[key]
+            mine.set()
+
+    def _stored(self, key: str, task: JudgeTask) -> Verdict | None:
+        entry = self._cache.get(key)
+        data = entry.get("data") if entry else None
+        if entry is None or not isinstance(data, dict):
+            return None
+        answered = entry.get("answered_as")
+        if isinstance(answered, str) and decide(self._judge.identity, answered).fault is not None:
+            return None
+        if self._schemas.problems(data, task.schema) or task.check(data):
+            return None
+        return _from_entry(entry)
+
+    def _ask_and_keep(self, task: JudgeTask) -> Verdict:
+        verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
+        if verdict.ok:
+            self._cache.put(self._entry(task, verdict))
+        return verdict
+
+    def _key(self, task: JudgeTask) -> str:
+        return verdict_key(task, self._judge.identity, self._judge.parameters(task))
+
+    def _entry(self, task: JudgeTask, verdict: Verdict) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "key": verdict.key,
+            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "metric": task.metric,
+            "prompt": asdict(task.prompt),
+            "judge": self._judge.identity.to_dict(),
+            "parameters": verdict.sent,
+            "mode": verdict.mode,
+            "dropped": self._judge.found.dropped,
+            "repeat": task.repeat,
+            "data": verdict.data,
+            "raw": verdict.raw,
+            "repaired": verdict.repaired,
+            "asks": verdict.asks,
+            "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
+            "cost_usd": verdict.cost_usd,
+            "seconds": verdict.seconds,
+            "answered_as": verdict.answered_as,
+            "judging_run": verdict.judging_run,
+        }
+
+
+def _from_entry(entry: Mapping[str, Any]) -> Verdict:
+    """The stored verdict as one that cost nothing now: no calls, no tokens, no time."""
+    return Verdict(
+        key=entry["key"],
+        data=entry["data"],
+        raw=entry.get("raw", ""),
+        mode=entry.get("mode", ""),
+        cached=True,
+        repaired=entry.get("repaired", False),
+        asks=entry.get("asks", 1),
+        cost_usd=0.0,
+        sent=entry.get("parameters", {}),
+        answered_as=entry.get("answered_as"),
+        judging_run=entry.get("judging_run"),
+    )
+
+
+class OfflineJudge:
+    """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
+
+    def __init__(self, identity: JudgeIdentity, found: Found, sampling: Sampling) -> None:
+        self.identity = identity
+        self.found = found
+        self._sampling = sampling
+
+    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+        """What the judge would send, in the way that is known of it."""
+        return key_parameters(self._sampling, self.found, task)
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """Always the failure ``not_cached``."""
+        key = verdict_key(task, self.identity, self.parameters(task))
+        return Verdict(key, None, "not_cached", "the cache has no such verdict", mode="")
+
+
+def key_parameters(sampling: Sampling, found: Found, task: JudgeTask) -> dict[str, Any]:
+    """The parameters that a verdict depends on: those really sent, and the mode."""
+    sent = sent_parameters(sampling, found, task.max_tokens, task.repeat)
+    return {"mode": found.mode} | sent
+
+
+class Entry(msgspec.Struct):
+    """What upkeep needs to know of a line. ``at``: UTC, ``2026-01-31T12:00:00Z``."""
+
+    format: int
+    key: str
+    metric: str
+    judge: dict[str, str | None]
+    prompt: PromptId
+    at: str = ""
+    cost_usd: float | None = None
+    judging_run: str | None = None
+
+    @property
+    def judge_name(self) -> str:
+        """The judge as tables show it."""
+        return str(JudgeIdentity(**self.judge))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which entries are meant: those that fit every condition that is set.
+
+    ``before``: written earlier than this. ``judge``, ``metric``, ``prompt``: shell patterns on
+    ``provider/model@…``, the metric's and the prompt's name (or ``name@version``).
+    ``not_in``: prompts with none of these hashes.
+    """
+
+    before: str | None = None
+    judge: str | None = None
+    metric: str | None = None
+    prompt: str | None = None
+    not_in: Collection[str] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Is no condition set?"""
+        return all(getattr(self, name) is None for name in self.__slots__)
+
+    def fits(self, entry: Entry) -> bool:
+        """Is this entry meant?"""
+        names = (entry.prompt.name, str(entry.prompt))
+        judge = (entry.judge_name, entry.judge.get("model") or "")
+        return (
+            (self.before is None or entry.at < self.before)
+            and (self.judge is None or any(fnmatchcase(one, self.judge) for one in judge))
+            and (self.metric is None or fnmatchcase(entry.metric, self.metric))
+            and (self.prompt is None or any(fnmatchcase(one, self.prompt) for one in names))
+            and (self.not_in is None or entry.prompt.sha256 not in self.not_in)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Entries that stayed, and lines that went: chosen, replaced, withdrawn, damaged ones."""
+
+    kept: int
+    chosen: int
+    superseded: int
+    withdrawn: int
+    unreadable: int
+    bytes_before: int
+    bytes_after: int
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+_decode = msgspec.json.Decoder(Entry).decode
+
+_format_of = msgspec.json.Decoder(_Format).decode
+
+
+def _is_newer(line: bytes) -> bool:
+    """A whole line that a later version of this toolkit wrote, which it will need again."""
+    try:
+        return line.endswith(b"\n") and _format_of(line).format > FORMAT
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file as it is now, also when it is replaced meanwhile."""
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; nothing has been judged yet.") from None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, Entry | None]]:
+    """Every line with its entry; None for a torn or damaged one, or one of another format."""
+    file.seek(0)
+    for line in file:
+        try:
+            entry = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            yield line, None
+            continue
+        whole = line.endswith(b"\n") and entry.format == FORMAT
+        yield line, entry if whole else None
+
+
+def _last_places(file: BinaryIO) -> dict[str, int]:
+    """By key, the number of the line that counts."""
+    withdrawn = _withdrawn(file)
+    return {
+        entry.key: place
+        for place, (_, entry) in enumerate(_lines(file))
+        if entry and entry.judging_run not in withdrawn
+    }
+
+
+def _withdrawn(file: BinaryIO) -> frozenset[str]:
+    """The runs of judging whose entries do not count."""
+    file.seek(0)
+    found = (read_withdrawal(line) for line in file)
+    return frozenset(one.withdrawn for one in found if one is not None)
+
+
+def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
+    """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
+    with _opened(path) as file:
+        last = _last_places(file)
+        for place, (line, entry) in enumerate(_lines(file)):
+            if entry is not None and last.get(entry.key) == place and choice.fits(entry):
+                yield line, entry
+
+
+def statistics(path: Path, choice: Choice) -> dict[str, Any]:
+    """Entries and bytes by judge, metric and prompt, and what the file holds besides."""
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line, entry in entries(path, choice):
+        names = (entry.judge_name, entry.metric, str(entry.prompt))
+        empty = dict(zip(("judge", "metric", "prompt"), names, strict=True))
+        row = groups.setdefault(names, empty | {"entries": 0, "bytes": 0, "cost_usd": None})
+        row["entries"] += 1
+        row["bytes"] += len(line)
+        row["oldest"] = min(row.get("oldest", entry.at), entry.at)
+        row["newest"] = max(row.get("newest", entry.at), entry.at)
+        if entry.cost_usd is not None:
+            row["cost_usd"] = (row["cost_usd"] or 0.0) + entry.cost_usd
+    with _opened(path) as file:
+        withdrawn = _withdrawn(file)
+        lines = [(line, entry) for line, entry in _lines(file) if read_withdrawal(line) is None]
+    sound = [entry for _, entry in lines if entry is not None]
+    counting = [entry.key for entry in sound if entry.judging_run not in withdrawn]
+    rows = [groups[names] for names in sorted(groups)]
+    return {
+        "path": str(path),
+        "entries": sum(row["entries"] for row in rows),
+        "bytes": sum(row["bytes"] for row in rows),
+        "file_bytes": path.stat().st_size,
+        "superseded": len(counting) - len(set(counting)),
+        "withdrawn": len(sound) - len(counting),
+        "unreadable": len(lines) - len(sound),
+        "groups": rows,
+    }
+
+
+def prune(
+    path: Path, choice: Choice, confirm: Callable[[Pruned], bool] = lambda plan: True
+) -> Pruned:
+    """Write the file anew without the chosen entries, replaced, withdrawn and damaged ones.
+
+    Lines of a newer format stay: they are paid verdicts of a later version. So do the lines that
+    say what is withdrawn. An empty choice chooses nothing. ``confirm`` sees what would happen; with
+    False the file stays as it is. Other processes wait meanwhile; the file is replaced in one step.
+    """
+    with locked(path):
+        kept: list[bytes] = []
+        counts: Counter[str] = Counter()
+        with _opened(path) as file:
+            before = path.stat().st_size
+            withdrawn = _withdrawn(file)
+            last = _last_places(file)
+            for place, (line, entry) in enumerate(_lines(file)):
+                if entry is None:
+                    newer = _is_newer(line)
+                    counts["kept"] += newer
+                    stays = newer or read_withdrawal(line) is not None
+                    counts["unreadable"] += not stays
+                elif entry.judging_run in withdrawn:
+                    stays = False
+                    counts["withdrawn"] += 1
+                elif last[entry.key] != place:
+                    stays = False
+                    counts["superseded"] += 1
+                else:
+                    stays = choice.empty or not choice.fits(entry)
+                    counts["kept" if stays else "chosen"] += 1
+                if stays:
+                    kept.append(line)
+        after = sum(map(len, kept))
+        plan = Pruned(
+            counts["kept"],
+            counts["chosen"],
+            counts["superseded"],
+            counts["withdrawn"],
+            counts["unreadable"],
+            before,
+            after,
+        )
+        if confirm(plan) and after != before:
+            replace_bytes(path, b"".join(kept))
+        return plan

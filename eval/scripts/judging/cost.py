@@ -1,0 +1,254 @@
+"""Tokens and money: what a run would cost, what it has cost, and when to stop.
+
+Prices come from the user's table alone, in US dollars per million tokens; without one no money is
+counted. A TOML file has a table for each model:
+
+    ["gpt-4o-2024-08-06"]
+    prompt = 2.50
+    completion = 10.00
+    cached = 1.25        # optional: prompt tokens that the server had in memory
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from judging.replies import Found
+from judging.types import JudgeTask, Usage, Verdict
+from records.errors import StorageError
+
+CHARACTERS_A_TOKEN = 4
+"""Of English text, on average; for estimates only."""
+
+TOKENS_A_REPLY = 300
+"""Assumed while nothing is known of a metric's replies."""
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per million tokens; ``cached``: None if such tokens cost the full price."""
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def cost(self, usage: Usage) -> float | None:
+        """Dollars of a call; None when the server did not say how many tokens it was."""
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return None
+        cached = min(usage.cached_tokens or 0, usage.prompt_tokens)
+        cheap = self.prompt if self.cached is None else self.cached
+        fresh = usage.prompt_tokens - cached
+        paid = fresh * self.prompt + cached * cheap + usage.completion_tokens * self.completion
+        return paid / MILLION
+
+
+@dataclass(slots=True)
+class Spent:
+    """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
+
+    ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
+    ``answered_as``: the model that the last reply names.
+    """
+
+    attempts: int = 0
+    asks: int = 0
+    usage: Usage = field(default_factory=Usage)
+    costs: list[float | None] = field(default_factory=list)
+    seconds: float = 0.0
+    found: Found | None = None
+    cut: str | None = None
+    answered_as: str | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars of all replies; None before the first, and when that of one is unknown."""
+        known = [cost for cost in self.costs if cost is not None]
+        return sum(known) if known and len(known) == len(self.costs) else None
+
+
+def read_prices(path: Path, model: str) -> Prices:
+    """The prices of ``model`` in a TOML file. Raises StorageError when there are none."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path}: cannot be used as a price table ({error}).") from None
+    own = table.get(model)
+    if not isinstance(own, dict):
+        raise StorageError(f'{path}: no prices for {model}; add a table ["{model}"].')
+    return Prices(
+        prompt=_price(path, model, own, "prompt"),
+        completion=_price(path, model, own, "completion"),
+        cached=_price(path, model, own, "cached") if "cached" in own else None,
+    )
+
+
+def _price(path: Path, model: str, table: dict[str, Any], name: str) -> float:
+    value = table.get(name)
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 0 <= float(value or 0) < math.inf:
+        raise StorageError(
+            f"{path}: {model}: {name}: give dollars per million tokens, a number of 0 or more."
+        )
+    return float(value or 0)
+
+
+class Budget:
+    """Counts the money of every reply, good or bad, and says when the limit is reached.
+
+    Calls that are under way when that happens are still paid. A reply whose tokens the server did
+    not count is taken at its estimated price, so that the limit holds.
+    """
+
+    def __init__(self, prices: Prices | None = None, limit: float | None = None) -> None:
+        if limit is not None and prices is None:
+            raise ValueError("a limit of cost needs prices")
+        self.prices = prices
+        self.limit = limit
+        self._spent = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def spent(self) -> float:
+        """US dollars so far, estimates included."""
+        return self._spent
+
+    @property
+    def reached(self) -> bool:
+        return self.limit is not None and self._spent >= self.limit
+
+    def pay(self, usage: Usage, sent: int, got: int) -> float | None:
+        """Count one reply (``sent`` and ``got``: characters); its dollars, None when unknown."""
+        if self.prices is None:
+            return None
+        cost = self.prices.cost(usage)
+        known = cost if cost is not None else self.prices.cost(_guessed(usage, sent, got))
+        with self._lock:
+            self._spent += known or 0.0
+        return cost
+
+
+def _guessed(usage: Usage, sent: int, got: int) -> Usage:
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return Usage(
+        prompt_tokens=_tokens(sent) if prompt is None else prompt,
+        completion_tokens=_tokens(got) if completion is None else completion,
+    )
+
+
+def _tokens(characters: int) -> int:
+    return math.ceil(characters / CHARACTERS_A_TOKEN)
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """Sum field by field; None only where neither says anything."""
+
+    def total(left: int | None, right: int | None) -> int | None:
+        return right if left is None else left + (right or 0)
+
+    return Usage(*(total(getattr(one, name), getattr(other, name)) for name in Usage.__slots__))
+
+
+@dataclass(slots=True)
+class Totals:
+    """What many verdicts were and cost. ``unknown_usage``: paid verdicts without token counts.
+
+    ``cost_usd``: None without prices. ``failures``: how often each kind.
+    """
+
+    verdicts: int = 0
+    cached: int = 0
+    repaired: int = 0
+    calls: int = 0
+    replies: int = 0
+    unknown_usage: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one verdict; hits of the cache apart, at no cost."""
+        self.verdicts += 1
+        self.repaired += verdict.repaired
+        if verdict.failure is not None:
+            self.failures[verdict.failure] += 1
+        if verdict.cached:
+            self.cached += 1
+            return
+        self.calls += verdict.attempts
+        self.replies += verdict.asks
+        self.usage = add_usage(self.usage, verdict.usage)
+        if verdict.asks and verdict.usage.total_tokens is None:
+            self.unknown_usage += verdict.usage.prompt_tokens is None
+        if verdict.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + verdict.cost_usd
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for metrics.json and ``--json``."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        tokens = {name: getattr(self.usage, name) for name in Usage.__slots__}
+        return own | {"usage": tokens, "failures": dict(sorted(self.failures.items()))}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What asking would take, before it is done; re-asks are not foreseen.
+
+    Prompt tokens are characters / 4. ``completion_tokens`` is what such replies took so far,
+    ``most_completion_tokens`` what they may take. Money is None without prices.
+    """
+
+    tasks: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    most_completion_tokens: int
+    cost_usd: float | None
+    most_cost_usd: float | None
+
+    @property
+    def calls(self) -> int:
+        return self.tasks - self.cached
+
+
+def estimate(
+    tasks: Iterable[JudgeTask],
+    holds: Callable[[JudgeTask], bool],
+    tokens_a_reply: Callable[[str], float | None],
+    prices: Prices | None = None,
+) -> Estimate:
+    """Calls, tokens and money of ``tasks`` without asking anything.
+
+    ``holds``: is it in the cache? ``tokens_a_reply``: mean of a metric's replies so far, or None.
+    """
+    count = cached = prompt = most = 0
+    expected = 0.0
+    for task in tasks:
+        count += 1
+        if holds(task):
+            cached += 1
+            continue
+        prompt += _tokens(characters(task))
+        most += task.max_tokens
+        known = tokens_a_reply(task.metric)
+        expected += min(task.max_tokens, TOKENS_A_REPLY if known is None else known)
+    likely = round(expected)
+
+    def money(completion: int) -> float | None:
+        return prices.cost(Usage(prompt, completion)) if prices else None
+
+    return Estimate(count, cached, prompt, likely, most, money(likely), money(most))
+
+
+def characters(task: JudgeTask) -> int:
+    """Length of the prompt as the caller wrote it."""
+    return sum(len(message["content"]) for message in task.messages)

@@ -1,0 +1,419 @@
+"""Which server judges, and with which model exactly: what makes two runs comparable.
+
+Each kind of server tells something else of its model; the strength of an identity says what stands
+behind it. Nothing that changes by itself (``created``, ``permission``) is ever part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from clients.secrets import url_in_message
+from judging.types import JudgeIdentity
+from records.errors import StorageError
+from records.files import sha256_file
+
+SHORT = 16
+"""Hex digits of a hash that is one part of a build."""
+
+Fetch = Callable[[str, Any], Any]
+"""Path below the server's root, and a body to POST or None to GET → JSON, None if unknown there."""
+
+
+class JudgeError(StorageError):
+    """The judge cannot be used as it was asked for; one sentence with the remedy, exit code 2.
+
+    Words of the server in it cannot steer the terminal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(char if char.isprintable() else " " for char in message))
+
+
+class JudgeUnreachable(JudgeError):
+    """The judge's server does not answer: exit code 3."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What the user declares: the weights' revision, their local file, or that no pin is wanted.
+
+    ``aliases``: names under which another name's model may answer.
+    """
+
+    revision: str | None = None
+    file: Path | None = None
+    allow_unpinned: bool = False
+    aliases: tuple[Alias, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who judges, and what is worth knowing besides.
+
+    ``model``: as requests name it. ``floating``: why another model may stand behind it tomorrow.
+    """
+
+    identity: JudgeIdentity
+    model: str
+    facts: Mapping[str, Any]
+    floating: str | None = None
+
+
+def addresses(url: str) -> tuple[str, str]:
+    """The server's root, and the base of its OpenAI-compatible API (``…/v1`` unless told).
+
+    Raises JudgeError when ``url`` is no HTTP address.
+    """
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        shown = url_in_message(url)
+        raise JudgeError(
+            f"the judge's address {shown!r} is no URL such as http://localhost:11434/v1"
+        )
+    path = split.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    root = re.sub(r"/(api/)?v\d+$", "", path)
+    return (
+        urlunsplit((split.scheme, split.netloc, root, "", "")),
+        urlunsplit((split.scheme, split.netloc, path, "", "")),
+    )
+
+
+def identify(fetch: Fetch, host: str, model: str | None, pin: Pin) -> Server:
+    """Ask the server who it is. Raises JudgeError for a model that is not there or not pinned."""
+    server = _ollama(fetch, model) if host != "api.openai.com" else None
+    server = server or _other(fetch, host, model)
+    identity = server.identity
+    if pin.file is not None and identity.provider != "ollama":
+        digest = f"sha256:{sha256_file(pin.file)}"
+        identity = replace(identity, digest=digest, strength="digest")
+    elif pin.revision is not None:
+        strength = identity.strength if identity.strength == "digest" else "revision"
+        identity = replace(identity, revision=pin.revision, strength=strength)
+    floating = server.floating
+    if identity.provider != "ollama" and (pin.file or pin.revision) is not None:
+        floating = None  # Ollama tells the digest itself; what the user says would only hide it
+    if floating and not pin.allow_unpinned:
+        raise JudgeError(
+            f"the judge {identity.model} is not pinned: {floating}, or pass --allow-unpinned."
+        )
+    return replace(server, identity=identity, floating=floating)
+
+
+def _ollama(fetch: Fetch, model: str | None) -> Server | None:
+    version = _field(fetch("/api/version", None), "version")
+    listed = _records(fetch("/api/tags", None), "models") if version else None
+    if version is None or listed is None:
+        return None
+    names = sorted(str(one.get("name")) for one in listed)
+    model = _only(model, names)
+    full = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+    found = next((one for one in listed if one.get("name") == full), None)
+    if found is None:
+        raise JudgeError(f"Ollama has no model {full}; run `ollama pull {full}`.")
+    shown = fetch("/api/show", {"model": full})
+    template = _field(shown, "template")
+    build = f"{version} template:{_hash(template)}" if template else version
+    details = shown.get("details") if isinstance(shown, dict) else None
+    facts = {"details": details} if isinstance(details, dict) else {}
+    digest = _field(found, "digest")
+    if digest is None or found.get("remote_host"):
+        identity = JudgeIdentity("ollama", full, build=build)
+        return Server(identity, full, facts, "it runs elsewhere; take a local model")
+    if not digest.startswith("sha256:"):
+        digest = f"sha256:{digest}"
+    moving = full.endswith(":latest")
+    why = "its tag latest moves; name a tag such as llama3.1:8b-instruct-q8_0" if moving else None
+    identity = JudgeIdentity("ollama", full, digest, build, strength="digest")
+    return Server(identity, full, facts, why)
+
+
+def _other(fetch: Fetch, host: str, model: str | None) -> Server:
+    props = fetch("/props", None) if host != "api.openai.com" else None
+    listed = _records(fetch("/v1/models", None), "data") or []
+    names = [str(one.get("id")) for one in listed]
+    owners = {str(one.get("owned_by")) for one in listed}
+    if isinstance(props, dict) and ("build_info" in props or "model_path" in props):
+        return _llama_cpp(props, _only(model, names), listed)
+    if host == "api.openai.com" or host.endswith(".openai.com"):
+        return _named("openai", _known(model, names), "name a dated snapshot")
+    if "vllm" in owners:
+        return _vllm(fetch, listed, _known(model, names))
+    studio = _records(fetch("/api/v0/models", None), "data")
+    if studio is not None:
+        return _lm_studio(studio, model)
+    if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
+        name = _only(model, names)
+        why = "its server tells nothing of the weights; give their file with --judge-file"
+        return Server(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
+    remedy = "name a dated snapshot, or give the weights' revision with --judge-revision"
+    return _named("unknown", _only(model, names), remedy)
+
+
+def _llama_cpp(props: Mapping[str, Any], model: str, listed: Sequence[Mapping[str, Any]]) -> Server:
+    path, template = _field(props, "model_path"), _field(props, "chat_template")
+    parts = [_field(props, "build_info") or ""]
+    parts += [f"path:{_hash(path)}"] if path else []
+    parts += [f"template:{_hash(template)}"] if template else []
+    name = file_name(model)
+    settings = props.get("default_generation_settings")
+    context = settings.get("n_ctx") if isinstance(settings, dict) else None
+    meta = listed[0].get("meta") if listed else None
+    told = {"context": context} | (meta if isinstance(meta, dict) else {})
+    facts = {name: told.get(name) for name in ("context", "n_params", "size") if told.get(name)}
+    if not parts[0]:
+        identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
+        why = "its server does not tell its build; give the weights with --judge-file"
+        return Server(identity, model, facts, why)
+    identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts), strength="build")
+    return Server(identity, model, facts)
+
+
+def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> Server:
+    own = next((one for one in listed if one.get("id") == model), {})
+    length, root = own.get("max_model_len"), _field(own, "root")
+    version = _field(fetch("/version", None), "version")
+    parts = [version or ""]
+    # a root that is a folder of the server is known by its hash only
+    parts += [f"root:{_hash(root) if root.startswith('/') else root}"] if root else []
+    parts += [f"max_model_len:{length}"] if isinstance(length, int) else []
+    facts = {"context": length} if isinstance(length, int) else {}
+    build = " ".join(part for part in parts if part) or None
+    identity = JudgeIdentity("vllm", model, build=build)
+    why = "vLLM does not tell the revision of the weights; give it with --judge-revision"
+    return Server(identity, model, facts, why)
+
+
+def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> Server:
+    model = _known(_only(model, [str(one.get("id")) for one in listed]), [])
+    own = next((one for one in listed if one.get("id") == model), None)
+    if own is None:
+        raise JudgeError(f"LM Studio has no model {model}; download or load it there.")
+    parts = [_field(own, name) for name in ("publisher", "arch", "quantization")]
+    build = " ".join(part for part in parts if part) or None
+    length = own.get("max_context_length")
+    facts = {"context": length} if isinstance(length, int) else {}
+    why = "the name latest moves; name one version" if "latest" in model else None
+    return Server(JudgeIdentity("lmstudio", model, build=build), model, facts, why)
+
+
+def _named(provider: str, model: str, remedy: str) -> Server:
+    """A server that tells nothing but names: they must at least be those of snapshots."""
+    pinned = DATED.search(model) is not None and "latest" not in model.lower()
+    why = None if pinned else f"the name does not say which version; {remedy}"
+    return Server(JudgeIdentity(provider, model), model, {}, why)
+
+
+def _only(model: str | None, names: list[str]) -> str:
+    """The model asked for, else the only one there is."""
+    if model:
+        return model
+    if len(names) == 1:
+        return names[0]
+    listed = ", ".join(sorted(names)[:10]) or "it lists none"
+    raise JudgeError(f"name the judge's model with --model; the server has: {listed}.")
+
+
+def _known(model: str | None, names: list[str]) -> str:
+    """The model asked for, which must be among the names if there are any."""
+    model = _only(model, names)
+    if names and model not in names:
+        listed = ", ".join(sorted(names)[:10])
+        raise JudgeError(f"the judge's server has no model {model}; it has: {listed}.")
+    return model
+
+
+def _field(table: Any, name: str) -> str | None:
+    value = table.get(name) if isinstance(table, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _records(table: Any, name: str) -> list[dict[str, Any]] | None:
+    rows = table.get(name) if isinstance(table, dict) else None
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else None
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:SHORT]
+
+
+DATED = re.compile(r"20\d\d-?[01]\d-?[0-3]\d|[-_@](?:[0-2]\d[01]\d|[01]\d[0-3]\d)(?!\d)|[-_]00\d$")
+"""A snapshot in a name: 2024-08-06, 20241022, 0613, 2411, 002."""
+
+VOUCHED = frozenset({"digest", "build", "code"})
+"""Strengths of an identity that rest on more than names."""
+
+UNNAMED = "The judge's server does not say which model answers."
+
+Alias = tuple[str, str]
+"""A model that is asked for, and the name under which another server may answer for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a reply's name means for the judge.
+
+    ``fault``: why it is another model, in a clause; None: it is taken for the judge. ``note``: what
+    a reader of the verdicts should know. ``revision``: what belongs into the identity's revision.
+    """
+
+    fault: str | None = None
+    note: str | None = None
+    revision: str | None = None
+
+
+class ReplyNames:
+    """The names in the replies of one run of judging. Safe to use from several threads.
+
+    ``accepted``: those taken for the judge. ``notes``: what a reader should know, each once.
+    ``fault``: why a reply came from another model; set once, it stays.
+    """
+
+    def __init__(self) -> None:
+        self.accepted: set[str] = set()
+        self.notes: list[str] = []
+        self.fault: str | None = None
+        self._other: str | None = None
+        self._lock = threading.Lock()
+
+    def take(
+        self,
+        identity: JudgeIdentity,
+        answered: str | None,
+        *,
+        floating: bool = False,
+        aliases: Collection[Alias] = (),
+    ) -> Naming:
+        """Decide on a reply's name, by itself and beside those before it, and note it."""
+        with self._lock:
+            naming = decide(identity, answered, floating=floating, aliases=aliases)
+            if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
+                before = [one for one in sorted(self.accepted) if not compatible(one, answered)]
+                if before:
+                    fault = f"the judge's server answered as {before[0]} and then as {answered}"
+                    naming = replace(naming, fault=fault)
+            if naming.fault is not None:
+                if self.fault is None:
+                    self.fault, self._other = naming.fault, answered
+                return naming
+            if answered is not None:
+                self.accepted.add(answered)
+            if naming.note is not None and naming.note not in self.notes:
+                self.notes.append(naming.note)
+            return naming
+
+    def changed(self) -> str | None:
+        """That replies came from several models or from another one, in a clause; else None."""
+        if self.fault is None or self._other is None or not self.accepted:
+            return self.fault
+        names = ", ".join(sorted({*self.accepted, self._other}))
+        return f"the judge's server answered with different models: {names}"
+
+
+def decide(
+    identity: JudgeIdentity,
+    answered: str | None,
+    *,
+    floating: bool = False,
+    aliases: Collection[Alias] = (),
+) -> Naming:
+    """What the name in a reply says of the judge that was asked.
+
+    ``answered``: None when the reply has no name. ``floating``: the model asked for is an allowed
+    name that may move, and no reply has said yet what it stands for. ``aliases``: pairs that the
+    user accepts. Leave both out for a judge that is settled.
+    """
+    asked, revision = identity.model, identity.revision
+    vouched = identity.strength in VOUCHED
+    if answered is None:
+        return Naming(note=None if vouched else UNNAMED, revision=revision)
+    floating = floating and revision is None and not vouched
+    shown = "".join(char if char.isprintable() else " " for char in answered)
+    own = answered if floating and answered != asked else revision
+    if same_name(asked, answered):
+        return Naming(revision=own)
+    if any(same_name(asked, a) and same_name(answered, b) for a, b in aliases):
+        return Naming(revision=revision if vouched else _joined(revision, answered))
+    if vouched:
+        return Naming(
+            note=f"Asked for {asked}, the judge's server answers as {shown}; what it has is "
+            f"known by its {identity.strength}.",
+            revision=revision,
+        )
+    loose = f"Asked for {asked}, the judge's server answers as {shown}: taken for the same."
+    if floating:
+        exact = _undated(asked) == _undated(answered)
+        return Naming(note=None if exact else loose, revision=own)
+    if revision is not None and _declares(revision, answered):
+        return Naming(revision=revision)
+    undated = _undated(asked) == _plain(answered)
+    if undated or (revision is None and compatible(asked, answered)):
+        return Naming(note=loose, revision=revision)
+    stands = f" ({revision})" if revision is not None else ""
+    return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
+
+
+def compatible(one: str, other: str) -> bool:
+    """May both be names of one model: no other date, and one begins with the other?"""
+    dates, others = _dates(one), _dates(other)
+    if dates and others and dates != others:
+        return False
+    return _is_start(one, other) or _is_start(other, one)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Are they one name in two spellings?"""
+    return _plain(one) == _plain(other)
+
+
+def file_name(model: str) -> str:
+    """A model that is named by the path of its file, without the folders."""
+    return re.split(r"[/\\]", model)[-1] if model.endswith(".gguf") else model
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
+    last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()
+    last = last.removesuffix(":latest").removesuffix(".gguf")
+    compact = DATED.sub(lambda found: f"-{_digits(found[0])}", last)
+    return re.sub(r"[-_@\s]+", "-", compact)
+
+
+def _undated(name: str) -> str:
+    return re.sub(r"[-_@\s]+", "-", DATED.sub("", _plain(name))).strip("-")
+
+
+def _dates(name: str) -> frozenset[str]:
+    return frozenset(_digits(found) for found in DATED.findall(_plain(name)))
+
+
+def _digits(text: str) -> str:
+    return "".join(char for char in text if char.isdigit())
+
+
+def _is_start(short: str, long: str) -> bool:
+    """Does a name begin with another, up to a mark? ``gpt-4`` does not begin ``gpt-4o``."""
+    start, whole = _plain(short), _plain(long)
+    rest = whole[len(start) :]
+    return bool(start) and whole.startswith(start) and not rest[:1].isalnum()
+
+
+def _declares(revision: str, answered: str) -> bool:
+    """Is the name the one that stands in the revision, or does it hold the revision?"""
+    names = (revision, revision.rpartition(" ")[2])
+    within = revision.casefold() in answered.casefold()
+    return within or any(same_name(name, answered) for name in names)
+
+
+def _joined(revision: str | None, answered: str) -> str:
+    """A revision with the name of the model that answers."""
+    return answered if revision is None else f"{revision} {answered}"

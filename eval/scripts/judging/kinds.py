@@ -1,0 +1,285 @@
+"""What is asked of a judge: prompt, schema and check of each kind of call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from judging import prompt_files
+from judging.prompt_files import fenced_both, one_line
+from judging.types import Check, JudgeTask
+from ragmetrics.text.words import fold
+
+QUESTIONS = 3
+
+MOST_FACTS, MOST_CLAIMS = 12, 60
+
+NOTES, QUOTE, REASON, TEXT = 400, 400, 240, 400
+"""The most characters of a reply's texts: more than the prompts ask for, so that a model that never
+ends is stopped and a good one never is."""
+
+TOKENS_EACH = 200
+"""Room in the reply for one verdict with quote and reason, or one text; the rest is for notes."""
+
+TOKENS_BASE = 512
+
+Item = Mapping[str, str]
+"""A numbered text: ``{"id": …, "text": …}``; a claim may have a ``lead``, the stem of its list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of call. ``verdicts``: what can be said of an item; none for calls that write texts.
+
+    ``positive``: the verdict that needs a quote which stands in the material (None: no such).
+    ``cites``: an entry names the block that it quotes. ``extra``: further fields of the reply.
+    """
+
+    prompt: str
+    verdicts: tuple[str, ...] = ()
+    positive: str | None = None
+    cites: bool = False
+    extra: tuple[str, ...] = ()
+
+
+GROUNDEDNESS = Kind(
+    "groundedness", ("supported", "contradicted", "not_found"), "supported", cites=True
+)
+
+CORRECTNESS = Kind(
+    "correctness", ("present", "contradicted", "missing"), "present", extra=("addresses_question",)
+)
+
+ENTAILMENT = Kind("entailment", ("supported", "contradicted", "not_found"), "supported", cites=True)
+
+RELEVANCE = Kind("relevance", ("useful", "not_useful"))
+
+ATTRIBUTION = Kind("attribution", ("attributed", "not_attributed"), "attributed", cites=True)
+
+ABSTENTION = Kind("abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy"))
+
+QUESTIONS_KIND = Kind("questions", extra=("noncommittal",))
+
+CLAIMS = Kind("claims")
+
+FACTS = Kind("facts")
+
+KINDS: Mapping[str, Kind] = {
+    "groundedness": GROUNDEDNESS,
+    "correctness": CORRECTNESS,
+    "answer_correctness": ENTAILMENT,
+    "context_precision": RELEVANCE,
+    "context_recall": ATTRIBUTION,
+    "answer_relevancy": QUESTIONS_KIND,
+    "abstained_judged": ABSTENTION,
+}
+"""The kind of call behind each ``metric`` of a verdict line."""
+
+WRITES = {"questions": "questions", "claims": "claims", "facts": "facts"}
+"""Prompts whose reply is a list of texts, and the name of that list."""
+
+LENGTHS = {
+    "questions": (QUESTIONS, QUESTIONS),
+    "claims": (0, MOST_CLAIMS),
+    "facts": (1, MOST_FACTS),
+}
+"""How many texts each list may hold."""
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """All properties required, no others: what every server's strict mode wants."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+@lru_cache(maxsize=4096)
+def schema(kind: Kind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
+    """JSON schema of a reply on these ids that may cite these blocks. Nobody may change it.
+
+    Decoders write the keys in this order: reasons before verdicts. Ids, number of entries and
+    lengths are fixed as far as a schema can: a weak model then cannot but fill the form.
+    """
+    flag = {"type": "boolean"}
+    fields: dict[str, Any] = {"notes": _text(NOTES)}
+    fields |= dict.fromkeys(kind.extra, flag)
+    if kind.verdicts:
+        entry: dict[str, Any] = {"id": _one_of(ids)}
+        entry |= {"context": _one_of((*blocks, ""))} if kind.cites else {}
+        entry |= {"quote": _text(QUOTE), "reason": _text(REASON)}
+        entry["verdict"] = _one_of(kind.verdicts)
+        fields["verdicts"] = _list(_object(entry), len(ids), len(ids))
+    else:
+        least, most = LENGTHS[kind.prompt]
+        fields[WRITES[kind.prompt]] = _list(_text(TEXT), least, most)
+    return _object(fields | {"manipulation": flag})
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most}
+
+
+def _one_of(values: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
+
+
+def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def _complaints(asked: Sequence[str], strict: bool, reply: Mapping[str, Any]) -> Sequence[str]:
+    """What makes a list of verdicts unusable; such a reply is never kept.
+
+    An id that came with different verdicts; no verdict at all, or (``strict``) one that is missing.
+    """
+    said = {(entry["id"], entry["verdict"]) for entry in reply["verdicts"]}
+    times = Counter(name for name, _ in said)
+    problems = [
+        f'the id "{name}" has several different verdicts; give one'
+        for name in sorted(times)
+        if times[name] > 1
+    ]
+    missing = [name for name in asked if name not in times]
+    if missing and (strict or len(missing) == len(asked)):
+        problems.append(f"there is no verdict for the id {', '.join(missing)}")
+    return problems
+
+
+def _questions(reply: Mapping[str, Any]) -> Sequence[str]:
+    found = {" ".join(fold(text).split()) for text in reply["questions"]} - {""}
+    if len(found) == QUESTIONS and len(reply["questions"]) == QUESTIONS:
+        return []
+    return [f'"questions" must hold exactly {QUESTIONS} different questions']
+
+
+def _facts(reply: Mapping[str, Any]) -> Sequence[str]:
+    found = [text for text in reply["facts"] if text.strip()]
+    return [] if found else ['"facts" must hold at least one fact']
+
+
+CHECKS: Mapping[str, Check] = {
+    "questions": _questions,
+    "facts": _facts,
+    "claims": lambda reply: [],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a judge may see of one answer. Texts are foreign; ids are ours.
+
+    ``contexts``: dicts with ``id``, ``chunk_id`` and ``text``.
+    """
+
+    question: str = ""
+    answer: str = ""
+    reference: str = ""
+    contexts: Sequence[Item] = ()
+    claims: Sequence[Item] = ()
+    facts: Sequence[Item] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out."""
+        parts = {
+            "question": self.question,
+            "answer": self.answer,
+            "reference": self.reference,
+            "contexts": [dict(one) for one in self.contexts],
+            "claims": [dict(one) for one in self.claims],
+            "facts": [dict(one) for one in self.facts],
+        }
+        return {name: part for name, part in parts.items() if part}
+
+
+HINT = (
+    "In an earlier reply the quotes for the items below did not stand in the blocks letter by "
+    "letter. Copy each quote exactly, or change the verdict."
+)
+
+
+def make_task(
+    kind: Kind,
+    material: Material,
+    *,
+    salt: bytes,
+    repeat: int = 0,
+    hint: bool = False,
+    strict: bool = False,
+) -> JudgeTask:
+    """The task for one call; its items are the facts or claims that the material holds.
+
+    ``hint``: these items are asked again because their quotes were not found. ``strict``: a reply
+    that lacks any of them is refused; else only one that lacks all.
+    """
+    prompt = prompt_files.load(kind.prompt)
+    asked = ids_of(kind, material)
+    count = len(asked) or LENGTHS[kind.prompt][1]
+    values = _values(material, salt, asked, hint)
+    return JudgeTask(
+        metric=kind.prompt,
+        prompt=prompt.id,
+        messages=prompt.messages({name: sent for name, (sent, _) in values.items()}),
+        key_messages=prompt.messages({name: keyed for name, (_, keyed) in values.items()}),
+        schema=schema(kind, tuple(asked), tuple(_blocks(kind, material))),
+        check=CHECKS.get(kind.prompt) or partial(_complaints, asked, strict),
+        inputs=material.to_dict() | {"ids": asked},
+        repeat=repeat,
+        max_tokens=TOKENS_BASE + TOKENS_EACH * count,
+    )
+
+
+def ids_of(kind: Kind, material: Material) -> list[str]:
+    """The ids that a reply must give a verdict on."""
+    if kind.prompt in ("groundedness", "entailment"):
+        return [one["id"] for one in material.claims]
+    if kind.prompt in ("correctness", "attribution"):
+        return [one["id"] for one in material.facts]
+    if kind.prompt == "relevance":
+        return [one["id"] for one in material.contexts]
+    return ["1"] if kind.verdicts else []
+
+
+def _blocks(kind: Kind, material: Material) -> Iterator[str]:
+    """The ids that an entry may name as the block of its quote."""
+    if kind.prompt == "entailment":
+        yield from ("reference", "facts")
+        yield from (one["id"] for one in material.facts)
+    elif kind.cites:
+        yield from (one["id"] for one in material.contexts)
+
+
+def _values(
+    material: Material, salt: bytes, asked: Sequence[str], hint: bool
+) -> dict[str, tuple[str, str]]:
+    """The slots of a prompt, each as it is sent and as the cache key has it; a part that the
+    material lacks is an empty text."""
+
+    def block(name: str, text: str) -> tuple[str, str]:
+        return fenced_both(salt, name, text) if text.strip() else ("", "")
+
+    def listed(items: Sequence[Item]) -> str:
+        return "\n".join(
+            f"{one['id']}. {one_line(one.get('lead', '') + ' ' + one['text'])}" for one in items
+        )
+
+    passages = [fenced_both(salt, f"passage {c['id']}", c["text"]) for c in material.contexts]
+    advice, ids = f"{HINT}\n\n" if hint else "", ", ".join(asked)
+    return {
+        "hint": (advice, advice),
+        "question": block("question", material.question),
+        "answer": block("answer", material.answer),
+        "reference": block("reference", material.reference),
+        "contexts": (
+            "\n\n".join([sent for sent, _ in passages]),
+            "\n\n".join([keyed for _, keyed in passages]),
+        ),
+        "claims": block("claims", listed(material.claims)),
+        "facts": block("facts", listed(material.facts)),
+        "ids": (ids, ids),
+    }

@@ -1,0 +1,198 @@
+"""One opinion of a judge: asked, completed, and its quotes checked.
+
+A judge leaves items out and invents quotes. Items that are missing are asked again, alone; so is
+every positive verdict whose quote stands nowhere. What remains open after that is a failure of the
+opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from judging.kinds import Item, Kind, Material, ids_of, make_task
+from judging.prompt_files import neutral
+from judging.types import Judge, JudgeTask, Usage, Verdict
+from ragmetrics.judged import QUOTE_UNVERIFIED
+from ragmetrics.text.quotes import quoted
+
+Entry = dict[str, Any]
+
+
+@dataclass
+class Opinion:
+    """What came of one task and its follow-ups.
+
+    ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
+    ``reply``: the first reply. ``dropped``: ids that nobody asked about. ``again``: what was asked
+    again and why.
+    """
+
+    task: JudgeTask
+    first: Verdict
+    entries: list[Entry] = field(default_factory=list)
+    failure: str | None = None
+    message: str = ""
+    dropped: int = 0
+    again: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[Verdict] = field(default_factory=list)
+
+    @property
+    def reply(self) -> Mapping[str, Any]:
+        return self.first.data or {}
+
+    @property
+    def manipulation(self) -> bool:
+        """The judge saw an attempt to steer it, in any of its replies."""
+        return any(bool((call.data or {}).get("manipulation")) for call in self.calls)
+
+    def failed(self, verdict: Verdict) -> Opinion:
+        """This opinion with a failure in place of verdicts."""
+        self.failure, self.message = verdict.failure or "incomplete", verdict.message
+        self.entries = []
+        return self
+
+
+def ask(judge: Judge, kind: Kind, material: Material, *, salt: bytes, repeat: int = 0) -> Opinion:
+    """Ask about all items of the material. Never raises for what a judge does."""
+    task = make_task(kind, material, salt=salt, repeat=repeat)
+    first = judge.ask(task)
+    opinion = Opinion(task, first, calls=[first])
+    if not first.ok:
+        return opinion.failed(first)
+    if not kind.verdicts:
+        return opinion
+    asked = ids_of(kind, material)
+    found = _taken(opinion, first, asked)
+    if missing := [name for name in asked if name not in found]:
+        again = _again(opinion, judge, kind, material, missing, "missing", salt)
+        if not again.ok:
+            return opinion.failed(again)
+        found |= _taken(opinion, again, missing)
+        if absent := [name for name in missing if name not in found]:
+            return opinion.failed(_incomplete(again, absent))
+    failed = _check_quotes(opinion, judge, kind, material, found, salt)
+    if failed is not None:
+        return opinion.failed(failed)
+    opinion.entries = [found[name] for name in asked]
+    return opinion
+
+
+def _incomplete(verdict: Verdict, absent: Sequence[str]) -> Verdict:
+    """A stored follow-up may be of a time when less was asked of it."""
+    message = f"there is no verdict for the id {', '.join(absent)}"
+    return replace(verdict, data=None, failure="incomplete", message=message)
+
+
+def _taken(opinion: Opinion, verdict: Verdict, asked: Sequence[str]) -> dict[str, Entry]:
+    """The entries by id; ids that were not asked about are dropped and counted."""
+    found: dict[str, Entry] = {}
+    for entry in (verdict.data or {})["verdicts"]:
+        if entry["id"] in asked:
+            found.setdefault(entry["id"], dict(entry))
+        else:
+            opinion.dropped += 1
+    return found
+
+
+def _again(
+    opinion: Opinion,
+    judge: Judge,
+    kind: Kind,
+    material: Material,
+    ids: Sequence[str],
+    why: str,
+    salt: bytes,
+) -> Verdict:
+    task = make_task(
+        kind,
+        _only(kind, material, ids),
+        salt=salt,
+        repeat=opinion.task.repeat,
+        hint=why == "quote",
+        strict=True,
+    )
+    verdict = judge.ask(task)
+    opinion.calls.append(verdict)
+    opinion.again.append({"why": why, "ids": list(ids), "key": verdict.key, "raw": verdict.raw})
+    return verdict
+
+
+def _only(kind: Kind, material: Material, ids: Sequence[str]) -> Material:
+    """The material with these items alone; everything else stays."""
+
+    def kept(items: Sequence[Item]) -> list[Item]:
+        return [one for one in items if one["id"] in ids]
+
+    if kind.prompt in ("groundedness", "entailment"):
+        return replace(material, claims=kept(material.claims))
+    if kind.prompt in ("correctness", "attribution"):
+        return replace(material, facts=kept(material.facts))
+    return material
+
+
+def _check_quotes(
+    opinion: Opinion,
+    judge: Judge,
+    kind: Kind,
+    material: Material,
+    found: dict[str, Entry],
+    salt: bytes,
+) -> Verdict | None:
+    """Ask once more where a positive verdict has no quote; the failure of that call, if any."""
+    if kind.positive is None:
+        return None
+    bad = [name for name, entry in found.items() if not holds(kind, material, entry)]
+    if not bad:
+        return None
+    again = _again(opinion, judge, kind, material, bad, "quote", salt)
+    if not again.ok:
+        return again
+    found |= _taken(opinion, again, bad)
+    for name in bad:
+        if not holds(kind, material, found[name]):
+            found[name] |= {"verdict": QUOTE_UNVERIFIED, "said": kind.positive}
+    return None
+
+
+def holds(kind: Kind, material: Material, entry: Entry) -> bool:
+    """False for a positive verdict whose quote stands in none of the material's texts.
+
+    The block that the entry names is tried first; ``context`` becomes the one that has the quote.
+    """
+    if entry["verdict"] != kind.positive:
+        return True
+    sources = _sources(kind, material)
+    named = entry.get("context")
+    for source in sorted(sources, key=lambda one: one["id"] != named):
+        text = source["text"]
+        if quoted(entry["quote"], neutral(text)) or quoted(entry["quote"], text):
+            if kind.cites:
+                entry["context"] = source["id"]
+            return True
+    return False
+
+
+def _sources(kind: Kind, material: Material) -> list[Item]:
+    """The texts that a quote may come from."""
+    if kind.prompt == "correctness":
+        return [{"id": "answer", "text": material.answer}]
+    if kind.prompt == "entailment":
+        return [{"id": "reference", "text": material.reference}, *material.facts]
+    return list(material.contexts)
+
+
+def usage_of(calls: Sequence[Verdict]) -> dict[str, int | None]:
+    """Tokens of all calls together; None where no call says."""
+    total: dict[str, int | None] = {}
+    for name in Usage.__slots__:
+        told = [value for call in calls if (value := getattr(call.usage, name)) is not None]
+        total[name] = sum(told) if told else None
+    return total
+
+
+def sum_of(values: Sequence[float | None]) -> float | None:
+    """The sum of what is known; None when nothing is."""
+    told = [value for value in values if value is not None]
+    return sum(told) if told else None

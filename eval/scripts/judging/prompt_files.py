@@ -1,0 +1,155 @@
+"""The judge's prompts: files in ``prompts/``, each with a name, a version and two templates.
+
+A prompt is known by the sha256 of its file and of ``rules.toml``, which every system text begins
+with. ``lock.json`` lists the sha256 of each version that was ever used: verdicts of different texts
+are never taken for the same, so a text that changes needs a new version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from judging.types import PromptId
+
+FOLDER = Path(__file__).with_name("prompts")
+
+LOCK = FOLDER / "lock.json"
+
+RULES = FOLDER / "rules.toml"
+
+_SLOT = re.compile(r"\{([a-z_]+)\}")
+
+
+class PromptError(ValueError):
+    """A prompt file cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``system`` is sent as it is; ``user`` has slots such as ``{question}``."""
+
+    id: PromptId
+    system: str
+    user: str
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """The names that ``messages`` must be given."""
+        return _parsed(self.user)[1]
+
+    def messages(self, values: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+        """System and user message; a value that looks like a slot is never filled itself.
+
+        A paragraph whose slots are all empty is left out.
+
+        Raises PromptError when a slot has no value.
+        """
+        paragraphs, slots = _parsed(self.user)
+        if missing := sorted(slots - values.keys()):
+            raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
+        filled = (
+            "".join([values[part] if place % 2 else part for place, part in enumerate(parts)])
+            for parts in paragraphs
+        )
+        text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
+        return (
+            {"role": "system", "content": self.system},
+            {"role": "user", "content": text},
+        )
+
+
+@cache
+def _parsed(user: str) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+    """A template's paragraphs (each: text, slot, text, slot …, text), and its slots' names."""
+    paragraphs = tuple(tuple(_SLOT.split(part)) for part in user.split("\n\n"))
+    return paragraphs, frozenset(_SLOT.findall(user))
+
+
+def names() -> list[str]:
+    """The prompts that there are, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != RULES)
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt of that name. Raises PromptError when its file is absent or faulty."""
+    path = FOLDER / f"{name}.toml"
+    try:
+        rules, own = RULES.read_bytes(), path.read_bytes()
+        common, text = tomllib.loads(rules.decode()), tomllib.loads(own.decode())
+        system = common["system"].strip() + "\n\n" + text["system"].strip()
+        version, user = text["version"], text["user"].strip()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise PromptError(f"{path}: no usable prompt ({error})") from None
+    if text.get("name") != name or not isinstance(version, int):
+        raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
+    sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
+    return Prompt(PromptId(name, version, sha256), system, user)
+
+
+PLACEHOLDER = "boundary"
+
+CODE_LENGTH = 16
+
+_FENCES = re.compile(r"<{2,}(?=\s*(?:BEGIN|END)\b)", re.IGNORECASE)
+
+_TOKENS = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>"  # <|im_start|>, <|eot_id|>, <|channel|> …
+    r"|</?s>|<(?:bos|eos|pad|unk)>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
+    r"|</?(?:start|end)_of_(?:turn|role)>|<start_of_image>"
+    r"|<[｜][^<>\n]{1,40}[｜]>"
+    r"|</?think(?:ing)?>",
+    re.IGNORECASE,
+)
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@lru_cache(maxsize=1024)
+def neutral(text: str) -> str:
+    """The text without look-alikes of our boundaries, of chat-template tokens and control bytes.
+
+    The brackets before BEGIN and END become guillemets, a token ``[token]``, a control character or
+    lone surrogate U+FFFD. Everything else stays letter by letter, so quotes of it can be found.
+    """
+    text = _CONTROL.sub("�", text)
+    if "<" not in text and "[" not in text:
+        return text
+    text = _TOKENS.sub("[token]", text)
+    return _FENCES.sub(lambda found: "‹" * len(found[0]), text)
+
+
+def boundary(salt: bytes | None, text: str) -> str:
+    """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
+    if salt is None:
+        return PLACEHOLDER
+    return hmac.digest(salt, text.encode(), "sha256").hex()[:CODE_LENGTH]
+
+
+def fenced(salt: bytes | None, name: str, text: str) -> str:
+    """One block: ``name`` is ours and says what the text is."""
+    text = neutral(text)
+    return _between(name, text, boundary(salt, text))
+
+
+def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
+    """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
+    text = neutral(text)
+    return _between(name, text, boundary(salt, text)), _between(name, text, PLACEHOLDER)
+
+
+def _between(name: str, text: str, code: str) -> str:
+    return f"<<<BEGIN {name} {code}>>>\n{text}\n<<<END {code}>>>"
+
+
+def one_line(text: str) -> str:
+    """A text on a single line, so that it cannot pass itself off as several numbered ones."""
+    return " ".join(text.split())

@@ -1,0 +1,395 @@
+"""Judging a run: every answer to its judge, every verdict into verdicts.jsonl, in any order.
+
+What was paid for is in the cache before it is in the file, so a run that was killed asks for
+nothing twice: the same command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+import orjson
+
+from clients.http import ask_all
+from judging import kinds, prompt_files
+from judging.answers import FactStore, Subject
+from judging.calls import BLOCK, CALLS, Settings
+from judging.connect import Connection, JudgeChanged
+from judging.kinds import KINDS
+from judging.local import LocalJudge
+from judging.types import JudgeTask, Verdict
+from ragmetrics.claims import CLAIM_RULES
+from ragmetrics.text.quotes import QUOTE_RULES
+from ragmetrics.text.words import TEXT_RULES
+from records import verdicts
+from records.cases import TestCase
+from records.errors import StorageError
+from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
+from records.labels import read_cases
+from records.results import SCHEMA, RunConfig, TestResult, iter_results
+from records.runs import RESULTS, config_hash
+from records.verdicts import Head, Line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+Pair = tuple[TestCase, TestResult]
+
+Judged = tuple[list[Line], list[Head]]
+
+SEEN = ("answered_as", "fingerprints")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
+
+    ``k``: the first chunks of each answer; None: all.
+    """
+
+    folder: Path
+    eval_set: Path
+    labels_dir: Path | None
+    calls: tuple[str, ...]
+    repeats: int = 1
+    repeats_share: float = 1.0
+    seed: int = 0
+    atomic: bool = False
+    k: int | None = None
+    concurrency: int = 8
+
+
+@dataclass
+class Outcome:
+    """Lines by status, failures by kind, and ids that nobody had asked about.
+
+    ``kept``: lines that stood in verdicts.jsonl already and were left alone.
+    """
+
+    lines: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    answers: int = 0
+    dropped_ids: int = 0
+    unverified: int = 0
+    kept: int = 0
+
+    @property
+    def unreached(self) -> bool:
+        """Nothing could be judged because the server could not be used."""
+        nothing = bool(self.lines["failed"]) and not self.lines["asked"]
+        return nothing and set(self.failures) <= {"transport", "rejected"}
+
+    @property
+    def judgements(self) -> int:
+        """Those that a judge decided, now or before, and those that failed."""
+        return self.lines["asked"] + self.lines["failed"]
+
+    def too_many_failed(self, most: float) -> bool:
+        """Have more than this share of the judgements failed, for whatever reason?"""
+        return self.lines["failed"] > most * self.judgements
+
+    def keep(self, head: Head) -> None:
+        self.kept += 1
+        self.lines["asked"] += head.mode not in ("", "code")
+
+    def add(self, line: Line) -> None:
+        self.lines[line["status"]] += 1
+        self.lines["asked"] += line["status"] == "ok" and "by_code" not in line["extra"]
+        if line["failure"]:
+            self.failures[line["failure"]] += 1
+        self.dropped_ids += line["extra"].get("dropped_ids", 0)
+        self.unverified += sum(e["verdict"] == "quote_unverified" for e in line["verdicts"])
+
+
+def pairs(plan: Plan) -> Iterator[Pair]:
+    """The answered cases of a run, in order. Raises StorageError before anything is paid."""
+    path = plan.folder / RESULTS
+    if not path.exists():
+        raise StorageError(f"{path}: no such file; finish the run (run_eval --resume).")
+    cases = {case.id: case for case in read_cases(plan.eval_set, plan.labels_dir)}
+    for result in iter_results(path):
+        if result.test_case_id not in cases:
+            raise StorageError(
+                f"{path}: test_case_id {result.test_case_id!r} is in no line of {plan.eval_set}; "
+                "use the set that was asked."
+            )
+    return (
+        (cases[result.test_case_id], result)
+        for result in iter_results(path)
+        if result.status == "ok"
+    )
+
+
+def judge_run(
+    plan: Plan, connection: Connection, facts: FactStore, step: Callable[[], None]
+) -> Outcome:
+    """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
+    path = plan.folder / verdicts.FILE
+    answers = pairs(plan)
+    verdicts.withdraw(path, connection.withdrawn())
+    told = connection.describe()
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    identity = connection.judge.identity.to_dict()
+    kept = Kept(verdicts.heads(path), identity, told["parameters"], settings)
+    judge = write_config(plan, told)
+    cut_torn_tail(path)
+    outcome = Outcome()
+
+    def work(pair: Pair) -> Judged:
+        return judge_answer(Subject(*pair, plan.k), settings, plan, kept)
+
+    found = ask_all(answers, work, plan.concurrency, threading.Event())
+    with _stopping(connection), JsonlWriter(path) as writer, closing(found):
+        for new, old in found:
+            outcome.answers += 1
+            for head in old:
+                outcome.keep(head)
+            for line in new:
+                line |= {"judge": identity, "parameters": judge["parameters"]}
+                outcome.add(line)
+                if kept.is_new(line):
+                    writer.write(line)
+            step()
+        writer.sync()
+    write_config(plan, connection.describe())
+    return outcome
+
+
+def confirm(plan: Plan, connection: Connection) -> None:
+    """Look once more who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
+
+    Raises JudgeError then, and JudgeUnreachable when the server does not answer any more.
+    """
+    try:
+        connection.confirm()
+    except JudgeChanged as changed:
+        verdicts.withdraw(plan.folder / verdicts.FILE, changed.withdrawn)
+        raise
+
+
+@contextmanager
+def _stopping(connection: Connection) -> Iterator[None]:
+    """Ends the calls under way when the session is broken off."""
+    try:
+        yield
+    except BaseException:
+        connection.stop.set()
+        raise
+
+
+def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -> Judged:
+    """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
+    new: list[Line] = []
+    old: list[Head] = []
+    for name in plan.calls:
+        made_of = kept.made_of(subject, name)
+        opinions = 1
+        repeat = 0
+        while repeat < opinions:
+            stands = kept.opinion(subject, name, repeat, made_of)
+            if stands is None:
+                made = CALLS[name](subject, settings, repeat)
+                # the list of facts may have been made just now
+                mark = made_of or kept.made_of(subject, name)
+                new += [line | {"made_of": mark} for line in made]
+                asked = any(line["mode"] not in ("", "code") for line in made)
+            else:
+                old += stands
+                asked = any(head.mode not in ("", "code") for head in stands)
+            if repeat == 0 and asked and _drawn(plan, subject):
+                opinions = plan.repeats
+            repeat += 1
+    return new, old
+
+
+def _drawn(plan: Plan, subject: Subject) -> bool:
+    """Is the case in the sample? By its id and the seed, whatever the order."""
+    digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
+    return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
+
+
+def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the judge into the run's config.json and return what stands there.
+
+    Prompts of an earlier time stay beside the new ones as long as the judge is the same.
+    """
+    path = plan.folder / "config.json"
+    names = {kinds.KINDS[call].prompt for call in plan.calls} | {"facts"}
+    names |= {"claims"} if plan.atomic else set()
+    prompts = {}
+    for name in sorted(names):
+        known = prompt_files.load(name).id
+        prompts[name] = {"version": known.version, "sha256": known.sha256}
+    with locked(path):
+        raw: dict[str, Any] = {"schema": SCHEMA, "run_id": plan.folder.resolve().name}
+        before: dict[str, Any] = {}
+        if path.exists():
+            before = verdicts.judge_of(plan.folder)
+            raw |= read_json(path)
+        if before.get("identity") != described["identity"]:
+            before = {}
+        judge = before | dict(described) | {"prompts": before.get("prompts", {}) | prompts}
+        for name in SEEN:
+            # What a server said of itself stays when a later run takes all from the cache.
+            judge[name] = sorted({*before.get(name, ()), *described.get(name, ())})
+        judge |= {"claims": "atomic" if plan.atomic else "sentence", "k": plan.k}
+        raw["judge"] = judge
+        raw["config_hash"] = config_hash(msgspec.convert(raw, RunConfig))
+        replace_json(path, raw)
+    return judge
+
+
+class Recorder:
+    """Notes what would be asked, and answers in the way of the local judge."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._local = LocalJudge()
+        self.identity = connection.judge.identity
+        self.cannot = connection.judge.cannot
+        self.tasks: list[JudgeTask] = []
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        self.tasks.append(task)
+        return self._local.ask(task)
+
+
+def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
+    """The tasks that judging would ask, follow-ups apart; nothing is asked, kept or written.
+
+    Facts and atomic claims that are not known yet are guessed by the local rules.
+    """
+    recorder = Recorder(connection)
+    settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
+    told = connection.describe()
+    path = plan.folder / verdicts.FILE
+    kept = Kept(verdicts.heads(path), told["identity"], told["parameters"], settings)
+    for pair in pairs(plan):
+        judge_answer(Subject(*pair, plan.k), settings, plan, kept)
+        found: Sequence[JudgeTask] = recorder.tasks
+        recorder.tasks = []
+        yield from found
+
+
+RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
+"""What of our own code decides which claims are asked about, and how they are checked."""
+
+NEED_FACTS = frozenset({"correctness", "answer_correctness", "context_recall"})
+
+DONE = frozenset({"ok", "not_applicable"})
+
+Name = tuple[str, int, str, int]
+"""Case id, repeat of the answer, metric, opinion."""
+
+
+class Kept:
+    """The lines of one judge with its parameters and today's prompts, by what they tell.
+
+    Not safe for writing from several threads: ``is_new`` is called by the one that writes.
+    """
+
+    def __init__(
+        self,
+        heads: Iterable[Head],
+        identity: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        settings: Settings,
+    ) -> None:
+        self._settings = settings
+        self._parts: dict[Name, dict[int, Head]] = {}
+        prompts = {name: prompt_files.load(kind.prompt).id.sha256 for name, kind in KINDS.items()}
+        for head in heads:
+            same = head.judge == identity and head.parameters == parameters
+            if same and head.prompt.get("sha256") == prompts.get(head.metric):
+                self._add(head)
+
+    def _add(self, head: Head) -> None:
+        name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        self._parts.setdefault(name, {})[head.part] = head
+
+    def made_of(self, subject: Subject, metric: str) -> str | None:
+        """A hash of all that the claims, facts and texts of a call come from.
+
+        None when the facts are not known yet: they have to be asked for.
+        """
+        facts: list[str] | None = []
+        if metric in NEED_FACTS and not any(map(str.strip, subject.case.expected_key_facts)):
+            if subject.why_no_reference() is None:
+                facts = self._settings.facts.known(subject.case.question, subject.reference)
+            if facts is None:
+                return None
+        parts = [subject.fingerprint, RULES, self._settings.atomic, facts]
+        return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
+
+    def opinion(
+        self, subject: Subject, metric: str, repeat: int, made_of: str | None
+    ) -> Sequence[Head] | None:
+        """The lines of one opinion; None unless all are there, of these things, without failure."""
+        name = (subject.case.id, subject.result.repeat, metric, repeat)
+        parts = self._parts.get(name)
+        first = None if parts is None else parts.get(0)
+        if parts is None or first is None or made_of is None:
+            return None
+        found = [parts.get(place) for place in range(first.parts)]
+        good = [
+            head
+            for head in found
+            if head is not None
+            and head.made_of == made_of
+            and head.status in DONE
+            and head.extra.mark == first.extra.mark
+        ]
+        return good if len(good) == len(found) else None
+
+    def is_new(self, line: Line) -> bool:
+        """Is the line not there yet, word for word the same in what it tells?"""
+        head = Head(
+            *(line[name] for name in ("case_id", "repeat", "metric", "judge_repeat", "status")),
+            **{
+                name: line[name]
+                for name in ("part", "parts", "reason", "key", "made_of", "mode", "prompt")
+            },
+        )
+        name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        known = self._parts.get(name, {}).get(head.part)
+        if known is not None and _tells(known) == _tells(head):
+            return False
+        self._add(head)
+        return True
+
+
+def _tells(head: Head) -> tuple[Any, ...]:
+    return head.status, head.reason, head.key, head.parts, head.made_of, head.prompt
+
+
+def say_notes(notes: Sequence[str], quiet: bool) -> None:
+    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
+    for note in notes if not quiet else ():
+        click.echo(f"Note: {note}", err=True)
+
+
+@contextlib.contextmanager
+def progress(console: Console, results: Path) -> Iterator[Callable[[], None]]:
+    """Yields a function to call after each answer of the results file."""
+    if not console.is_terminal or console.quiet or not results.exists():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    with open(results, "rb") as file:
+        total = sum(1 for _ in file)
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), Left())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.update(task, advance=1)

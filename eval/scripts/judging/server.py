@@ -1,0 +1,546 @@
+"""A judge behind an OpenAI-compatible server: Ollama, llama.cpp, vLLM, LM Studio, OpenAI, others.
+
+    judge = HttpJudge("http://localhost:11434/v1", "llama3.1:8b")
+    judge.identify()      # which model exactly; refuses one that may change
+    judge.probe()         # how this server gives JSON
+    verdict = judge.ask(task)
+
+A failure of the server or the model is a verdict without data, of a kind in ``FAILURES``. It never
+is a score, and nothing is guessed from a reply that is cut or broken.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from clients.http import (
+    RETRIED_STATUS,
+    CallError,
+    CallFailed,
+    HttpTransport,
+    Reply,
+    RetryPolicy,
+    call_with_retries,
+)
+from clients.secrets import Headers, Redactor, resolve_headers, split_login, url_secrets
+from judging.cache import key_parameters, verdict_key
+from judging.cost import Budget, Spent, add_usage
+from judging.identity import (
+    VOUCHED,
+    JudgeError,
+    JudgeUnreachable,
+    Pin,
+    ReplyNames,
+    Server,
+    addresses,
+    file_name,
+    identify,
+)
+from judging.replies import (
+    HELD,
+    MODES,
+    BadReply,
+    Checked,
+    Found,
+    Said,
+    Sampling,
+    SchemaChecker,
+    ask_again,
+    check_answer,
+    cut_prompt,
+    read_answer,
+    refused_parameter,
+    request_body,
+    sent_parameters,
+)
+from judging.types import JudgeIdentity, JudgeTask, PromptId, Verdict
+
+MOST_ASKS = 3
+"""The first time, and at most two re-asks."""
+
+FINAL = frozenset({"refused", "truncated", "prompt_truncated"})
+"""What another try would not mend, or only seem to."""
+
+
+class HttpJudge:
+    """One model on one server. ``ask`` may be called from as many threads as ``connections`` says.
+
+    ``mode``: the way to ask for JSON if it shall not be found out. ``stop``: ends all calls.
+    ``headers``: keys, whose values are kept out of everything that is returned or raised.
+    Call ``identify`` and ``probe`` (or ``assume``) before the first ``ask``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str | None = None,
+        *,
+        headers: Headers | None = None,
+        policy: RetryPolicy | None = None,
+        sampling: Sampling | None = None,
+        mode: str | None = None,
+        pin: Pin | None = None,
+        budget: Budget | None = None,
+        connections: int = 8,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._sampling = sampling or Sampling()
+        self._wanted_mode = mode
+        self._asked_model = model
+        self._pin = pin or Pin()
+        self.budget = budget or Budget()
+        self.stop = stop or threading.Event()
+        self._server: Server | None = None
+        self._identity: JudgeIdentity | None = None
+        self._model = model or ""
+        self._found: Found | None = None
+        self._lock = threading.Lock()
+        self._names = ReplyNames()
+        self._fingerprints: set[str] = set()
+        self._schemas = SchemaChecker()
+        self._channel = Channel(
+            url, headers or Headers(), policy or RetryPolicy(), self.stop, connections
+        )
+
+    def identify(self) -> JudgeIdentity:
+        """Ask the server which model it has. Costs nothing.
+
+        Raises JudgeError for a model that is absent or not pinned, JudgeUnreachable when the server
+        does not answer.
+        """
+        self._server = self._look()
+        self._identity = self._server.identity
+        self._model = self._server.model
+        return self._identity
+
+    def probe(self, hint: Found | None = None) -> Found:
+        """Find the way to get JSON with one small paid request, more if the best way fails.
+
+        ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
+        was asked for.
+        """
+        self._found, said = probe(self._try_mode, self._wanted_mode, hint)
+        answered = file_name(said.model) if said.model else None
+        floating, aliases = self._floats, self._pin.aliases
+        naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
+        if naming.fault is not None:
+            raise JudgeError(
+                f"{naming.fault}; ask for that model, or accept it with "
+                f"--allow-alias {self.identity.model}={answered}."
+            )
+        if self.named_by_probe:
+            # what an accepted name stands for today belongs to the identity
+            self._identity = replace(self.identity, revision=naming.revision)
+        return self._found
+
+    @property
+    def named_by_probe(self) -> bool:
+        """Does the identity depend on the name that a reply has? Then probe before it is used."""
+        weak = self.identity.strength not in VOUCHED
+        return weak and (self._floats or bool(self._pin.aliases))
+
+    @property
+    def _floats(self) -> bool:
+        return self._server is not None and self._server.floating is not None
+
+    def assume(self, found: Found) -> None:
+        """Take the server's ways as known, without a request."""
+        self._found = found
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        if self._identity is None:
+            raise RuntimeError("identify() has not been called")
+        return self._identity
+
+    @property
+    def found(self) -> Found:
+        if self._found is None:
+            raise RuntimeError("probe() has not been called")
+        return self._found
+
+    def parameters(self, task: JudgeTask) -> dict[str, Any]:
+        """What a request for this task carries beside messages and schema, and the mode."""
+        return key_parameters(self._sampling, self.found, task)
+
+    def changed(self) -> str | None:
+        """What is different from the start, in a sentence; None if it is the same judge.
+
+        Raises JudgeUnreachable when the server does not answer any more.
+        """
+        if (another := self._names.changed()) is not None:
+            return another
+        now, start = self._look().identity, self._server.identity if self._server else None
+        if start is not None and now != start:
+            return f"the judge changed during the run: it was {start}, it is {now}"
+        return None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader of the verdicts should know of the names in the replies, in sentences."""
+        return tuple(self._names.notes)
+
+    def describe(self) -> dict[str, Any]:
+        """The judge's part of config.json, without the prompts: no address, no key."""
+        found = self.found
+        sampling = self._sampling
+        wanted = {"temperature": sampling.temperature, "seed": sampling.seed, **sampling.extra}
+        return {
+            "identity": self.identity.to_dict(),
+            "parameters": {key: wanted[key] for key in wanted if key not in found.dropped},
+            "mode": found.mode,
+            "dropped_params": list(found.dropped),
+            "facts": dict(self._server.facts) if self._server else {},
+            "answered_as": sorted(self._names.accepted),
+            "fingerprints": sorted(self._fingerprints),
+        }
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._channel.close()
+
+    def ask(self, task: JudgeTask) -> Verdict:
+        """One verdict. Raises Interrupted when ``stop`` is set, and nothing for what others do."""
+        spent = Spent()
+        if self.budget.reached:
+            return self._failed(task, spent, "budget", "the cost limit was reached", "")
+        if self._names.fault is not None:
+            told = f"not asked any more: {self._names.fault}"
+            return self._failed(task, spent, "other_model", told, "")
+        messages: Sequence[Mapping[str, str]] = task.messages
+        usable: Checked | None = None
+        raw = ""
+
+        def failed(kind: str, message: str) -> Verdict:
+            if usable is not None:
+                return self._verdict(task, spent, usable)
+            return self._failed(task, spent, kind, message, raw)
+
+        for asks_left in reversed(range(MOST_ASKS)):
+            try:
+                said = self._exchange(messages, task, spent)
+                raw = said.text or said.refusal or ""
+                naming = self._names.take(self.identity, spent.answered_as)
+                if naming.fault is not None:
+                    return self._failed(task, spent, "other_model", naming.fault, raw)
+                reply = self._read(said, task, spent)
+            except CallFailed as call:
+                final = call.error.kind == "client_error" and not call.error.retryable
+                return failed("rejected" if final else "transport", call.error.message)
+            except CallError as error:
+                return failed("transport", error.message)
+            except BadReply as bad:
+                if bad.kind in FINAL:
+                    return failed(bad.kind, bad.message)
+                problem = bad
+            else:
+                advice = list(task.advice(reply.data)) if task.advice and not usable else []
+                if not advice or not asks_left:
+                    return self._verdict(task, spent, reply)
+                usable = reply
+                problem = BadReply("incomplete", "\n".join(advice))
+            if self.budget.reached:
+                break
+            messages = ask_again(task.messages, raw, problem.message.splitlines())
+        return failed(problem.kind, problem.message)
+
+    def _read(self, said: Said, task: JudgeTask, spent: Spent) -> Checked:
+        if spent.cut is not None:
+            raise BadReply("prompt_truncated", spent.cut)
+        return check_answer(said, task, self.found.mode, self._schemas)
+
+    def _exchange(
+        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: Spent
+    ) -> Said:
+        """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
+        while True:
+            found = spent.found = self.found
+            sent = sent_parameters(self._sampling, found, task.max_tokens, task.repeat)
+            body = request_body(self._model, messages, task.schema, found.mode, sent)
+            try:
+                reply, attempts = self._channel.complete(body)
+            except CallFailed as failed:
+                spent.attempts += failed.attempts
+                name = refused_parameter(failed.error, sent)
+                if name is None or not self._drop(name, found):
+                    raise
+                continue
+            spent.attempts += attempts
+            return self._count(reply, body, spent)
+
+    def _count(self, reply: Reply, body: Mapping[str, Any], spent: Spent) -> Said:
+        spent.seconds += reply.seconds
+        said = read_answer(self._channel.parse(reply))
+        spent.asks += 1
+        length = sum(len(message["content"]) for message in body["messages"])
+        usage = said.usage
+        spent.costs.append(self.budget.pay(usage, length, len(said.text)))
+        spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
+        spent.cut = cut_prompt(usage, body["messages"])
+        spent.answered_as = file_name(said.model) if said.model else None
+        if said.fingerprint:
+            self._fingerprints.add(said.fingerprint)
+        return said
+
+    def _try_mode(self, task: JudgeTask, found: Found) -> tuple[Said, Found]:
+        """One small request in a given way: what came, and what had to be left out."""
+        self._found = found
+        spent = Spent()
+        said = self._exchange(task.messages, task, spent)
+        self._read(said, task, spent)
+        return said, self.found
+
+    def _drop(self, name: str, used: Found) -> bool:
+        """Leave a parameter out from now on; False if this request did not carry it any more."""
+        with self._lock:
+            if name in used.dropped:
+                return False
+            if name not in self.found.dropped:
+                self._found = replace(self.found, dropped=(*self.found.dropped, name))
+            return True
+
+    def _look(self) -> Server:
+        return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
+
+    def _verdict(self, task: JudgeTask, spent: Spent, reply: Checked) -> Verdict:
+        verdict = self._base_verdict(task, spent, reply.raw)
+        return replace(verdict, data=reply.data, repaired=reply.repaired)
+
+    def _failed(self, task: JudgeTask, spent: Spent, kind: str, message: str, raw: str) -> Verdict:
+        return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
+
+    def _base_verdict(self, task: JudgeTask, spent: Spent, raw: str) -> Verdict:
+        found = spent.found or self.found
+        sent = key_parameters(self._sampling, found, task)
+        return Verdict(
+            key=verdict_key(task, self.identity, sent),
+            data=None,
+            raw=raw,
+            mode=found.mode,
+            sent=sent,
+            attempts=spent.attempts,
+            asks=spent.asks,
+            usage=spent.usage,
+            cost_usd=spent.cost,
+            seconds=round(spent.seconds, 6) if spent.asks else None,
+            answered_as=spent.answered_as,
+        )
+
+
+MAX_BYTES = 8 * 2**20
+
+NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""Names in capitals only: a key that was given by mistake must not be taken for one, and shown."""
+
+LOADING = 503
+
+RETRIED = RETRIED_STATUS | {408, 409, 425}
+
+
+class Channel:
+    """Requests below a server's root and below its OpenAI-compatible base, from many threads.
+
+    The values of ``headers`` and a login in the address are kept out of answers and messages.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: Headers,
+        policy: RetryPolicy,
+        stop: threading.Event,
+        connections: int,
+    ) -> None:
+        hidden = url_secrets(url)
+        bare, login = split_login(url)
+        self._root, self._base = addresses(bare)
+        self.host = urlsplit(self._base).hostname or ""
+        self._headers = {
+            "User-Agent": "rag-eval-toolkit",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            "Content-Type": "application/json",
+            **login,
+            **headers.values,
+        }
+        self._redactor = Redactor([*headers.secrets, *login.values(), *hidden])
+        self._policy = policy
+        self._stop = stop
+        self._transport = HttpTransport(
+            self._base,
+            connections=connections,
+            max_bytes=MAX_BYTES,
+            timeout=policy.timeout,
+            retried=RETRIED,
+            redactor=self._redactor,
+        )
+
+    def complete(self, body: Any) -> tuple[Reply, int]:
+        """A chat completion and the number of tries. Raises CallFailed and Interrupted."""
+        return self._request("POST", f"{self._base}/chat/completions", body, self._stop)
+
+    def fetch(self, path: str, body: Any = None) -> Any:
+        """The JSON at a path below the root (POST with a body, else GET); None without any there.
+
+        Works after ``stop``, too: whether the judge is still the same is asked at the very end.
+        Raises JudgeError when the key is refused, JudgeUnreachable without a connection and while
+        the server loads its model (503): its kind would be guessed wrongly then, and verdicts kept
+        under another name.
+        """
+        try:
+            method = "GET" if body is None else "POST"
+            reply, _ = self._request(method, self._root + path, body, threading.Event())
+            return self.parse(reply)
+        except CallFailed as failed:
+            check_reachable(failed.error)
+            if failed.error.status == LOADING:
+                raise JudgeUnreachable(
+                    f"the judge's server is not ready ({failed.error.message}); try again later."
+                ) from None
+            return None
+        except CallError:
+            return None
+
+    def parse(self, reply: Reply) -> Any:
+        """The JSON of an answer, without secrets. Raises CallError of kind ``malformed``."""
+        try:
+            return self._redactor.data(orjson.loads(reply.body))
+        except orjson.JSONDecodeError as error:
+            raise CallError("malformed", f"the answer is no valid JSON: {error}") from None
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._transport.close()
+
+    def _request(
+        self, method: str, url: str, body: Any, stop: threading.Event
+    ) -> tuple[Reply, int]:
+        data = None if body is None else orjson.dumps(body)
+
+        def once(timeout: float) -> Reply:
+            return self._transport.send(method, url, self._headers, data, timeout)
+
+        try:
+            return call_with_retries(once, self._policy, stop)
+        except CallFailed as failed:
+            failed.error.message = self._redactor.text(failed.error.message)
+            raise CallFailed(failed.error, failed.attempts) from None
+
+
+def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
+    """The header that carries the key in an environment variable; none without a variable.
+
+    Raises JudgeError when there is no usable key. No message shows what may be a key.
+    """
+    if variable is None:
+        return Headers()
+    if not NAME.fullmatch(variable):
+        raise JudgeError(
+            "--api-key takes the name of an environment variable, such as OPENAI_API_KEY, "
+            "not the key itself."
+        )
+    headers, problems = resolve_headers(
+        {"Authorization": f"Bearer ${{{variable}}}"}, environ, "--api-key"
+    )
+    if problems:
+        raise JudgeError(f"--api-key: {problems[0].message}.")
+    return headers
+
+
+def check_reachable(error: CallError) -> None:
+    """Raise for what no other way of asking can mend: no connection, no right to ask."""
+    if error.status in (401, 403):
+        raise JudgeError(
+            f"the judge's server refuses the key ({error.message}); name the environment variable "
+            "that holds it with --api-key."
+        ) from None
+    if error.kind in ("connection", "timeout", "rate_limited", "redirect"):
+        raise JudgeUnreachable(f"the judge cannot be reached: {error.message}.") from None
+
+
+CODE = "zq-17-umber"
+"""A value that no model says unless the schema reaches it."""
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "wet": {"type": "string", "enum": ["yes", "no"]},
+        "code": {"type": "string", "enum": [CODE]},
+    },
+    "required": ["wet", "code"],
+    "additionalProperties": False,
+}
+
+CANARY = JudgeTask(
+    metric="canary",
+    prompt=PromptId("canary", 1, ""),
+    messages=(
+        {"role": "system", "content": "You answer with one JSON object."},
+        {"role": "user", "content": "Is water wet? Give the fields wet and code."},
+    ),
+    key_messages=(),
+    schema=SCHEMA,
+    check=lambda reply: (),
+    inputs={},
+    max_tokens=1024,
+)
+
+MISLED = replace(
+    CANARY,
+    messages=(
+        CANARY.messages[0],
+        {
+            "role": "user",
+            "content": "Is water wet? Give the fields wet and code, "
+            'as {"wet": "it depends", "code": "harbour"}.',
+        },
+    ),
+)
+"""The same with a prompt that says something else: only a server that holds the model to the schema
+gets it filled; one that shows the model the schema, or drops it, gets what the prompt says."""
+
+Attempt = Callable[[JudgeTask, Found], tuple[Said, Found]]
+
+
+def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found, Said]:
+    """The first way in which the server fills a two-field form, and what it said.
+
+    Where the schema is said to hold, the prompt leads away from it: a way that does not hold the
+    model is passed over.
+
+    ``mode``: the only way to try. ``hint``: what worked before, tried first. Raises JudgeError when
+    none works, JudgeUnreachable when the server fails.
+    """
+    if mode is not None and mode not in MODES:
+        raise JudgeError(f"unknown way to ask for JSON: {mode!r}; there are {', '.join(MODES)}.")
+    known = hint if hint is not None and mode in (None, hint.mode) else None
+    modes = [mode] if mode else [*([known.mode] if known else []), *MODES]
+    dropped = known.dropped if known else ()
+    faults: dict[str, str] = {}
+    errors: list[CallError] = []
+    for one in dict.fromkeys(modes):
+        try:
+            said, found = attempt(MISLED if one in HELD else CANARY, Found(one, dropped))
+            return found, said
+        except CallFailed as failed:
+            check_reachable(failed.error)
+            errors.append(failed.error)
+            faults[one] = failed.error.message
+        except (CallError, BadReply) as bad:
+            faults[one] = ", ".join(bad.message.splitlines())
+    if len(errors) == len(faults) and all(error.status == 404 for error in errors):
+        raise JudgeError(
+            f"the judge's server has no such model or address ({errors[0].message}); the address "
+            "ends in /v1 for most servers."
+        )
+    if len(errors) == len(faults) and all(error.kind == "server_error" for error in errors):
+        raise JudgeUnreachable(f"the judge's server fails: {errors[-1].message}.")
+    listed = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
+    raise JudgeError(f"the judge could not fill a form of two fields in any way ({listed}).")

@@ -1,1 +1,0 @@
-"""Files of the labelling tool: the set, the journal, judgements, the lock, and fetched chunks."""

@@ -1,0 +1,406 @@
+"""Annotators side by side: who said what of each case, and how far they agree. Pure.
+
+In: cases and judgements. Out: plain figures, as `--agreement --json` prints them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from labeller.anchors import heading, norm_path, under
+from labeller.entry import GOLD
+from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
+from labeller.worklist import (
+    LABELLED,
+    OPEN,
+    SKIPPED,
+    STATUSES,
+    brief_of,
+    progress_of,
+    status_of,
+    tally,
+)
+from ragmetrics.stats.agreement import (
+    clustered_interval,
+    cohen_kappa,
+    krippendorff_alpha,
+    overlap,
+    positive_agreement,
+    raw_agreement,
+)
+from ragmetrics.stats.means import generator
+from terminal.safe_text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+Record = dict[str, Any]
+
+Anchor = tuple[str, str]
+
+Pair = tuple[float, float]
+"""Two grades of one passage; 0 is judged and not marked."""
+
+
+ENOUGH_QUESTIONS = 10
+"""Below this, an interval from resampled questions says nothing."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one annotator said of one case.
+
+    `rows` holds the passages judged, by key: their anchor and grade (0 not marked). `needs` is the
+    support formula in words.
+    """
+
+    state: str
+    marks: Mapping[Anchor, float]
+    rows: Mapping[str, tuple[Anchor, float]] = field(default_factory=dict)
+    needs: str = ""
+
+
+Verdicts = Mapping[str, Verdict]
+
+
+def verdicts(
+    cases: Mapping[str, Record], judgements: Mapping[str, Record], annotator: str
+) -> dict[str, Verdict]:
+    """The decided cases of an annotator: of the set itself for ``gold``, else of the judgements."""
+    found: dict[str, Verdict] = {}
+    for case_id in cases if annotator == GOLD else judgements:
+        if case_id not in cases:
+            continue
+        known = judgements.get(case_id, {})
+        case = cases[case_id] if annotator == GOLD else known
+        status = status_of(case, known)
+        if status not in (OPEN, SKIPPED):
+            found[case_id] = _verdict(status, case, known)
+    return found
+
+
+def _verdict(status: str, case: Record, judgement: Record) -> Verdict:
+    supports = read_supports(case)
+    marks = {s.anchor: float(s.data.get("grade") or USUAL_GRADE) for s in supports}
+    rows = {
+        str(row["key"]): (
+            (norm_path(str(row["rel_path"])), heading(row["heading_path"])),
+            float(row["grade"]),
+        )
+        for row in judgement.get("rows") or ()
+        if row.get("grade") is not None
+    }
+    state = "answerable" if status == LABELLED else status
+    return Verdict(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
+
+
+def graded_pairs(a: Verdict, b: Verdict) -> dict[Anchor, Pair]:
+    """Passages that both judged, with both grades.
+
+    Rows that both were shown, by their text. Where one annotator's rows are not known, that one's
+    supports say what was marked; where neither's are, only the supports can be compared.
+    """
+    if a.rows and b.rows:
+        keys = [key for key in a.rows if key in b.rows]
+        return {
+            (a.rows[k][0][0], f"{a.rows[k][0][1]} #{k}"): (a.rows[k][1], b.rows[k][1]) for k in keys
+        }
+    if a.rows or b.rows:
+        known, other = (a, b) if a.rows else (b, a)
+        pairs = {
+            (anchor[0], f"{anchor[1]} #{key}"): (grade, _grade_at(other.marks, anchor))
+            for key, (anchor, grade) in known.rows.items()
+        }
+        return pairs if a.rows else {key: (y, x) for key, (x, y) in pairs.items()}
+    anchors = dict.fromkeys([*a.marks, *b.marks])
+    return {x: (a.marks.get(x, 0.0), b.marks.get(x, 0.0)) for x in anchors}
+
+
+def _grade_at(marks: Mapping[Anchor, float], anchor: Anchor) -> float:
+    """The highest grade of a support that holds a passage."""
+    grades = [
+        g for (path, place), g in marks.items() if path == anchor[0] and under(anchor[1], place)
+    ]
+    return max(grades, default=0.0)
+
+
+def compare(name_a: str, a: Verdicts, name_b: str, b: Verdicts, seed: int = 0) -> Record:
+    """Agreement of two annotators: on states, marks and grades; overall, and per question."""
+    shared = [case_id for case_id in a if case_id in b]
+    states = [(a[c].state, b[c].state) for c in shared]
+    pairs = {c: graded_pairs(a[c], b[c]) for c in shared}
+    clusters = [list(found.values()) for found in pairs.values() if found]
+    everything = [pair for cluster in clusters for pair in cluster]
+    return {
+        "a": name_a,
+        "b": name_b,
+        "cases": len(shared),
+        "state": _of_states(states, seed),
+        "marks": _of_marks(everything) | {"kappa_ci95": _interval(clusters, _kappa, seed)},
+        "grades": {"alpha": krippendorff_alpha(everything, "ordinal"), "n": len(everything)},
+        "questions": [
+            {"id": c, "state": list(state), **_of_marks(list(pairs[c].values()))}
+            for c, state in zip(shared, states, strict=True)
+        ],
+        "disagreements": list(_disagreements(shared, a, b, pairs)),
+    }
+
+
+def _of_states(states: Sequence[tuple[str, str]], seed: int) -> Record:
+    first, second = [x for x, _ in states], [y for _, y in states]
+
+    def kappa(items: list[tuple[str, str]]) -> float | None:
+        return cohen_kappa([x for x, _ in items], [y for _, y in items])
+
+    return {
+        "n": len(states),
+        "raw": raw_agreement(first, second),
+        "kappa": kappa(list(states)),
+        "alpha": krippendorff_alpha(states),
+        "kappa_ci95": _interval([[state] for state in states], kappa, seed),
+    }
+
+
+def _of_marks(pairs: Sequence[Pair]) -> Record:
+    a, b = [x > 0 for x, _ in pairs], [y > 0 for _, y in pairs]
+    return {
+        "n": len(pairs),
+        "raw": raw_agreement(a, b),
+        "kappa": cohen_kappa(a, b),
+        "positive": positive_agreement(a, b),
+        "overlap": overlap(a, b),
+        "alpha": krippendorff_alpha([(float(x), float(y)) for x, y in zip(a, b, strict=True)]),
+    }
+
+
+def _kappa(pairs: list[Pair]) -> float | None:
+    return cohen_kappa([x > 0 for x, _ in pairs], [y > 0 for _, y in pairs])
+
+
+def _interval(
+    clusters: Sequence[Sequence[Any]], statistic: Callable[[list[Any]], float | None], seed: int
+) -> list[float] | None:
+    if len(clusters) < ENOUGH_QUESTIONS:
+        return None
+    found = clustered_interval(clusters, statistic, generator(seed, "label_eval/agreement"))
+    return None if found is None else list(found)
+
+
+def _disagreements(
+    shared: Sequence[str], a: Verdicts, b: Verdicts, pairs: Mapping[str, Mapping[Anchor, Pair]]
+) -> Iterable[Record]:
+    for case_id in shared:
+        if a[case_id].state != b[case_id].state:
+            yield {"id": case_id, "what": "state", "a": a[case_id].state, "b": b[case_id].state}
+        elif a[case_id].needs != b[case_id].needs:
+            yield {"id": case_id, "what": "needs", "a": a[case_id].needs, "b": b[case_id].needs}
+        for (path, place), (x, y) in pairs[case_id].items():
+            if (x > 0) != (y > 0):
+                where = f"{path} > {place}" if place else path
+                yield {"id": case_id, "what": where, "a": x, "b": y}
+
+
+def agreement(annotators: Mapping[str, Verdicts], seed: int = 0) -> Record:
+    """All pairs of annotators, and alpha over all of them together."""
+    names = list(annotators)
+    pairs = [
+        compare(a, annotators[a], b, annotators[b], seed)
+        for a, b in itertools.combinations(names, 2)
+    ]
+    cases = dict.fromkeys(case_id for known in annotators.values() for case_id in known)
+    states = [
+        [annotators[name][c].state if c in annotators[name] else None for name in names]
+        for c in cases
+    ]
+    return {
+        "annotators": {name: len(known) for name, known in annotators.items()},
+        "alpha_state": krippendorff_alpha(states),
+        "pairs": pairs,
+    }
+
+
+def disagreement(annotators: Mapping[str, Verdicts]) -> dict[str, float]:
+    """How far annotators are apart on each case that two of them judged: 0 agreed, up to 2.
+
+    One for another state, and one minus the overlap of the marks; the worst pair counts.
+    """
+    worst: dict[str, float] = {}
+    for a, b in itertools.combinations(annotators.values(), 2):
+        for case_id in a:
+            if case_id in b:
+                first, second = a[case_id], b[case_id]
+                pairs = list(graded_pairs(first, second).values())
+                same = overlap([x > 0 for x, _ in pairs], [y > 0 for _, y in pairs])
+                apart = float(first.state != second.state) + (0 if same is None else 1 - same)
+                worst[case_id] = max(worst.get(case_id, 0.0), apart)
+    return worst
+
+
+UNGRADED = 3
+"""The gain of a support without a grade, as the retrieval metrics take it."""
+
+
+def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
+    """Counts of a set: cases by status and category, supports a labelled case, other labels."""
+    records = {case_id: cases[case_id] for case_id in cases}
+    briefs = {c: brief_of(record, judgements.get(c, {})) for c, record in records.items()}
+    progress = progress_of(tally(briefs.values()), ())
+    labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
+    supports = [len(case.get("gold_supports") or ()) for case in labelled]
+    by_category: dict[str, Counter[str]] = {}
+    for brief in briefs.values():
+        by_category.setdefault(brief.category or "(none)", Counter())[brief.status] += 1
+    return {
+        "cases": progress.total,
+        "status": {status: getattr(progress, status) for status in STATUSES},
+        "flagged": progress.flagged,
+        "by_category": {
+            name: {"cases": sum(counts.values()), **{s: counts[s] for s in STATUSES}}
+            for name, counts in sorted(by_category.items())
+        },
+        "supports": {
+            "total": sum(supports),
+            "per_labelled_case": sum(supports) / len(supports) if supports else None,
+            "most": max(supports, default=0),
+            "labelled_without": supports.count(0),
+        },
+        "with_groups": sum(bool(case.get("required_support_groups")) for case in labelled),
+        "with_snippets": sum(
+            any(support.get("snippets") for support in case.get("gold_supports") or ())
+            for case in labelled
+        ),
+        **{
+            f"with_{name}": sum(bool(record.get(name)) for record in records.values())
+            for name in ("expected_key_facts", "reference_answer", "forbidden_claims")
+        },
+    }
+
+
+def qrels(cases: Mapping[str, Record], judgements: Mapping[str, Record], by: str) -> Iterator[str]:
+    """TREC qrels lines ``case 0 document grade``, by ``doc`` (file) or ``anchor`` (file#heading).
+
+    Names are percent-encoded, since qrels are parted by spaces. The highest grade of a document
+    counts; passages that were read and not marked stand with 0. Unanswerable cases have no lines.
+    """
+    for case_id in cases:
+        grades: dict[str, int] = {}
+        for row in judgements.get(case_id, {}).get("rows") or ():
+            if row.get("grade") == 0:
+                grades[_document(row, by)] = 0
+        for support in cases[case_id].get("gold_supports") or ():
+            name = _document(support, by)
+            grade = max(1, round(float(support.get("grade") or UNGRADED)))
+            grades[name] = max(grade, grades.get(name, 0))
+        if any(grades.values()):
+            for name, grade in grades.items():
+                yield f"{quote(case_id, safe='-_.~')} 0 {name} {grade}"
+
+
+def _document(place: Record, by: str) -> str:
+    name = quote(norm_path(str(place["rel_path"])), safe="/-_.~")
+    headings = heading(place.get("heading_path"))
+    return f"{name}#{quote(headings, safe='-_.~')}" if by == "anchor" and headings else name
+
+
+SHOWN = 40
+"""Disagreements and questions that are listed; --json has them all."""
+
+
+def number(value: float | None) -> str:
+    """Three decimals; an en dash for what is undefined."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def print_statistics(console: Console, found: Mapping[str, Any]) -> None:
+    """Cases by status and category, then supports and other labels."""
+    table = _table("category", "cases", *(status.replace("_", " ") for status in STATUSES))
+    for name, row in found["by_category"].items():
+        table.add_row(one_line(name), str(row["cases"]), *(str(row[s]) for s in STATUSES))
+    totals = (str(found["status"][status]) for status in STATUSES)
+    table.add_row("all", str(found["cases"]), *totals, style="bold")
+    console.print(table)
+    supports = found["supports"]
+    mean = supports["per_labelled_case"]
+    for name, value in (
+        ("flagged", found["flagged"]),
+        ("supports", supports["total"]),
+        ("supports per labelled case", "–" if mean is None else f"{mean:.2f}"),
+        ("most supports in a case", supports["most"]),
+        ("labelled without support", supports["labelled_without"]),
+        ("with groups", found["with_groups"]),
+        ("with snippets", found["with_snippets"]),
+        ("with key facts", found["with_expected_key_facts"]),
+        ("with reference answer", found["with_reference_answer"]),
+        ("with forbidden claims", found["with_forbidden_claims"]),
+    ):
+        console.print(f"{name:<28}{value:>8}")
+
+
+def print_agreement(console: Console, found: Mapping[str, Any]) -> None:
+    """Each pair of annotators: overall, by question (worst first), and the disagreements."""
+    people = ", ".join(f"{one_line(n)} ({c} cases)" for n, c in found["annotators"].items())
+    console.print(f"annotators: {people}")
+    if len(found["annotators"]) > 2:
+        console.print(f"Krippendorff's alpha of all, on the state: {number(found['alpha_state'])}")
+    for pair in found["pairs"]:
+        _print_pair(console, pair)
+
+
+def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
+    console.print(
+        f"\nA = {one_line(pair['a'])}, B = {one_line(pair['b'])}: {pair['cases']} cases by both"
+    )
+    table = _table("on", "n", "raw", "kappa", "95 % interval", "alpha", "positive", "overlap")
+    for name in ("state", "marks"):
+        row = pair[name]
+        interval = row["kappa_ci95"]
+        shown = "–" if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
+        figures = [number(row.get(key)) for key in ("alpha", "positive", "overlap")]
+        table.add_row(
+            name, str(row["n"]), number(row["raw"]), number(row["kappa"]), shown, *figures
+        )
+    grades = pair["grades"]
+    table.add_row("grades", str(grades["n"]), "–", "–", "–", number(grades["alpha"]), "–", "–")
+    console.print(table)
+    by_question = _table("question", "state A", "state B", "n", "raw", "kappa", "positive", text=3)
+    worst = sorted(pair["questions"], key=lambda q: (q["state"][0] == q["state"][1], _low(q)))
+    for row in worst[:SHOWN]:
+        figures = [number(row[key]) for key in ("raw", "kappa", "positive")]
+        by_question.add_row(one_line(row["id"]), *row["state"], str(row["n"]), *figures)
+    console.print(by_question)
+    for item in pair["disagreements"][:SHOWN]:
+        what = one_line(str(item["what"]))
+        console.print(
+            f"{one_line(item['id'])}: {what}: A = {_said(item['a'])}, B = {_said(item['b'])}"
+        )
+    more = len(pair["disagreements"]) - SHOWN
+    if more > 0:
+        console.print(f"… and {more} more disagreements; --json has them all")
+
+
+def _low(question: Mapping[str, Any]) -> float:
+    value = question["positive"]
+    return 1.0 if value is None else float(value)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, float):
+        return f"grade {value:g}" if value else "not marked"
+    return one_line(str(value)) or "nothing"
+
+
+def _table(*columns: str, text: int = 1) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="left" if place < text else "right")
+    return table

@@ -1,0 +1,215 @@
+"""The set and the judgements as the session sees them: only records that the toolkit can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from labeller.entry import GOLD, LABEL_FIELDS
+from labeller.plan import Plan
+from records.cases import TestCase, case_from_dict, check_case
+from records.editing import Document, decode, read_bytes
+from records.errors import Problem, StorageError
+
+if TYPE_CHECKING:
+    from labeller.annotators import Verdicts
+
+
+Record = dict[str, Any]
+
+HIDDEN = (
+    *LABEL_FIELDS,
+    "relevant_docs",
+    "relevance_grades",
+    "relevant_chunks",
+    "chunk_relevance_grades",
+    "expected_chunks",
+    "expected_citations",
+)
+"""Fields that would tell a second annotator what the first one decided."""
+
+_decode_case = msgspec.json.Decoder(TestCase).decode
+
+
+def identify_case(raw: bytes) -> tuple[str | None, str]:
+    """The id of a case's line, or what is wrong with the line."""
+    try:
+        case = _decode_case(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _slowly(raw)
+    findings = list(check_case(case))
+    return (None, _said(findings)) if findings else (case.id, "")
+
+
+def _slowly(raw: bytes) -> tuple[str | None, str]:
+    """The same for a line that does not fit at first sight: null for a list, or an error."""
+    try:
+        record = decode(raw)
+    except ValueError as error:
+        return None, f"is no JSON object ({error})"
+    case, findings = case_from_dict(record)
+    return (None, _said(findings)) if case is None else (case.id, "")
+
+
+def _said(findings: list[tuple[str, str]]) -> str:
+    return "; ".join(f"{field}: {message}" for field, message in findings)
+
+
+def identify_judgement(raw: bytes) -> tuple[str | None, str]:
+    """The case id of a judgement's line, or what is wrong with the line."""
+    try:
+        case_id = decode(raw).get("case_id")
+    except ValueError as error:
+        return None, f"is no JSON object ({error})"
+    return (case_id, "") if isinstance(case_id, str) else (None, "case_id: is missing")
+
+
+def validate(case: Record) -> list[str]:
+    """What the toolkit would refuse in a record, each as one sentence; [] for a good one."""
+    try:
+        json.dumps(case, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return ["The text holds half of a character (a lone surrogate); the set cannot keep it."]
+    return [f"{field}: {message}" for field, message in case_from_dict(case)[1]]
+
+
+class Judgements(Mapping[str, Record]):
+    """An annotator's judgements by case id, without the key itself."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __getitem__(self, key: str) -> Record:
+        return {k: v for k, v in self.document[key].items() if k not in ("case_id", *LABEL_FIELDS)}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.document
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document)
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+
+class SecondView(Mapping[str, Record]):
+    """The cases as a second annotator sees them: with that person's own labels, or none.
+
+    `only` leaves all other cases out.
+    """
+
+    def __init__(
+        self, cases: Document, judgements: Document, only: Collection[str] | None = None
+    ) -> None:
+        self._cases, self._judgements, self._only = cases, judgements, only
+
+    def __getitem__(self, key: str) -> Record:
+        if key not in self:
+            raise KeyError(key)
+        case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
+        known = self._judgements.get(key, {})
+        return case | {k: known[k] for k in LABEL_FIELDS if k in known}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._cases and (self._only is None or key in self._only)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._cases if key in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def judgement_line(case_id: str, judgement: Record, case: Record, *, second: bool) -> Record | None:
+    """What an annotator's file holds of a case; a second annotator's labels stand there too."""
+    labels: Record = {k: case[k] for k in LABEL_FIELDS if k in case} if second else {}
+    if not judgement and not labels:
+        return None
+    return {"case_id": case_id, **judgement, **labels}
+
+
+USUAL_NAME: Final = "eval_set.jsonl"
+
+
+def judgements_dir(eval_set: Path, labels_dir: Path) -> Path:
+    """``judgements`` in the folder of labels, for a set of the usual name; else a folder in it.
+
+    A set of another name has ``judgements/<name>/``, since several may share the folder of labels.
+    Files that lie in ``judgements`` itself stay in use for it while no other set can own them: it
+    has no folder yet, is the only set of its folder, and all that they judge are its cases.
+    """
+    shared = labels_dir / "judgements"
+    if eval_set.name == USUAL_NAME:
+        return shared
+    own = shared / eval_set.stem
+    return shared if not own.is_dir() and _alone(eval_set) and _all_of(eval_set, shared) else own
+
+
+def _alone(eval_set: Path) -> bool:
+    return [path.name for path in eval_set.parent.glob("*.jsonl")] == [eval_set.name]
+
+
+def _all_of(eval_set: Path, shared: Path) -> bool:
+    """Do the files there judge cases of this set, and nothing else?"""
+    files = sorted(shared.glob("*.jsonl"))
+    try:
+        cases = Document(read_bytes(eval_set), identify_case, cases=True) if files else {}
+        judged = [Document(read_bytes(path), identify_judgement) for path in files]
+    except StorageError:
+        return False
+    return any(judged) and all(case_id in cases for document in judged for case_id in document)
+
+
+def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
+    """What to say of judgements that are of no case of the set; ``""`` when there are none."""
+    foreign = [case_id for case_id in judged if case_id not in cases]
+    if not foreign:
+        return ""
+    first = ", ".join(map(repr, foreign[:3])) + (", …" if len(foreign) > 3 else "")
+    are = "one judgement is" if len(foreign) == 1 else f"{len(foreign)} judgements are"
+    return (
+        f"{are} of no case of the set ({first}); if another set's, give each set a folder of its "
+        "own with --labels-dir, else delete these lines"
+    )
+
+
+def cases_of(plan: Plan) -> Document:
+    """The set; lines with faults make it refused, as every other script does."""
+    document = Document(read_bytes(plan.eval_set), identify_case, cases=True)
+    if document.problems:
+        raise StorageError.from_problems(
+            Problem(str(plan.eval_set), n, "", text) for n, text in document.problems
+        )
+    return document
+
+
+def annotator_files(plan: Plan) -> dict[str, Path]:
+    """The file of each annotator who has one."""
+    return {path.stem: path for path in sorted(plan.judgements_dir.glob("*.jsonl"))}
+
+
+def decided_of(plan: Plan) -> dict[str, Document]:
+    """The annotators' files as they are, labels included."""
+    return {
+        name: Document(read_bytes(path), identify_judgement)
+        for name, path in annotator_files(plan).items()
+    }
+
+
+def judgements_of(plan: Plan) -> dict[str, Mapping[str, Record]]:
+    """What each annotator said beside the labels."""
+    return {name: Judgements(document) for name, document in decided_of(plan).items()}
+
+
+def verdicts_of(plan: Plan, cases: Mapping[str, Record]) -> dict[str, Verdicts]:
+    """Each annotator's verdicts, the set's own first."""
+    from labeller.annotators import verdicts
+
+    known = decided_of(plan)
+    found = {GOLD: verdicts(cases, known.pop(GOLD, {}), GOLD)}
+    found |= {name: verdicts(cases, document, name) for name, document in known.items()}
+    return {name: decided for name, decided in found.items() if decided}

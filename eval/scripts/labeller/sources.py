@@ -1,0 +1,425 @@
+"""Where chunks come from: the bot's API, or the results of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, PriorityQueue, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from clients.profile import Profile, load_profile
+from clients.secrets import public_url, resolve_headers
+from labeller.anchors import Chunk, anchored
+from labeller.ports import Arrival
+from records.errors import StorageError
+from records.files import replace_bytes
+from records.results import RetrievedChunk, TestResult, iter_results
+
+if TYPE_CHECKING:
+    from clients.bot import ChatApi
+
+
+Query = Callable[[str, str, int | None], TestResult]
+"""Asks a bot for a case id, a query and a k; failures are results of status ``error``."""
+
+
+class _Key(msgspec.Struct):
+    test_case_id: str
+
+
+def chunks_of(result: TestResult) -> list[Chunk]:
+    """The retrieved passages of a result. Raises FetchError when it holds none to show."""
+    if result.error is not None:
+        raise FetchError(f"{result.error.kind}: {result.error.message}")
+    return [_chunk(chunk, place) for place, chunk in enumerate(result.chunks(), start=1)]
+
+
+def _chunk(chunk: RetrievedChunk, place: int) -> Chunk:
+    return Chunk(
+        rel_path=chunk.rel_path or chunk.doc_id or chunk.chunk_id,
+        heading_path=chunk.heading_path or "",
+        text=chunk.text or "",
+        chunk_id=chunk.chunk_id,
+        rank=chunk.rank or place,
+        score_vector=chunk.score_vector,
+        score_lexical=chunk.score_lexical,
+        score_final=chunk.score_final,
+        cut=chunk.truncated or chunk.text is None,
+    )
+
+
+class RunChunks:
+    """The chunks stored in a run's results.jsonl. An `Ask`; the file is read through once."""
+
+    def __init__(self, results: Path) -> None:
+        self._path = results
+        self._lock = threading.Lock()
+        self._offsets: dict[str, int] | None = None
+
+    def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
+        with self._lock:
+            if self._offsets is None:
+                self._offsets = self._index()
+            offset = self._offsets.get(case_id)
+        if offset is None:
+            raise FetchError("the run holds no result for this case; p needs an API.")
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(offset)
+                result = msgspec.json.decode(file.readline(), type=TestResult)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise FetchError(f"{self._path.name}: {error}") from None
+        if query != result.question and result.question:
+            raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
+        return chunks_of(result)
+
+    def _index(self) -> dict[str, int]:
+        decode = msgspec.json.Decoder(_Key).decode
+        offsets: dict[str, int] = {}
+        try:
+            with open(self._path, "rb") as file:
+                offset = 0
+                for line in file:
+                    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                        offsets.setdefault(decode(line).test_case_id, offset)
+                    offset += len(line)
+        except OSError as error:
+            raise FetchError(f"{self._path}: {error.strerror}") from None
+        return offsets
+
+
+class ApiChunks:
+    """The chunks that a bot retrieves. An `Ask` that keeps what it got, for when the bot is away.
+
+    `scope` names the bot and its settings; it is part of the kept file's name, so that another
+    bot's chunks are never taken for this one's.
+    """
+
+    def __init__(self, ask: Query, cache: Path, scope: str) -> None:
+        self._ask, self._cache, self._scope = ask, cache, scope
+        self.offline = ""
+
+    def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
+        result = self._ask(case_id, query, k)
+        if result.error is None:
+            chunks = chunks_of(result)
+            with contextlib.suppress(StorageError, OSError):
+                kept = self._path(query, k)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                replace_bytes(kept, msgspec.json.encode(result))
+            self.offline = ""
+            return chunks
+        old = self._read(query, k)
+        if old is None:
+            return chunks_of(result)
+        self.offline = f"{result.error.kind}: chunks kept from an earlier session"
+        return chunks_of(old)
+
+    def kept(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
+        """An `Ask` that asks the bot only for what was not kept."""
+        old = self._read(query, k)
+        return self(case_id, query, k) if old is None else chunks_of(old)
+
+    def _read(self, query: str, k: int | None) -> TestResult | None:
+        """What was kept of a query, if it can be read."""
+        try:
+            kept = self._path(query, k).read_bytes()
+            return msgspec.json.decode(kept, type=TestResult)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def _path(self, query: str, k: int | None) -> Path:
+        parts = "\0".join((self._scope, query, str(k)))
+        name = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._cache / f"{name}.json"
+
+
+def uncertainty(results: Path) -> Mapping[str, float]:
+    """How unsure the retriever was of each case of a run: near 1 a tie at the top, 0 no doubt.
+
+    One minus the gap between the two best final scores, as a share of the best score.
+    """
+    found: dict[str, float] = {}
+    for result in _results(results):
+        scores = sorted(c.score_final for c in result.chunks() if c.score_final is not None)
+        if len(scores) > 1 and scores[-1] > 0:
+            found.setdefault(result.test_case_id, 1 - (scores[-1] - scores[-2]) / scores[-1])
+    return found
+
+
+def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str, float]:
+    """How badly each case of a run failed, seen from its results alone.
+
+    3 an error; 2 an abstention where there is an answer, or an answer where there is none; 1 no
+    gold support retrieved; below 1 the later the first support came.
+    """
+    found: dict[str, float] = {}
+    for result in _results(results):
+        case = cases.get(result.test_case_id)
+        if case is None or result.test_case_id in found:
+            continue
+        if result.status == "error":
+            found[result.test_case_id] = 3.0
+            continue
+        answerable = case.get("answerable")
+        if answerable is not None and result.abstained is answerable:
+            found[result.test_case_id] = 2.0
+            continue
+        supports = case.get("gold_supports") or ()
+        chunks = [_chunk(chunk, place) for place, chunk in enumerate(result.chunks(), start=1)]
+        ranks = [i for i, c in enumerate(chunks, 1) if any(anchored(s, c) for s in supports)]
+        if supports:
+            found[result.test_case_id] = 1 - 1 / ranks[0] if ranks else 1.0
+    return found
+
+
+def _results(path: Path) -> Iterator[TestResult]:
+    """The readable results of a run."""
+    return iter_results(path, lambda problem: None)
+
+
+Ask = Callable[[str, str, int | None], list[Chunk]]
+"""Fetches chunks for a case id, a query and a k; raises FetchError."""
+
+THREADS: Final = 2
+"""One slow call does not hold up the next question."""
+
+_NOW, _SOON, _NEVER = 0, 1, 2
+
+
+class _Job(NamedTuple):
+    when: int
+    number: int
+    case_id: str = ""
+    text: str = ""
+    query: str | None = None
+    k: int | None = None
+    recalled: bool = False
+
+
+class FetchError(Exception):
+    """Why chunks could not be fetched: one sentence for the status line."""
+
+
+class Fetcher:
+    """A `labeller.ports.Source` over any function that gets chunks."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        described: str | Callable[[], str],
+        threads: int = THREADS,
+        *,
+        kept: Ask | None = None,
+    ) -> None:
+        """`kept` is asked for what an earlier session found; without it `ask` is."""
+        self._ask, self._kept, self._described = ask, kept or ask, described
+        self._jobs: PriorityQueue[_Job] = PriorityQueue()
+        self._count = itertools.count()
+        self._asked: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._done: SimpleQueue[Arrival] = SimpleQueue()
+        self._callback: Callable[[], None] = lambda: None
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"chunks-{n}", daemon=True)
+            for n in range(threads)
+        ]
+        self._started = False
+
+    def request(self, case_id: str, question: str) -> None:
+        """Ask for the chunks of a question, once; after a failure it can be asked for again."""
+        with self._lock:
+            known = case_id in self._asked
+        if not known:
+            self._put(_SOON, case_id, question, None, None)
+
+    def refetch(self, case_id: str, question: str) -> None:
+        """Ask again; an answer to an earlier request that comes late is dropped."""
+        self._put(_NOW, case_id, question, None, None)
+
+    def probe(self, case_id: str, query: str, k: int | None = None) -> None:
+        """Ask for another query's chunks, or for another number of them; before all others."""
+        self._put(_NOW, case_id, query, query, k)
+
+    def recall(self, case_id: str, query: str, k: int | None = None) -> None:
+        """Bring back what a probe found in an earlier session, from what was kept if it was."""
+        self._put(_SOON, case_id, query, query, k, recalled=True)
+
+    def arrivals(self) -> list[Arrival]:
+        """What has come since the last call. Never waits."""
+        found = []
+        while True:
+            try:
+                found.append(self._done.get_nowait())
+            except Empty:
+                return found
+
+    def listen(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called, in a fetching thread, after each arrival."""
+        self._callback = callback
+
+    def wait(self, case_id: str, timeout: float) -> list[Arrival]:
+        """What comes until something for the case is there, or `timeout` seconds are over."""
+        found: list[Arrival] = []
+        while not any(arrival.case_id == case_id for arrival in found):
+            try:
+                found.append(self._done.get(timeout=timeout))
+            except Empty:
+                break
+        return found
+
+    def close(self) -> None:
+        """Ask for nothing more. A call under way ends by itself."""
+        self._closed.set()
+        if self._started:
+            for _ in self._threads:
+                self._jobs.put(_Job(_NEVER, next(self._count)))
+
+    def describe(self) -> str:
+        """Where the chunks come from."""
+        return self._described if isinstance(self._described, str) else self._described()
+
+    def _put(
+        self,
+        when: int,
+        case_id: str,
+        text: str,
+        query: str | None,
+        k: int | None,
+        *,
+        recalled: bool = False,
+    ) -> None:
+        if self._closed.is_set():
+            return
+        number = next(self._count)
+        if query is None:
+            with self._lock:
+                self._asked[case_id] = number
+        self._jobs.put(_Job(when, number, case_id, text, query, k, recalled))
+        if not self._started:
+            self._started = True
+            for thread in self._threads:
+                thread.start()
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            when, number, case_id, text, query, k, recalled = self._jobs.get()
+            if when == _NEVER or self._closed.is_set():
+                return
+            ask = self._kept if recalled else self._ask
+            found: tuple[Chunk, ...] = ()
+            problem = ""
+            try:
+                found = tuple(ask(case_id, text, k))
+            except FetchError as error:
+                problem = str(error)
+            except Exception as error:  # a thread that dies would leave the screen waiting
+                problem = f"{type(error).__name__}: {error}"
+            arrival = Arrival(case_id, found, query, problem, k, recalled)
+            with self._lock:
+                stale = query is None and self._asked.get(case_id) != number
+                if query is None and not stale and arrival.problem:
+                    del self._asked[case_id]  # it may be asked for again
+            if not stale:
+                self._done.put(arrival)
+                self._callback()
+
+
+def without_api(case_id: str, query: str, k: int | None) -> list[Chunk]:
+    """An `Ask` for sessions that have nothing to ask."""
+    raise FetchError("no API and no run: name one with --api-url or --from-run; editing works.")
+
+
+SECONDS = 20.0
+"""For one call, from connecting to the last byte: a person waits for it."""
+
+MAX_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Api:
+    """Which bot, how it is asked, and for how many passages."""
+
+    url: str
+    profile: str
+    k: int
+    profiles: Path
+    cache: Path
+
+
+class _Bot:
+    """Asks the bot for passages alone; usable from several threads."""
+
+    def __init__(self, url: str, api: Api, profile: Profile, cases: Mapping[str, Any]) -> None:
+        headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
+        if problems:
+            raise StorageError.from_problems(problems)
+        self._url, self._api, self._profile, self._headers = url, api, profile, headers
+        self._cases = cases
+        self._client: ChatApi | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, case_id: str, query: str, k: int | None) -> TestResult:
+        """One call, tried twice. Failures are results of status ``error``."""
+        from clients.bot import Question
+
+        case = self._cases.get(case_id) or {}
+        question = Question(
+            case_id,
+            query,
+            k or self._api.k,
+            vaults=tuple(case.get("vaults") or ()),
+            folders=tuple(case.get("folders") or ()),
+            user_roles=tuple(case.get("user_roles") or ()),
+        )
+        return self._connected().ask(question).result
+
+    def _connected(self) -> ChatApi:
+        from clients.bot import ChatApi
+        from clients.http import RetryPolicy
+
+        with self._lock:
+            if self._client is None:
+                self._client = ChatApi(
+                    self._url,
+                    self._profile,
+                    self._headers,
+                    RetryPolicy(SECONDS, retries=1),
+                    retrieval_only=True,
+                    connections=2,
+                    max_bytes=MAX_BYTES,
+                )
+            return self._client
+
+
+@contextlib.contextmanager
+def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
+    """The bot as a `Source`; ``demo`` starts the embedded API and stops it at the end.
+
+    Raises StorageError for a profile that cannot be used. A bot that does not answer is no error:
+    its arrivals say so, and chunks kept from an earlier session stand in.
+    """
+    with contextlib.ExitStack() as stack:
+        url = api.url
+        if url == "demo":
+            from clients.run_plan import demo_server
+
+            url = stack.enter_context(demo_server((), quiet=True))
+        profile = load_profile(api.profile, api.profiles)
+        bot = _Bot(url, api, profile, cases)
+        shown = "demo" if api.url == "demo" else public_url(api.url)
+        scope = f"{shown}\0{profile.sha256}\0{api.k}"
+        chunks = ApiChunks(bot.ask, api.cache, scope)
+        described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
+        source = Fetcher(chunks, described, kept=chunks.kept)
+        stack.callback(source.close)
+        yield source

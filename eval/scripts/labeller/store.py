@@ -1,0 +1,524 @@
+"""Where a session's labels go: journal at once, set and judgements on saving, merged with the disk.
+
+    store = LabelStore(path, judgements_dir, annotator="gold", now=time.time)
+    session = Session(store.records, store.judgements, **store.session_options())
+    store.attach(session)          # brings back what a killed session had not saved
+    …
+    store.save(); store.close()
+
+No method but the constructor raises: what is wrong stands in `problem`, and the session goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from labeller.cases import (
+    Judgements,
+    SecondView,
+    foreign_words,
+    identify_case,
+    identify_judgement,
+    judgement_line,
+    validate,
+)
+from labeller.entry import GOLD, LABEL_FIELDS, Entry, entry_from
+from labeller.history import timestamp
+from labeller.model import Session
+from labeller.ports import Conflict
+from labeller.resuming import View
+from records.editing import (
+    STAMP,
+    Document,
+    back_up,
+    is_read_only,
+    read_bytes,
+    read_or_empty,
+    replace,
+    written,
+)
+from records.errors import StorageError
+from records.files import SetLock, clear_leftovers
+from records.journal import Event, Journal
+
+JUDGED = "judgement"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A case as it was last saved, as it is here, and where it stands when it is new.
+
+    `path` holds what it was in between: a session that was killed while saving may have written any
+    of that, and what was written here is nobody else's change.
+    """
+
+    base: Entry | None
+    mine: Entry | None
+    place: int | None = None
+    path: tuple[Entry | None, ...] = ()
+
+
+def changes_of(events: Iterable[Record]) -> dict[str, Change]:
+    """What unsaved events did, a change a case."""
+    changes: dict[str, Change] = {}
+    for event in events:
+        if "before" not in event:
+            continue
+        known = changes.get(event["case"])
+        before, after = entry_from(event["before"]), entry_from(event["after"])
+        if known is None:
+            known = Change(before, after)
+        place = event.get("place", known.place)
+        changes[event["case"]] = Change(known.base, after, place, (*known.path, before, after))
+    return changes
+
+
+def reconciled(
+    case_id: str, change: Change, theirs: Entry | None
+) -> tuple[Entry | None, Conflict | None]:
+    """Both changes in one entry. Fields in conflict stay as they are here."""
+    on_disk = flat(theirs)
+    base = own_base(flat(change.base), on_disk, [flat(entry) for entry in change.path])
+    sides = (base, flat(change.mine), on_disk)
+    result, fields = merge(*sides)
+    conflict = None
+    if fields:
+        parts = [None if s is None else {k: s[k] for k in fields if k in s} for s in sides]
+        conflict = Conflict(case_id, fields, *parts)
+    letter = change.mine.letter if change.mine is not None else "A"
+    return entry_of(result, letter), conflict
+
+
+def is_twin(change: Change, theirs: Entry | None) -> bool:
+    """Was the case added here, and another one with the same id elsewhere?"""
+    if change.base is not None or change.mine is None or theirs is None:
+        return False
+    path = [flat(entry) for entry in (*change.path, change.mine)]
+    return own_base(None, flat(theirs), path) is None
+
+
+def taking_theirs(mine: Entry | None, conflict: Conflict, theirs: Entry | None) -> Entry | None:
+    """The entry with the fields in conflict as the file has them; other changes stay."""
+    known = flat(mine)
+    if known is None or conflict.theirs is None:
+        return theirs
+    kept = {k: v for k, v in known.items() if k not in conflict.fields}
+    return entry_of(kept | conflict.theirs, "A")
+
+
+def flat(entry: Entry | None) -> Record | None:
+    """Case and judgement as one record, so that both merge by the same rules."""
+    if entry is None:
+        return None
+    return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
+
+
+def entry_of(record: Record | None, letter: str) -> Entry | None:
+    """The entry that `flat` was made of."""
+    if record is None:
+        return None
+    case = {k: v for k, v in record.items() if k != JUDGED}
+    return Entry(case, record.get(JUDGED, {}), letter)
+
+
+def merge(
+    base: Record | None, mine: Record | None, theirs: Record | None
+) -> tuple[Record | None, tuple[str, ...]]:
+    """The merged record and the fields in conflict; those hold `mine` in the result.
+
+    A case deleted on one side and changed on the other conflicts in every field that was changed.
+    """
+    if written(mine) == written(theirs) or written(base) == written(theirs):
+        return mine, ()
+    if written(base) == written(mine):
+        return theirs, ()
+    if mine is None or theirs is None:
+        changed = mine if theirs is None else theirs
+        return mine, _differing(base or {}, changed or {})
+    merged: Record = {}
+    conflicts: list[str] = []
+    for group in _groups(theirs, mine):
+        was, here, there = (_part(side, group) for side in (base or {}, mine, theirs))
+        if written(here) == written(there) or written(was) == written(here):
+            chosen = there
+        else:
+            chosen = here
+            if written(was) != written(there):
+                conflicts += [k for k in group if written(here.get(k)) != written(there.get(k))]
+        merged |= chosen
+    order = [*theirs, *(k for k in mine if k not in theirs)]
+    return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
+
+
+def own_base(
+    base: Record | None, theirs: Record | None, path: list[Record | None]
+) -> Record | None:
+    """`base`, brought forward to what this side itself had written: `path` is what it held since.
+
+    A field (or the labels, as one) whose value on disk stood on the path was not changed by others.
+    """
+    if theirs is None or base is None:
+        return theirs if any(written(theirs) == written(step) for step in path) else base
+    steps = [step for step in path if step is not None]
+    out: Record = {}
+    for group in _groups(base, theirs):
+        there = _part(theirs, group)
+        ours = any(written(_part(step, group)) == written(there) for step in steps)
+        out |= there if ours else _part(base, group)
+    return out
+
+
+def _part(record: Record, group: tuple[str, ...]) -> Record:
+    return {name: record[name] for name in group if name in record}
+
+
+def _groups(*records: Record) -> list[tuple[str, ...]]:
+    names = dict.fromkeys(name for record in records for name in record)
+    return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
+
+
+def _differing(one: Record, other: Record) -> tuple[str, ...]:
+    names = dict.fromkeys([*one, *other])
+    return tuple(name for name in names if written(one.get(name)) != written(other.get(name)))
+
+
+class LabelFiles:
+    """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
+
+    `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
+    `only` if it is given. Not `resuming`, what is looked at is neither kept nor taken up again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        judgements_dir: Path,
+        *,
+        now: Callable[[], float],
+        annotator: str = GOLD,
+        second: bool = False,
+        only: Collection[str] | None = None,
+        writing: bool = True,
+        resuming: bool = True,
+    ) -> None:
+        self.path, self.annotator, self.second = path, annotator, second
+        self.judgements_path = judgements_dir / f"{annotator}.jsonl"
+        self.problem = ""
+        self.saved_at: float | None = None
+        self.notices: list[str] = []
+        self.conflicts: list[Conflict] = []
+        self.read_only = "" if writing else "nothing is written"
+        self._now = now
+        self._session: Session | None = None
+        self._unwritten: list[Event] = []
+        self._backed_up = False
+        self._rescued: Path | None = None
+        self._lock = SetLock(self.judgements_path if second else path)
+        name = path.name + ("" if annotator == GOLD else f".{annotator}")
+        self._journal = Journal(path.with_name(f"{name}.journal"))
+        self._resuming = resuming
+        self._view_file = ViewFile(path.with_name(f"{name}.view"))
+        self._set_bytes = read_bytes(path)
+        self._judged_bytes = read_or_empty(self.judgements_path)
+        if writing:
+            self._take_lock()
+        self.cases = Document(self._set_bytes, identify_case, cases=True)
+        self._judged = Document(self._judged_bytes, identify_judgement)
+        self.notices += self.cases.complaints(path.name)
+        self.notices += self._judged.complaints(self.judgements_path.name)
+        foreign = foreign_words(self._judged, self.cases)
+        if foreign:
+            self.notices.append(f"{self.judgements_path}: {foreign}.")
+        self.records: Mapping[str, Record] = self.cases
+        self.judgements: Mapping[str, Record] = Judgements(self._judged)
+        if second:
+            self.records = SecondView(self.cases, self._judged, only)
+        self.history, self._unsaved = self._read_journal()
+        self._marked = not self._unsaved
+
+    # -- opening -------------------------------------------------------------------------------
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._lock.take(self.annotator, timestamp(self._now())):
+                self.read_only = f"{self._lock.holder} is at work on it"
+            else:
+                for path in (self.judgements_path, *(() if self.second else (self.path,))):
+                    clear_leftovers(path, rf"(\.{STAMP}\.bak)?")
+        except OSError as error:
+            self.read_only = f"{self._lock.path.parent} cannot be written ({error.strerror})"
+        target = self.judgements_path if self.second else self.path
+        if not self.read_only and is_read_only(target):
+            self.problem = f"NOT SAVED: {target} is read-only; labels go to the journal."
+        if self.read_only:
+            self.notices.append(f"Read-only: {self.read_only}.")
+
+    def _read_journal(self) -> tuple[list[Event], list[Event]]:
+        cut = 0
+        if not self.read_only:
+            try:
+                cut = self._journal.open()
+            except OSError as error:
+                self.problem = f"NOT SAVED: {self._journal.path}: {error.strerror}."
+        try:
+            saved, unsaved, bad = self._journal.read()
+        except OSError as error:
+            self.notices.append(f"{self._journal.path}: cannot be read ({error.strerror}).")
+            return [], []
+        if cut:
+            self.notices.append("The journal's last line was cut short and is left out.")
+        if bad:
+            self.notices.append(f"{bad} lines of the journal cannot be read and are passed over.")
+        return saved + unsaved, [] if self.read_only else unsaved
+
+    def session_options(self) -> dict[str, Any]:
+        """The arguments of `Session` that come from the files."""
+        return {
+            "record": self.record,
+            "now": self._now,
+            "annotator": self.annotator,
+            "second": self.second,
+            "read_only": self.read_only,
+            "validate": validate,
+            "history": self.history,
+        }
+
+    # -- what was looked at --------------------------------------------------------------------
+
+    def last_view(self) -> View | None:
+        """What the last session looked at. A file that cannot be used is told in `notices`."""
+        view, problem = self._view_file.read() if self._resuming else (None, "")
+        if problem:
+            self.notices.append(problem)
+        return view
+
+    def remember(self, view: View) -> None:
+        """Keep what is looked at, unless nothing may be written."""
+        if self._resuming and not self.read_only:
+            self._view_file.write(view)
+
+    # -- the journal ---------------------------------------------------------------------------
+
+    def record(self, event: Event) -> None:
+        """Append one event. When the disk refuses it stays in memory and is tried again."""
+        self._unwritten.append(event)
+        self._marked = event["action"] == "saved"
+        self._flush()
+
+    def _flush(self) -> None:
+        name = f"NOT SAVED: {self._journal.path.name}"
+        try:
+            while self._unwritten:
+                self._journal.append(self._unwritten[0])
+                del self._unwritten[0]
+        except OSError as error:
+            self.problem = f"{name}: {error.strerror}."
+            return
+        if self.problem.startswith(name):
+            self.problem = ""
+
+
+Record = dict[str, Any]
+
+
+class LabelStore(LabelFiles):
+    """Saves what the session changes, and merges what others changed meanwhile."""
+
+    def attach(self, session: Session) -> None:
+        """Give the session what the journal holds and the files do not, merged with the files."""
+        self._session = session
+        back = 0
+        for case_id, change in changes_of(self._unsaved).items():
+            back += session.restore(case_id, self._merged(case_id, change), change.place)
+        if back:
+            noun = "case" if back == 1 else "cases"
+            self.notices.append(
+                f"The last session ended unsaved: {back} {noun} brought back from the journal."
+            )
+        self._say_conflicts()
+        session.reopen()
+
+    # -- saving --------------------------------------------------------------------------------
+
+    def save(self) -> str:
+        """Write what was changed, with what others changed on disk merged in."""
+        session = self._session
+        if session is None or self.read_only:
+            return f"Read-only: {self.read_only}." if self.read_only else "Nothing to save."
+        try:
+            reread = self._reload()
+            count = self._write(session)
+        except StorageError as error:
+            self.cases.reload(self._set_bytes)
+            self._judged.reload(self._judged_bytes)
+            self.problem = f"NOT SAVED: {error.message}"
+            return self.problem
+        self.problem = ""
+        if self.conflicts or self._marked:
+            self._flush()
+        else:
+            self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
+        self.saved_at = self._now()
+        session.refresh(reread=reread)
+        if self.conflicts:
+            return f"saved; {len(self.conflicts)} in conflict with the file wait for a choice"
+        return "saved" if count else "saved already"
+
+    def _write(self, session: Session) -> int:
+        pending, order = session.pending()
+        waiting = {conflict.case_id for conflict in self.conflicts}
+        ready = {case_id: entry for case_id, entry in pending.items() if case_id not in waiting}
+        if not self.second:
+            self.cases.patch({k: e.case if e else None for k, e in ready.items()}, order)
+        self._judged.patch({k: self._judgement_line(k, e) for k, e in ready.items()}, order)
+        new_set, new_judged = self.cases.render(), self._judged.render()
+        changed = new_set != self._set_bytes or new_judged != self._judged_bytes
+        if new_set != self._set_bytes:
+            self._back_up()
+            replace(self.path, new_set)
+            self._set_bytes = new_set
+        if new_judged != self._judged_bytes:
+            self.judgements_path.parent.mkdir(parents=True, exist_ok=True)
+            replace(self.judgements_path, new_judged)
+            self._judged_bytes = new_judged
+        return len(ready) if changed else 0
+
+    def _judgement_line(self, case_id: str, entry: Entry | None) -> Record | None:
+        if entry is None:
+            return None
+        return judgement_line(case_id, entry.judgement, entry.case, second=self.second)
+
+    def _back_up(self) -> None:
+        if not self._backed_up:
+            back_up(self.path, self._set_bytes, timestamp(self._now()))
+            self._backed_up = True
+
+    # -- others at work ------------------------------------------------------------------------
+
+    def _reload(self) -> bool:
+        """Take in what others wrote since; cases that were touched here are merged."""
+        set_bytes, judged_bytes = self._read_set(), read_or_empty(self.judgements_path)
+        if set_bytes == self._set_bytes and judged_bytes == self._judged_bytes:
+            return False
+        session = self._session
+        assert session is not None
+        pending, _ = session.pending()
+        bases = {case_id: self._on_disk(case_id) for case_id in pending}
+        if set_bytes != self._set_bytes:
+            self.cases.reload(set_bytes)
+            self._set_bytes, self._backed_up = set_bytes, False
+        if judged_bytes != self._judged_bytes:
+            self._judged.reload(judged_bytes)
+            self._judged_bytes = judged_bytes
+        for case_id, mine in pending.items():
+            session.adopt(case_id, self._merged(case_id, Change(bases[case_id], mine)))
+        session.refresh()
+        self._say_conflicts()
+        return True
+
+    def _read_set(self) -> bytes:
+        """The set as it is now. One that is gone or empty is a mishap, not cases deleted by others.
+
+        Raises StorageError then, with what was loaded in a backup.
+        """
+        data = read_or_empty(self.path)
+        if data.strip() or not self._set_bytes.strip():
+            self._rescued = None
+            return data
+        if self._rescued is None:
+            self._rescued = back_up(self.path, self._set_bytes, timestamp(self._now()))
+        raise StorageError(
+            f"{self.path}: the set was removed or emptied; what is here is kept in "
+            f"{self._rescued.name} and the journal. Put that file back in its place and save again."
+        )
+
+    def _on_disk(self, case_id: str) -> Entry | None:
+        if case_id not in self.records:
+            return None
+        return Entry(self.records[case_id], self.judgements.get(case_id, {}))
+
+    def _merged(self, case_id: str, change: Change) -> Entry | None:
+        """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
+        theirs = self._on_disk(case_id)
+        if is_twin(change, theirs):
+            self._move_twin(case_id, change)
+            return theirs
+        entry, conflict = reconciled(case_id, change, theirs)
+        self.conflicts = [known for known in self.conflicts if known.case_id != case_id]
+        if conflict is not None:
+            self.conflicts.append(conflict)
+        return entry
+
+    def _move_twin(self, case_id: str, change: Change) -> None:
+        """Two people gave the same id to new cases: both stay, mine under another id."""
+        session, mine = self._session, change.mine
+        assert session is not None
+        assert mine is not None
+        new_id = session.new_id()
+        session.adopt(new_id, Entry({**mine.case, "id": new_id}, mine.judgement, mine.letter))
+        self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
+
+    def _say_conflicts(self) -> None:
+        for conflict in self.conflicts:
+            self.notices.append(
+                f"{conflict.case_id}: {', '.join(conflict.fields)} changed here and in the file."
+            )
+
+    def resolve(self, conflict: Conflict, choice: str) -> str:
+        """Settle a conflict: ``mine`` overwrites the file's fields, ``theirs`` takes them."""
+        session = self._session
+        if session is None or conflict not in self.conflicts or choice not in ("mine", "theirs"):
+            return "There is no such conflict."
+        if choice == "theirs":
+            case_id = conflict.case_id
+            mine = session.entry(case_id) if session.knows(case_id) else None
+            session.adopt(case_id, taking_theirs(mine, conflict, self._on_disk(case_id)))
+        self.conflicts.remove(conflict)
+        session.refresh()
+        return f"{conflict.case_id}: {choice} is taken"
+
+    def close(self) -> str:
+        """Save, close the journal, let go of the lock."""
+        said = self.save() if self._session is not None and self._session.dirty else self.problem
+        with contextlib.suppress(OSError):
+            self._journal.close()
+        self._lock.release()
+        return said
+
+
+class ViewFile:
+    """The file of one annotator's last view of one set."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[View | None, str]:
+        """The view, or None and, when there is a file that cannot be used, a word about it."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=View), ""
+        except FileNotFoundError:
+            return None, ""
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            why = "damaged"
+        return None, f"{self.path.name}: cannot be read ({why}); starting with the usual view."
+
+    def write(self, view: View) -> None:
+        """Keep a view. A disk that refuses is passed over: no label is in it.
+
+        The file is replaced in one step, for a kill must not halve it; it is not forced onto the
+        disk, for this happens at every move of the cursor.
+        """
+        passing = self.path.with_name(f".{self.path.name}.new")
+        with contextlib.suppress(OSError, UnicodeEncodeError):
+            passing.write_bytes(msgspec.json.encode(view))
+            os.replace(passing, self.path)

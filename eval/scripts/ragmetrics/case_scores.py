@@ -1,0 +1,93 @@
+"""What a family of metrics returns for one case, and the plain views of a result that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+NO_CONTEXTS = "no contexts"
+
+NO_TEXTS = "no chunk texts"
+
+TRUNCATED = "text was truncated"
+
+LANGUAGE = "language"
+"""The phrase lists do not cover the answer's language, or the contexts are in another one."""
+
+
+class Passage(Protocol):
+    """A retrieved chunk; ``text`` is None when the bot sends none."""
+
+    @property
+    def chunk_id(self) -> str: ...
+    @property
+    def doc_id(self) -> str | None: ...
+    @property
+    def rel_path(self) -> str | None: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def truncated(self) -> bool: ...
+
+
+class Cited(Protocol):
+    """A source that the bot lists with its answer; ``index`` is the n of its ``[n]`` mark."""
+
+    @property
+    def index(self) -> int | None: ...
+    @property
+    def chunk_id(self) -> str | None: ...
+    @property
+    def doc_id(self) -> str | None: ...
+    @property
+    def rel_path(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class CaseScores:
+    """Scores of one case by metric: a float, or None with a reason. Evidence is plain JSON data."""
+
+    values: Mapping[str, float | None]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def not_applicable(names: Sequence[str], reason: str) -> CaseScores:
+    """No score for any of the metrics, all for one reason."""
+    return CaseScores(dict.fromkeys(names), dict.fromkeys(names, reason))
+
+
+def unusable(chunks: Sequence[Passage]) -> str | None:
+    """Why the chunks' texts cannot be scored, None when they can (or when there are no chunks)."""
+    if any(chunk.truncated for chunk in chunks):
+        return TRUNCATED
+    if chunks and not any((chunk.text or "").strip() for chunk in chunks):
+        return NO_TEXTS
+    return None
+
+
+class Collector:
+    """Gathers the values, reasons and evidence of one case."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.values: dict[str, float | None] = dict.fromkeys(names)
+        self.reasons: dict[str, str] = {}
+        self.evidence: dict[str, Any] = {}
+
+    def nothing(self, names: Sequence[str], reason: str) -> None:
+        """No score for these metrics, and why."""
+        for name in names:
+            self.values[name] = None
+            self.reasons[name] = reason
+
+    def set(self, name: str, value: float | None, reason: str) -> None:
+        """A value, or the reason why there is none."""
+        if value is None:
+            self.nothing([name], reason)
+        else:
+            self.values[name] = float(value)
+
+    def result(self) -> CaseScores:
+        """What was gathered."""
+        return CaseScores(self.values, self.reasons, self.evidence)

@@ -1,0 +1,46 @@
+"""Catalogue rows of the abstention metrics: answered or abstained x answerable or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric
+
+DECIDED = "an answer in a covered language, or the bot's own abstained"
+
+
+def _row(name: str, meaning: str, **more: Any) -> Metric:
+    return Metric(name, "abstention", meaning, source="this toolkit", version=2, **more)
+
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "abstention_accuracy",
+        "1 when the bot abstains from an unanswerable question",
+        binary=True,
+        needs=f"answerable: false; {DECIDED}",
+    ),
+    _row(
+        "hallucination_on_unanswerable",
+        "1 when the bot answers an unanswerable question",
+        binary=True,
+        higher_is_better=False,
+        needs=f"answerable: false; {DECIDED}",
+    ),
+    _row(
+        "over_refusal",
+        "1 when the bot abstains from an answerable question",
+        binary=True,
+        higher_is_better=False,
+        needs=f"answerable: true; {DECIDED}",
+    ),
+)
+
+RUN_ROWS: tuple[Metric, ...] = (
+    _row(
+        "abstention_f1",
+        "F1 over the run, abstaining from the unanswerable being the hit: 2 tp / (2 tp + fp + fn)",
+        needs="cases labelled answerable and decided; an unanswerable case or an abstention",
+    ),
+)
+"""Numbers of the whole run; no case has them."""

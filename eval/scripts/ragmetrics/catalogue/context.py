@@ -1,0 +1,63 @@
+"""Catalogue rows of the context metrics: what the retrieved chunks are worth together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric
+
+
+def _row(name: str, meaning: str, source: str = "this toolkit", **more: Any) -> Metric:
+    row: dict[str, Any] = {"needs": "full chunk texts"} | more
+    return Metric(name, "context", meaning, source=source, **row)
+
+
+TFIDF = "scikit-learn TF-IDF"
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "redundancy_ngram",
+        "mean over pairs of chunks with words: shared word 3-grams / 3-grams of the smaller",
+        "overlap coefficient (Szymkiewicz-Simpson)",
+        higher_is_better=False,
+    ),
+    _row(
+        "redundancy_tfidf",
+        "mean over pairs of chunks with words: TF-IDF cosine, weighted by the run's "
+        "distinct chunks",
+        TFIDF,
+        higher_is_better=False,
+    ),
+    _row(
+        "redundant_chunks_ngram",
+        "chunks whose 3-gram overlap with a higher-ranked one is at least 0.8 / chunks with words",
+        higher_is_better=False,
+    ),
+    _row(
+        "redundant_chunks_tfidf",
+        "chunks whose TF-IDF cosine with a higher-ranked one is at least 0.8 / chunks with words",
+        TFIDF,
+        higher_is_better=False,
+    ),
+    _row(
+        "fact_dispersion",
+        "mean number of chunks that hold a gold fact or an alias of it, over the facts found",
+        low=1.0,
+        high=None,
+        unit="chunks",
+        higher_is_better=False,
+        needs="gold_facts of which one was found; full chunk texts",
+    ),
+    _row(
+        "fact_coverage",
+        "gold facts that any chunk holds, by itself or an alias / gold facts",
+        needs="gold_facts; full chunk texts",
+    ),
+    _row("unique_token_ratio", "distinct words / words of all chunks together"),
+    _row(
+        "diversity_ok",
+        "1 when redundancy_tfidf is within the band of the case's query_type",
+        binary=True,
+        needs="query_type with a band in targets.toml; full chunk texts",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Catalogue rows of the groundedness metrics: claims, numbers, citations, labels, plain checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric
+
+
+def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
+    row: dict[str, Any] = {"version": 2} | more
+    return Metric(name, "groundedness", meaning, needs, source, **row)
+
+
+def _count(name: str, meaning: str, needs: str, unit: str, **more: Any) -> Metric:
+    row: dict[str, Any] = {"high": None, "higher_is_better": False} | more
+    return _row(name, meaning, needs, unit=unit, **row)
+
+
+CLAIMS = "an answer with claims; full chunk texts"
+
+MARKS = "citation marks that resolve; full chunk texts"
+
+WORDS = "an answer; full chunk texts"
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "claim_support_rate",
+        "claims (assertions, inferences) that a window of the contexts supports / claims",
+        CLAIMS,
+        "this toolkit; agreement with people in EVAL.md",
+    ),
+    _row(
+        "mean_claim_support",
+        "mean share of a claim's content words in its best window of three sentences; 0 for a "
+        "claim with a number found nowhere",
+        CLAIMS,
+        "this toolkit; agreement with people in EVAL.md",
+    ),
+    _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims"),
+    _count(
+        "numeric_fabrications",
+        "distinct numbers of the answer that neither contexts nor question hold",
+        WORDS,
+        "numbers",
+    ),
+    _row(
+        "citation_validity_form",
+        "citations that name a retrieved chunk / citations",
+        "an answer with citations or references",
+    ),
+    _row(
+        "citation_validity_content",
+        "resolved citations whose chunk alone supports their claim (0.45) / resolved citations",
+        MARKS,
+    ),
+    _row("citation_coverage", "claims with a citation / claims", "an answer with claims"),
+    _row(
+        "citation_joint",
+        "claims that the union of their cited chunks supports / claims with a citation",
+        MARKS,
+    ),
+    _row(
+        "expected_claim_recall",
+        "expected claims that the answer states / expected claims",
+        "expected_claims; an answer",
+    ),
+    _count(
+        "forbidden_claims",
+        "forbidden claims that a sentence of the answer states and does not deny",
+        "forbidden_claims; an answer",
+        "claims",
+    ),
+    _row(
+        "expected_citation_recall",
+        "expected sources that the answer cites / expected sources",
+        "expected_citations; an answer",
+    ),
+    _row(
+        "answer_overlap",
+        "F1 of the content words of answer and reference answer",
+        "reference_answer; an answer",
+        "SQuAD token F1 (Rajpurkar et al. 2016), on stemmed content words",
+    ),
+    _row(
+        "answer_word_recall",
+        "content words of the reference answer that the answer has / those words",
+        "reference_answer; an answer",
+        "token recall, on stemmed content words",
+    ),
+    _row(
+        "verbatim_coverage",
+        "words of the answer inside spans of at least five words copied from a chunk / words",
+        WORDS,
+        "extractive fragment coverage (Grusky et al. 2018), spans from five words",
+        higher_is_better=False,
+        version=3,
+    ),
+    _count("longest_copied_span", "the longest copied span", WORDS, "words", version=3),
+    _row("answer_quality", "plain checks kept / plain checks that apply", "a result"),
+    _row("answer_not_empty", "1 when there is an answer", "a result", binary=True, version=1),
+    _row("contexts_exist", "1 when anything was retrieved", "a result", binary=True, version=1),
+    _row(
+        "has_citations",
+        "1 when the answer cites or lists a source",
+        "an answer; not unanswerable",
+        binary=True,
+        version=1,
+    ),
+    _row(
+        "no_fallback_phrase",
+        "1 when the answer is no refusal and no error message",
+        "an answer; not unanswerable",
+        binary=True,
+    ),
+    _row(
+        "retrieval_scores_ok",
+        "1 when the best retrieval score is above the minimum",
+        "score_final of chunks",
+        binary=True,
+        version=1,
+    ),
+    _row(
+        "list_question_gets_list",
+        "1 when a question that asks for several things is answered by a list or a series",
+        "a question that asks for a list; an answer",
+        binary=True,
+    ),
+)

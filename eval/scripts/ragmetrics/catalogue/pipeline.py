@@ -1,0 +1,41 @@
+"""Catalogue rows of the pipeline metrics: outcome, flags, citations and budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics.catalogue.metric import Metric
+
+
+def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
+    row: dict[str, Any] = {"source": "this toolkit", "binary": True} | more
+    return Metric(name, "pipeline", meaning, needs, **row)
+
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "outcome_match",
+        "1 when the outcome (blocked, no_results, uncertain, success, no_citation) is the "
+        "expected one",
+        "expected_outcome",
+    ),
+    _row("required_flags_present", "1 when every required policy flag is there", "required_flags"),
+    _row("forbidden_flags_absent", "1 when no forbidden policy flag is there", "forbidden_flags"),
+    _row(
+        "latency_ok",
+        "1 when the response keeps the case's budgets for its total time or its stages",
+        "latency_budget_ms for total or a stage; times in the result",
+    ),
+    _row("citations_ok", "1 when at least min_citations sources are cited", "min_citations"),
+    _row("pass", "1 when every check that applies is kept", "any pipeline label"),
+)
+
+RUN_ROWS: tuple[Metric, ...] = (
+    _row(
+        "latency_percentiles_ok",
+        "budgets for p50, p95, p99 or max of the total time that the run keeps / such budgets",
+        "latency_budget_ms with p50, p95, p99 or max; times in the results",
+        binary=False,
+    ),
+)
+"""Numbers of the whole run; no case has them."""

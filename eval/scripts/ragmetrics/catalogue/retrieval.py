@@ -1,0 +1,106 @@
+"""Catalogue rows of the retrieval metrics, which are functions of one Ranking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragmetrics import retrieval
+from ragmetrics.catalogue.metric import Metric
+
+MATCHING = 2
+"""Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches."""
+
+
+def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
+    row: dict[str, Any] = {"needs": "gold supports", "at_k": function is not None}
+    row |= {"version": MATCHING} | more
+    return Metric(name, "retrieval", meaning, source=source, function=function, **row)
+
+
+TREC = "trec_eval"
+
+ROWS: tuple[Metric, ...] = (
+    _row(
+        "recall_any",
+        "1 when any gold support is in the top k (hit rate)",
+        f"{TREC} success",
+        retrieval.recall_any,
+        binary=True,
+    ),
+    _row(
+        "recall_all",
+        "1 when the needed evidence is complete in the top k: one whole support group, else all",
+        "multi-hop retrieval (HotpotQA, Yang et al. 2018)",
+        retrieval.recall_all,
+        binary=True,
+    ),
+    _row(
+        "recall",
+        "distinct gold supports in the top k / gold supports",
+        f"{TREC} recall",
+        retrieval.recall,
+    ),
+    _row(
+        "precision",
+        "chunks in the top k that match any gold support / k",
+        f"{TREC} P",
+        retrieval.precision,
+    ),
+    _row(
+        "f1",
+        "harmonic mean of precision and recall at k, 0 when both are 0",
+        "van Rijsbergen 1979",
+        retrieval.f1,
+    ),
+    _row(
+        "ndcg",
+        "discounted gain of the supports' grades / the ideal one over all gold cut at k; "
+        "a support pays once",
+        f"Järvelin and Kekäläinen 2002; {TREC} ndcg_cut",
+        retrieval.ndcg,
+    ),
+    _row(
+        "map",
+        "for each gold support found in the top k: chunks down to its rank that bring a support "
+        "not found before / that rank; the sum / gold supports",
+        f"{TREC} map_cut, where a chunk matches one support at most",
+        retrieval.average_precision,
+    ),
+    _row(
+        "mrr",
+        "1 / rank of the first match, 0 when none",
+        f"Voorhees 1999; {TREC} recip_rank",
+        retrieval.reciprocal_rank,
+    ),
+    _row(
+        "scope_miss",
+        "1 when folder selection left out every folder that holds gold",
+        "this toolkit",
+        higher_is_better=False,
+        binary=True,
+        needs="gold paths; folder_selection in the result",
+        version=1,
+    ),
+    _row(
+        "attribution_hit",
+        "1 when a cited reference matches a gold support",
+        "this toolkit",
+        binary=True,
+        needs="gold supports; an answer with references",
+    ),
+    _row(
+        "snippet_recall",
+        "gold snippets that a chunk of the top k holds (substring, else Levenshtein) / snippets",
+        "this toolkit",
+        needs="gold snippets; full chunk texts",
+        at_k=True,
+    ),
+    _row(
+        "recency_rule_ok",
+        "1 when the answer treats conflicting supports as recency_conflict_rule asks",
+        "this toolkit",
+        binary=True,
+        needs="recency_conflict_rule; an answer",
+        version=1,
+    ),
+)

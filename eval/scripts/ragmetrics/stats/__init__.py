@@ -1,0 +1,1 @@
+"""Statistics: means with intervals, tallies, tests of differences, agreement with people."""

@@ -1,0 +1,1 @@
+"""Text rules that the metrics share: words, sentences, numbers, languages, quotes."""

@@ -1,0 +1,162 @@
+"""Does a quote stand in a text? What a judge says it read is checked, never believed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ragmetrics.text.words import content_words, fold, normalise, word_spans, words
+
+QUOTE_RULES = 1
+
+OVERLAP = 0.9
+"""Share of the quote's words that one window of the text must hold."""
+
+_GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
+
+
+def quoted(quote: str, text: str) -> bool:
+    """True when ``text`` holds the quote: normalised substring, or 90 % of its words in one window.
+
+    Both are folded (case, quotation marks, blanks). The window has as many words as the quote. A
+    quote with gaps ("… a … b") is found when each of its pieces is. False for a quote without a
+    content word: it could stand anywhere.
+    """
+    pieces = [piece for piece in _GAP.split(quote) if words(fold(piece))]
+    if not any(content_words(fold(piece)) for piece in pieces):
+        return False
+    flat = _flat(text)
+    plain = [" ".join(fold(piece).split()) for piece in pieces]
+    rest = [piece for piece in plain if not _whole_words(piece.strip("\"'.,;: "), flat)]
+    if not rest:
+        return True
+    found = words(flat)
+    return all(_near(words(piece), found) for piece in rest)
+
+
+@lru_cache(maxsize=64)
+def _flat(text: str) -> str:
+    """Folded, on one line. A judge quotes the same few passages again and again."""
+    return " ".join(fold(text).split())
+
+
+def _whole_words(bare: str, flat: str) -> bool:
+    """Substring that neither begins nor ends within a word: "15 days" does not hold "5 days"."""
+    start = flat.find(bare)
+    while bare and start >= 0:
+        end = start + len(bare)
+        before = start > 0 and flat[start - 1].isalnum() and bare[0].isalnum()
+        after = end < len(flat) and flat[end].isalnum() and bare[-1].isalnum()
+        if not (before or after):
+            return True
+        start = flat.find(bare, start + 1)
+    return False
+
+
+def _near(wanted: list[str], found: list[str]) -> bool:
+    """One window of the words holds at least 90 % of the wanted ones, repeats counted.
+
+    The window slides by one word; only the two counts that change are looked at.
+    """
+    size = len(wanted)
+    missing = Counter(wanted)
+    lacking = size
+    for place, word in enumerate(found):
+        lacking -= missing[word] > 0
+        missing[word] -= 1
+        if place >= size:
+            old = found[place - size]
+            missing[old] += 1
+            lacking += missing[old] > 0
+        if size - lacking >= OVERLAP * size:
+            return True
+    return False
+
+
+MIN_WORDS = 5
+
+MAX_PLACES = 8
+"""Places of the same five words in one context that are tried; more are boilerplate."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedSpan:
+    """``answer[start:end]`` stands word for word in context ``chunk`` (from 0)."""
+
+    start: int
+    end: int
+    words: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """``coverage``: share of the answer's words inside copied spans; ``longest`` in words."""
+
+    coverage: float
+    longest: int
+    spans: tuple[CopiedSpan, ...]
+
+
+def _places(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
+    places: dict[tuple[str, ...], list[int]] = {}
+    for start in range(len(words) - MIN_WORDS + 1):
+        found = places.setdefault(tuple(words[start : start + MIN_WORDS]), [])
+        if len(found) < MAX_PLACES:
+            found.append(start)
+    return places
+
+
+@lru_cache(maxsize=1024)
+def _source(text: str) -> tuple[list[str], dict[tuple[str, ...], list[int]]]:
+    """The words of a context and where each five of them stand; kept for the last 1,024 texts."""
+    words = [word for word, _, _ in word_spans(fold(text))]
+    return words, _places(words)
+
+
+def _shared(one: Sequence[str], start: int, other: Sequence[str], place: int) -> int:
+    length = 0
+    limit = min(len(one) - start, len(other) - place)
+    while length < limit and one[start + length] == other[place + length]:
+        length += 1
+    return length
+
+
+def copying(answer: str, contexts: Sequence[str]) -> Copying | None:
+    """Greedy from the left: at each word the longest span of at least five words of one context.
+
+    Words are compared after folding; punctuation and case do not matter. None for an answer without
+    a word.
+    """
+    normal = normalise(answer)
+    tokens = word_spans(normal.text)
+    if not tokens:
+        return None
+    words = [word for word, _, _ in tokens]
+    found = [_source(text) for text in contexts]
+    sources, indexes = [source for source, _ in found], [index for _, index in found]
+    spans: list[CopiedSpan] = []
+    start = 0
+    while start <= len(words) - MIN_WORDS:
+        key = tuple(words[start : start + MIN_WORDS])
+        length, chunk = max(
+            (
+                (_shared(words, start, sources[chunk], place), -chunk)
+                for chunk, index in enumerate(indexes)
+                for place in index.get(key, ())
+            ),
+            default=(0, 0),
+        )
+        if length:
+            first, last = normal.span(tokens[start][1], tokens[start + length - 1][2])
+            spans.append(CopiedSpan(first, last, length, -chunk))
+            start += length
+        else:
+            start += 1
+    copied = sum(span.words for span in spans)
+    return Copying(
+        copied / len(words), max((span.words for span in spans), default=0), tuple(spans)
+    )

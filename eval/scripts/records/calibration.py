@@ -1,0 +1,150 @@
+"""calibration.json: who judged, by which prompt, against which labels, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from records.errors import StorageError
+from records.files import read_json, replace_json
+from records.metrics import rounded
+from validation.claims import Judged
+from validation.labels import Joined, labels_sha256
+
+NAME = "calibration.json"
+
+METRICS = ("groundedness", "correctness")
+"""Metrics whose verdicts people can label."""
+
+SCHEMA = 1
+
+Interval = tuple[float, float]
+
+
+class _Figure(msgspec.Struct):
+    value: float | None = None
+    ci95: Interval | None = None
+
+
+class _Mean(msgspec.Struct):
+    mean: float
+    ci95: Interval
+
+
+class _Confusion(msgspec.Struct):
+    supported_supported: int
+    supported_not: int
+    not_supported: int
+    not_not: int
+
+
+class _Slice(msgspec.Struct):
+    n: int
+    unsupported: int
+    agree: int
+    specificity: float | None = None
+    sensitivity: float | None = None
+    kappa: float | None = None
+
+
+class _Labels(msgspec.Struct):
+    annotators: dict[str, int] = {}
+    alpha: float | None = None
+    by_verdict: dict[str, dict[str, int]] = {}
+
+
+class _Disagreement(msgspec.Struct):
+    case_id: str
+    claim_id: str
+    claim: str
+    human: str
+    verdict: str
+    reason: str
+
+
+class _Form(msgspec.Struct):
+    """What the readers of a stored calibration use of it."""
+
+    judge: dict[str, Any]
+    prompt: dict[str, Any]
+    metric: str
+    too_few: bool
+    parameters: dict[str, Any] | None = None
+    attack: dict[str, Any] | None = None
+    n: int = 0
+    sources: int = 0
+    supported: int = 0
+    unsupported: int = 0
+    confusion: _Confusion | None = None
+    figures: dict[str, _Figure] | None = None
+    corrected: dict[str, _Mean | float | None] | None = None
+    by: dict[str, dict[str, _Slice]] = {}
+    labels: _Labels = msgspec.field(default_factory=_Labels)
+    worst: list[_Disagreement] = []
+
+
+def name_of(metric: str) -> str:
+    """The file of a metric's calibration in a run folder."""
+    return NAME if metric == METRICS[0] else f"calibration_{metric}.json"
+
+
+def the_one(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
+    """The single judge or prompt of a run. Raises StorageError when there are several."""
+    if len(found) > 1:
+        raise StorageError(
+            f"the run's verdicts come from {len(found)} different {what}; judge the whole run "
+            "again with one of them."
+        )
+    return found[0] if found else {}
+
+
+def document(
+    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
+) -> dict[str, Any]:
+    """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
+    return {
+        "schema": SCHEMA,
+        "run_id": run.name,
+        "metric": metric,
+        "judge": the_one(judged.judges, "judges"),
+        "prompt": the_one(judged.prompts, "prompts"),
+        "parameters": judged.parameters,
+        "failed_answers": judged.failed,
+        "claims_by_code": judged.by_code,
+        "attack": None,
+        "seed": seed,
+        "labels": {
+            "files": sorted(path.name for path in files),
+            "sha256": labels_sha256(files),
+            "annotators": joined.annotators,
+            "alpha": joined.alpha,
+            "random_sample": joined.random_sample,
+            "by_verdict": joined.by_verdict,
+        }
+        | joined.counts,
+    }
+
+
+def write(path: Path, found: dict[str, Any], *, texts: bool = True) -> None:
+    """Replace the file. ``texts=False`` leaves out claims and questions: for a committed file."""
+    kept = found if texts else {name: part for name, part in found.items() if name != "worst"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_json(path, rounded(kept))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A stored calibration. Raises StorageError when it is absent or is none."""
+    if not path.is_file():
+        raise StorageError(f"{path}: no such file; write one with --output FILE.")
+    found = read_json(path, SCHEMA)
+    try:
+        msgspec.convert(found, _Form)
+    except msgspec.ValidationError as error:
+        raise StorageError(
+            f"{path}: is no calibration of a judge ({error}); write it again with "
+            "calibrate_judge.py."
+        ) from None
+    return found

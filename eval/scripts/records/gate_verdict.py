@@ -1,0 +1,152 @@
+"""What a gate found: one check a rule and metric, and the whole as gate.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from records.errors import StorageError
+from records.results import SCHEMA
+
+Status = Literal["failed", "accepted", "skipped", "passed"]
+
+GUARDS = ("measured", "coverage", "failed", "calibration")
+
+ORDER: tuple[Status, ...] = ("failed", "accepted", "skipped", "passed")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule held against one number.
+
+    ``section`` is ``run`` for what is no metric. ``must``: the rule in words. ``reason``: why it
+    failed or was skipped, with the remedy where there is one. ``delta`` is new minus baseline and
+    ``interval`` its 95 % interval, found by ``method`` over ``n`` cases. ``line``: of the rule in
+    the gates file. ``accepted``: why a failure was accepted.
+    """
+
+    rule: str
+    section: str
+    metric: str
+    status: Status
+    must: str
+    value: float | None = None
+    baseline: float | None = None
+    delta: float | None = None
+    interval: tuple[float, float] | None = None
+    method: str | None = None
+    n: int | None = None
+    reason: str = ""
+    line: int | None = None
+    accepted: str | None = None
+
+    @property
+    def name(self) -> str:
+        """``section.metric``, or the metric alone for what is of the whole run.
+
+        What guards the measuring itself has its rule behind it (``safety.auc:measured``): who
+        accepts a lower number does not accept that it is no longer looked at.
+        """
+        name = self.metric if self.section == "run" else f"{self.section}.{self.metric}"
+        return f"{name}:{self.rule}" if self.rule in GUARDS else name
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"name": self.name}
+
+
+@dataclass(frozen=True)
+class Accept:
+    """A trade-off that somebody takes on: ``needed`` is False when nothing failed."""
+
+    name: str
+    reason: str
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of a run. ``baseline``: what it was held against, None for nothing."""
+
+    run_id: str
+    gates: str
+    checks: Sequence[Check]
+    baseline: str | None = None
+    accepts: Sequence[Accept] = ()
+    caveats: Sequence[str] = ()
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """True when nothing failed that nobody accepted."""
+        return not any(check.status == "failed" for check in self.checks)
+
+    def of(self, *statuses: Status) -> list[Check]:
+        """The checks with these statuses, in their order."""
+        return [check for check in self.checks if check.status in statuses]
+
+    def counts(self) -> dict[str, int]:
+        return {status: len(self.of(status)) for status in ORDER}
+
+    def summary(self) -> str:
+        """The verdict in one line."""
+        counts = ", ".join(f"{count} {name}" for name, count in self.counts().items() if count)
+        return f"Gate {'passed' if self.passed else 'FAILED'}: {counts or 'no checks'}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of gate.json: no clock time, the same for the same runs and rules."""
+        return {
+            "schema": SCHEMA,
+            "kind": "gate",
+            **self.header,
+            "run_id": self.run_id,
+            "baseline": self.baseline,
+            "gates": self.gates,
+            "passed": self.passed,
+            "counts": self.counts(),
+            "checks": [check.to_dict() for check in self.checks],
+            "accepts": [asdict(one) for one in self.accepts],
+            "caveats": list(self.caveats),
+        }
+
+
+def parse_accepts(texts: Iterable[str]) -> list[Accept]:
+    """``metric=reason`` each. Raises StorageError without a reason, and for a name given twice."""
+    found: dict[str, Accept] = {}
+    for text in texts:
+        name, _, reason = (part.strip() for part in text.partition("="))
+        if not name or not reason:
+            raise StorageError(
+                f"--accept {text!r}: write metric=reason; whoever reads the verdict wants to know."
+            )
+        if name in found:
+            raise StorageError(f"--accept {name}: given twice; give one reason.")
+        found[name] = Accept(name, reason)
+    return list(found.values())
+
+
+def with_accepts(
+    checks: Sequence[Check], accepts: Sequence[Accept]
+) -> tuple[list[Check], list[Accept]]:
+    """The checks with failures accepted where a name fits, and whether each was needed.
+
+    A name is that of a check (``retrieval.recall@5``, ``cost_usd``, ``safety.auc:measured``) or of
+    its metric alone. Raises StorageError for names that no check has.
+    """
+    names = {name for check in checks for name in (check.name, check.metric)}
+    if unknown := [one.name for one in accepts if one.name not in names]:
+        known = ", ".join(sorted({check.name for check in checks})) or "none"
+        raise StorageError(
+            f"--accept {', '.join(unknown)}: no gate looks at that. The gates look at: {known}."
+        )
+    reasons = {one.name: one.reason for one in accepts}
+    needed = set()
+    found = []
+    for check in checks:
+        own = (check.name,) if check.rule in GUARDS else (check.name, check.metric)
+        name = next((name for name in own if name in reasons), None)
+        if name is not None and check.status == "failed":
+            needed.add(name)
+            check = replace(check, status="accepted", accepted=reasons[name])
+        found.append(check)
+    return found, [replace(one, needed=one.name in needed) for one in accepts]

@@ -1,0 +1,150 @@
+"""Decoding lines of JSONL into records: whole ones, or without the fields that no line has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, TypeVar, cast
+
+import msgspec
+
+from records.errors import Problem, StorageError
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+Decode = Callable[[Sequence[bytes]], list[Record]]
+"""A record for each line. Raises what msgspec's decoder raises."""
+
+MOST_CHANGES = 8
+"""New keys that are answered with a new struct; a file with still others is decoded as a whole."""
+
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+"""What JSON writes as an escape. msgspec takes no such key as the name of a struct's field."""
+
+
+def whole(full: type[Record]) -> Decode[Record]:
+    """Decodes lines into records of the class itself."""
+    decode = msgspec.json.Decoder(full).decode
+    return lambda lines: list(map(decode, lines))
+
+
+class Lean(Generic[Record]):
+    """Decodes lines of one file; what it gives reads like ``full``, but is not of that class.
+
+    A case has thirty fields and the sets of large runs use six: to build thirty takes twice as
+    long. A record here has the fields that the lines so far had; the others stand in its class,
+    with their defaults, and must not be changed.
+    """
+
+    def __init__(self, full: type[Record]) -> None:
+        self._full = full
+        self._whole = msgspec.json.Decoder(full)
+        self._decoder = self._whole
+        self._keys: set[str] = set()
+        self._changes = 0
+
+    def __call__(self, lines: Sequence[bytes]) -> list[Record]:
+        if self._decoder is not self._whole:
+            try:
+                return list(map(self._decoder.decode, lines))
+            except msgspec.ValidationError:
+                pass  # a key that no line had before, or a fault, which is told below
+        records = list(map(self._whole.decode, lines))
+        if self._changes < MOST_CHANGES:
+            self._look_at(lines)
+        else:
+            self._decoder = self._whole
+        return records
+
+    def _look_at(self, lines: Sequence[bytes]) -> None:
+        keys = set().union(*map(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, lines))
+        if any(map(_ESCAPED.search, keys)):
+            self._changes = MOST_CHANGES  # the file is decoded as a whole from here on
+        elif not keys <= self._keys:
+            self._keys |= keys
+            self._changes += 1
+            self._decoder = msgspec.json.Decoder(_lean(self._full, self._keys))
+
+
+def _default_of(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is msgspec.NODEFAULT:
+        return field.default
+    return msgspec.field(default_factory=field.default_factory)
+
+
+def _lean(full: type[Record], keys: set[str]) -> type[Record]:
+    """A struct with the fields of ``full`` among ``keys``; other keys are passed over."""
+    fields: list[Any] = []
+    absent: dict[str, Any] = {}
+    for field in msgspec.structs.fields(full):
+        if field.required:
+            fields.append((field.name, field.type))
+        elif field.name in keys:
+            fields.append((field.name, field.type, _default_of(field)))
+        elif field.default_factory is msgspec.NODEFAULT:
+            absent[field.name] = field.default
+        else:
+            absent[field.name] = field.default_factory()
+    unknown = sorted(keys - {field.name for field in msgspec.structs.fields(full)})
+    names = {f"unknown_{place}": key for place, key in enumerate(unknown)}
+    fields += [(name, msgspec.Raw, msgspec.Raw()) for name in names]
+    methods = {name: value for name, value in vars(full).items() if callable(value)}
+    struct = msgspec.defstruct(
+        f"Lean{full.__name__}",
+        fields,
+        namespace=absent | methods,
+        rename=names,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return cast(type[Record], struct)
+
+
+T = TypeVar("T")
+
+
+def read(
+    path: Path,
+    kind: type[T],
+    what: str = "score line",
+    remedy: str = "score the run again",
+    report: Callable[[Problem], None] | None = None,
+    at: Iterable[int] | None = None,
+) -> Iterator[tuple[int, int, T]]:
+    """Number (from 1), byte offset and record of each line; with ``at`` of the lines that begin at
+    these offsets, whose number is 0 since nobody has counted those before them.
+
+    Only what ``kind`` names is decoded and checked; a reader that asks for all that it uses can
+    trust it. A line that is no ``what`` is passed to ``report``, with ``remedy``; without it, the
+    first one raises StorageError. So does a file that cannot be read.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+    try:
+        with open(path, "rb") as file:
+            for number, offset, line in _numbered(file) if at is None else _picked(file, at):
+                try:
+                    record = decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    told = f"is no {what} ({error}); {remedy}"
+                    problem = Problem(str(path), number or None, "", told)
+                    if report is None:
+                        raise StorageError.from_problems([problem]) from None
+                    report(problem)
+                else:
+                    yield number, offset, record
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}); {remedy}.") from None
+
+
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    offset = 0
+    for number, line in enumerate(file, 1):
+        yield number, offset, line
+        offset += len(line)
+
+
+def _picked(file: BinaryIO, at: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
+    for offset in at:
+        file.seek(offset)
+        yield 0, offset, file.readline()

@@ -1,0 +1,133 @@
+"""The label files that are joined to the eval set by case_id, and the whole set with its labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from records.cases import (
+    Labels,
+    Report,
+    TestCase,
+    case_from_dict,
+    ignore,
+    iter_cases,
+    iter_lines,
+    parse_object,
+)
+from records.errors import Problem, StorageError
+
+LABEL_FILES = (
+    "cases",
+    "retrieval_labels",
+    "context_labels",
+    "groundedness_labels",
+    "pipeline_labels",
+    "safety_labels",
+)
+
+LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
+
+
+def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, tuple[Path, int]]]:
+    """All label files of a folder by case id, and where each id was first labelled.
+
+    A case may have one line in each file; a field may come from one file only. Lines of
+    safety_labels.jsonl that bring a ``text`` of their own are prompts, not labels of cases.
+    """
+    labels: Labels = {}
+    places: dict[str, tuple[Path, int]] = {}
+    for name in LABEL_FILES if folder is not None else ():
+        path = Path(folder or ".") / f"{name}.jsonl"
+        if not path.exists():
+            continue
+        in_file: dict[str, int] = {}
+        for number, line in iter_lines(path, report):
+            raw = parse_object(path, number, line, report)
+            if raw is None or (name == "safety_labels" and "text" in raw):
+                continue
+            case_id = raw.pop("case_id", None)
+            if not isinstance(case_id, str):
+                report(Problem(str(path), number, "case_id", "is missing; name the labelled case"))
+                continue
+            if case_id in in_file:
+                message = f"{case_id!r} is also labelled on line {in_file[case_id]}; join them"
+                report(Problem(str(path), number, "case_id", message))
+                continue
+            in_file[case_id] = number
+            places.setdefault(case_id, (path, number))
+            _check_labels(path, number, case_id, raw, labels, report)
+    return labels, places
+
+
+def _check_labels(
+    path: Path, number: int, case_id: str, raw: dict[str, Any], labels: Labels, report: Report
+) -> None:
+    """Type-check the label fields by themselves and add them to what the case has so far."""
+    findings = [
+        (field, "a label line cannot have it; its fields are those of a case but id and question")
+        for field in raw.keys() - LABEL_FIELDS
+    ]
+    _, found = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    # what a group of supports means depends on the supports, which may stand in the set
+    findings += [pair for pair in found if not pair[0].startswith("required_support_groups")]
+    known = labels.setdefault(case_id, {})
+    findings += [
+        (field, f"{case_id!r} has it from another label file too") for field in raw.keys() & known
+    ]
+    for field, message in findings:
+        report(Problem(str(path), number, field, message))
+    if not findings:  # a faulty line would give its case faults of its own
+        known.update(raw)
+
+
+def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
+    """The whole set with its labels joined.
+
+    Raises StorageError naming every problem in all files as ``file:line: field: …``.
+    """
+    problems: list[Problem] = []
+    labels, places = read_labels(labels_dir, problems.append)
+    before = len(problems)
+    cases = list(iter_cases(path, problems.append, labels))
+    problems[before:] = sorted(problems[before:], key=lambda problem: problem.line or 0)
+    if len(problems) == before:  # an unsound set would make its own labels look unknown
+        problems.extend(unknown_labels(labels, places, path, {case.id for case in cases}))
+    if problems:
+        raise StorageError.from_problems(problems)
+    return cases
+
+
+def unknown_labels(
+    labels: Labels, places: dict[str, tuple[Path, int]], eval_set: Path, ids: set[str]
+) -> Iterator[Problem]:
+    """A problem for each label of a case that the set does not hold.
+
+    ``ids`` are cases known to be in the set; only labels of others are looked up in the file.
+    """
+    missing = labels.keys() - ids
+    if missing:
+        missing -= {case.id for case in iter_cases(eval_set, ignore)}
+    for case_id in sorted(missing):
+        path, line = places[case_id]
+        message = f"{case_id!r} is not in {eval_set}; correct it or remove the line"
+        yield Problem(str(path), line, "case_id", message)
+
+
+def labels_sha256(folder: Path | None) -> str | None:
+    """SHA-256 over the bytes of the joined label files, one behind the other in the order of
+    LABEL_FILES; None when there are none.
+
+    It says which labels a run had and is no part of ``config_hash``: labels grow with every
+    session of labelling, and runs stay comparable. What of them reaches a request (``user_roles``,
+    ``vaults``, ``folders``) is best written into the set itself, whose SHA-256 counts.
+    """
+    if folder is None:
+        return None
+    paths = [path for name in LABEL_FILES if (path := folder / f"{name}.jsonl").exists()]
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest() if paths else None

@@ -1,0 +1,198 @@
+"""metrics.json of a run: one section a scorer, made to be committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from records.errors import Problem, StorageError
+from records.files import clear_leftovers, locked, read_json, replace_json
+from records.results import SCHEMA
+
+ROUND = 6
+
+
+def update_metrics(
+    folder: Path, section: str, values: dict[str, Any], header: dict[str, Any]
+) -> Path:
+    """Put one section (and the header's fields) into metrics.json, under its lock.
+
+    Other sections stay as they are. Floats are rounded to 6 places, keys sorted, no clock time: the
+    same results give the same bytes. Raises StorageError for NaN and infinities, which no metric
+    may be.
+    """
+    path = folder / "metrics.json"
+    with locked(path):
+        clear_leftovers(path)
+        known: dict[str, Any] = {"schema": SCHEMA}
+        if path.exists():
+            known = read_json(path, SCHEMA)
+        sections = known.get("sections", {}) | {section: rounded(values)}
+        replace_json(path, known | rounded(header) | {"sections": sections})
+    return path
+
+
+def rounded(value: Any) -> Any:
+    """The same data with floats of 6 decimal places. Raises StorageError for NaN and infinities."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise StorageError("a metric is not a finite number; this is a bug, please report it.")
+        return round(value, ROUND) + 0.0  # + 0.0 turns -0.0 into 0.0
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    return value
+
+
+REMEDY = "score the run again, or take the file from git"
+
+Numbers = dict[str, float | None]
+
+Counts = dict[str, int]
+
+
+class Slice(msgspec.Struct):
+    """A section's means for one value of a dimension."""
+
+    n: int
+    mean: Numbers
+    n_of: Counts = {}
+
+
+class Judge(msgspec.Struct):
+    """Who judged, as a section's options tell it."""
+
+    identity: dict[str, Any] | None = None
+    prompts: dict[str, Any] | None = None
+    answered_as: list[str] | None = None
+    fingerprints: list[str] | None = None
+
+
+class Options(msgspec.Struct):
+    """How a section was scored, as far as its shape matters to a reader."""
+
+    judge: Judge | None = None
+
+
+class Section(msgspec.Struct, kw_only=True):
+    """What any reader uses of a section, where it is there."""
+
+    mean: Numbers = {}
+    n: Counts = {}
+    ci95: dict[str, tuple[float, float] | None] = {}
+    definitions: dict[str, str] = {}
+    not_applicable: Counts = {}
+    failed: Counts = {}
+    by: dict[str, dict[str, Slice]] = {}
+    options: Options = msgspec.field(default_factory=Options)
+
+
+class _Head(msgspec.Struct):
+    run_id: str | None = None
+    config_hash: str | None = None
+    eval_set_sha256: str | None = None
+    labels_sha256: str | None = None
+    asked: int | None = None
+    cases: int = 0
+    missing: int | None = None
+    errors: int = 0
+    sections: dict[str, dict[str, Any]] = {}
+
+
+def read_metrics(folder: Path, whole: type[Section] = Section) -> dict[str, Any]:
+    """metrics.json of a run folder, see ``read_sections``.
+
+    Raises StorageError where there is no file, or where a part is not of its type.
+    """
+    path = folder / "metrics.json"
+    if not path.exists():
+        raise StorageError(
+            f"{path}: no such file; score the run first (eval_suite.py --run {folder.name})."
+        )
+    return read_sections(path, whole)
+
+
+def read_sections(
+    path: Path, whole: type[Section] = Section, remedy: str = REMEDY
+) -> dict[str, Any]:
+    """metrics.json, or another file with its ``sections``.
+
+    ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
+    StorageError, with ``remedy``, that names each part that is not of its type.
+    """
+    found = read_json(path, SCHEMA)
+    faults = list(_faults("", found, _Head))
+    for name, section in found.get("sections", {}).items() if not faults else ():
+        faults += _faults(f"sections.{name}", section, whole if "mean" in section else Section)
+    if faults:
+        raise StorageError.from_problems(
+            Problem(str(path), None, field, f"{told}; {remedy}") for field, told in faults
+        )
+    return found
+
+
+def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """Field and fault of each part that is not of its type; of a table, of each of its entries."""
+    for field in msgspec.structs.fields(kind):
+        place = f"{where}.{field.name}".removeprefix(".")
+        if field.name not in value:
+            if field.required:
+                yield place, "is not there"
+            continue
+        part = value[field.name]
+        table = isinstance(part, dict)
+        for key, entry in ((k, {k: v}) for k, v in part.items()) if table else [("", part)]:
+            try:
+                msgspec.convert(entry, field.type)
+            except msgspec.ValidationError as error:
+                told = str(error).removesuffix(" - at `$[...]`")
+                yield f"{place}.{key}" if table else place, told
+
+
+class Point(msgspec.Struct):
+    """Whether enough texts stand behind a number."""
+
+    estimable: bool
+    note: str | None
+
+
+class Stage(msgspec.Struct):
+    """Percentiles of a stage's time, in milliseconds."""
+
+    n: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class Budget(msgspec.Struct):
+    """A limit of time for the whole run."""
+
+    percentile: str
+    budget_ms: float
+    ms: float
+    n: int
+    kept: bool
+
+
+class Drawn(Section, msgspec.Struct, kw_only=True):
+    """A section with means, with all that a report draws of it."""
+
+    mean: Numbers
+    n: Counts
+    ci95: dict[str, tuple[float, float] | None]
+    definitions: dict[str, str]
+    not_applicable: Counts
+    failed: Counts
+    guardrails: dict[str, str] = {}
+    operating_points: dict[str, Point | None] = {}
+    latency_ms: dict[str, Stage] = {}
+    run_budgets: list[Budget] = []
+    usage: Counts = {}
+    cost_usd: float | None = None
+    outcomes: dict[str, Counts] = {}

@@ -1,0 +1,114 @@
+"""Targets of metrics (eval/targets.toml): what passes, for tables, reports and gates alike."""
+
+from __future__ import annotations
+
+import operator
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from records.errors import Problem, StorageError
+from records.runs import ROOT
+
+TARGETS = ROOT / "eval" / "targets.toml"
+
+BANDS = "diversity"
+"""Table that bounds single cases: diversity_ok checks it."""
+
+GATES = "gates"
+"""Table of rules that are no targets: gating/rules.py reads it."""
+
+TARGET_FORM = 'write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
+
+_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+
+_FORM = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound that a mean should keep."""
+
+    sign: str
+    bound: float
+
+    def passed(self, mean: float | None) -> bool | None:
+        """True when the mean keeps the bound; None when there is no mean."""
+        return None if mean is None else bool(_COMPARE[self.sign](mean, self.bound))
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.bound:g}"
+
+
+def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
+    """Targets by section and metric; {} when there is no file.
+
+    Tables whose name the caller does not know are kept, but for [gates], which holds rules of
+    other kinds. Raises StorageError naming every bad entry.
+    """
+    try:
+        raw = read_toml(path)
+    except FileNotFoundError:
+        return {}
+    targets, problems = parse_targets(raw, path)
+    if problems:
+        raise StorageError.from_problems(problems)
+    return targets
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file. Raises FileNotFoundError, and StorageError for one that cannot be used."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path}: cannot be used ({error}).") from None
+
+
+def parse_target(text: object) -> Target | None:
+    """``"> 0.7"``, ``">= 0.7"``, ``"< 0.2"`` or ``"<= 0.2"``; None for anything else."""
+    found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    return Target(found[1], float(found[2])) if found else None
+
+
+def parse_targets(
+    raw: Mapping[str, Any], path: Path
+) -> tuple[dict[str, dict[str, Target]], list[Problem]]:
+    """Targets by section and metric, and what is wrong with the other entries."""
+    targets: dict[str, dict[str, Target]] = {}
+    problems = []
+    for section, table in raw.items():
+        if section == GATES and isinstance(table, dict):
+            continue
+        if not isinstance(table, dict):
+            message = "stands in no table; put it under a section such as [retrieval]"
+            problems.append(Problem(str(path), None, section, message))
+            continue
+        for name, text in table.items():
+            target = parse_target(text)
+            if target is None:
+                message = f"{text!r} is no target; {TARGET_FORM}"
+                problems.append(Problem(str(path), None, f"[{section}] {name}", message))
+            else:
+                targets.setdefault(section, {})[name] = target
+    return targets, problems
+
+
+def read_bands(section: str, path: Path = TARGETS) -> dict[str, tuple[float, float]]:
+    """A table of bounds as closed intervals within [0, 1]: ``"<= 0.4"`` is (0, 0.4).
+
+    Raises StorageError for ``<`` and ``>``, which no closed interval can say.
+    """
+    bands = {}
+    for name, target in read_targets(path).get(section, {}).items():
+        if target.sign not in ("<=", ">="):
+            message = f'"{target}" excludes its end; write "<= {target.bound:g}" or ">= …"'
+            raise StorageError.from_problems(
+                [Problem(str(path), None, f"[{section}] {name}", message)]
+            )
+        bands[name] = (0.0, target.bound) if target.sign == "<=" else (target.bound, 1.0)
+    return bands

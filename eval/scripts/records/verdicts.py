@@ -1,0 +1,350 @@
+"""Verdict lines: what verdicts.jsonl holds of every judgement, and how it is read again.
+
+A line for each case, repeat of the answer, metric, opinion of the judge and part (blocks of twenty
+items; single chunks). The file is only appended to; the last line of a key wins. A line
+``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read``, which
+all readers use, passes over every line that rests on it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, NotRequired, TypedDict, cast
+
+import msgspec
+
+from judging.kinds import KINDS, Material, ids_of
+from judging.types import JudgeIdentity
+from ragmetrics.judged import QUOTE_UNVERIFIED
+from records import jsonl
+from records.errors import Problem, StorageError
+from records.files import JsonlWriter, check_schema
+from records.runs import read_config
+
+FILE = "verdicts.jsonl"
+
+REMEDY = "delete the line and judge again"
+
+Line = dict[str, Any]
+
+Key = tuple[str, int, str, int, int]
+"""case id, repeat of the answer, metric, opinion, part."""
+
+Status = Literal["ok", "failed", "not_applicable"]
+
+Place = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+class _Item(TypedDict):
+    id: str
+    text: str
+    span: NotRequired[tuple[Place, Place] | None]
+    lead: NotRequired[str]
+
+
+class _Context(TypedDict):
+    id: str
+    chunk_id: NotRequired[str]
+    text: NotRequired[str]
+
+
+class _Input(TypedDict, total=False):
+    question: str
+    answer: str
+    contexts: list[_Context]
+    claims: list[_Item]
+    facts: list[_Item]
+
+
+class _Entry(TypedDict):
+    id: str
+    verdict: str
+    context: NotRequired[str | None]
+    quote: NotRequired[str | None]
+    reason: NotRequired[str | None]
+    score: NotRequired[float | None]
+
+
+class _Extra(TypedDict, total=False):
+    mark: str | None
+    by_code: str
+    manipulation: bool
+    addresses_question: bool
+    noncommittal: bool
+    questions: list[str]
+
+
+class _Prompt(TypedDict):
+    name: str
+    sha256: str
+    version: NotRequired[int]
+
+
+class _Line(TypedDict):
+    """A line as far as scores and people read it: no messages and no raw reply."""
+
+    schema: NotRequired[Any]
+    case_id: str
+    repeat: Place
+    metric: str
+    judge_repeat: Place
+    part: NotRequired[Place]
+    parts: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    status: Status
+    reason: str | None
+    failure: str | None
+    prompt: _Prompt
+    judge: dict[str, Any]
+    parameters: NotRequired[dict[str, Any]]
+    key: NotRequired[str]
+    made_of: NotRequired[str | None]
+    subject: NotRequired[str]
+    mode: NotRequired[str]
+    answered_as: NotRequired[list[str]]
+    judging_runs: NotRequired[list[str]]
+    input: _Input
+    verdicts: list[_Entry]
+    extra: _Extra
+
+
+def key_of(line: Mapping[str, Any]) -> Key:
+    return (
+        line["case_id"],
+        line["repeat"],
+        line["metric"],
+        line["judge_repeat"],
+        line.get("part", 0),
+    )
+
+
+class Told(msgspec.Struct):
+    """Of a line's ``extra``."""
+
+    mark: str | None = None
+
+
+class Head(msgspec.Struct):
+    """What tells a verdict line from others, without its texts."""
+
+    case_id: str
+    repeat: int
+    metric: str
+    judge_repeat: int
+    status: str
+    part: int = 0
+    parts: int = 1
+    reason: str | None = None
+    key: str = ""
+    made_of: str | None = None
+    mode: str = ""
+    judge: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    prompt: dict[str, Any] = {}
+    extra: Told = msgspec.field(default_factory=Told)
+
+
+def heads(path: Path) -> Iterator[Head]:
+    """The heads of all lines in order. Each line is read whole: nobody pays before a damaged one
+    is told."""
+    for line in read(path):
+        yield msgspec.convert(line, Head)
+
+
+def read(
+    path: Path,
+    keep: Callable[[Line], bool] = lambda line: True,
+    at: Iterable[int] | None = None,
+) -> Iterator[Line]:
+    """All lines in order, of each what ``_Line`` names; [] when there is no file.
+
+    Lines that were withdrawn are left out. ``at``: only the lines that begin at these byte offsets,
+    those that withdraw among them. A torn last line is passed over. Raises StorageError naming any
+    other line that is damaged: not of its types, or with verdicts that are not those of its items.
+    """
+    offsets = None if at is None else list(at)
+    withdrawals = _withdrawals(path, offsets)
+    taken_back = {entry.withdrawn for entry in withdrawals.values()}
+    if offsets is not None:
+        offsets = [offset for offset in offsets if offset not in withdrawals]
+    for number, typed in _decoded(path, offsets):
+        line = cast(Line, typed)
+        if not taken_back.isdisjoint(line.get("judging_runs", ())):
+            continue
+        check_schema(path, line.get("schema"), line=number)
+        if fault := _fault(line):
+            told = f"{fault[1]}; {REMEDY}"
+            problem = Problem(str(path), number or None, fault[0], told)
+            raise StorageError.from_problems([problem])
+        if keep(line):
+            yield line
+
+
+def withdrawn(path: Path) -> dict[str, str]:
+    """The runs of judging that a verdicts.jsonl takes back, each with the reason."""
+    return {entry.withdrawn: entry.reason for entry in _withdrawals(path).values()}
+
+
+def _withdrawals(path: Path, at: Sequence[int] | None = None) -> dict[int, Withdrawal]:
+    """The lines that take something back, by their number; with ``at`` by their byte offset."""
+    withdrawals: dict[int, Withdrawal] = {}
+    if not path.exists():
+        return withdrawals
+    try:
+        with open(path, "rb") as file:
+            for key, line in enumerate(file, 1) if at is None else _lines_at(file, at):
+                if (entry := read_withdrawal(line)) is not None:
+                    withdrawals[key] = entry
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    return withdrawals
+
+
+def _lines_at(file: BinaryIO, at: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    for offset in at:
+        file.seek(offset)
+        yield offset, file.readline()
+
+
+def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
+    """Take back the lines of runs of judging, each with its reason; those without lines are left.
+
+    Nothing is deleted: a line is appended for each.
+    """
+    if not judging_runs or not path.exists():
+        return
+    known = withdrawn(path)
+    found = {run for line in read(path) for run in line.get("judging_runs", ())}
+    with JsonlWriter(path) as writer:
+        for run, reason in judging_runs.items():
+            if run in found and run not in known:
+                writer.write(withdrawal(run, reason))
+        writer.sync()
+
+
+def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
+    """Number and record of each line; those that are none are told together at the end."""
+    if not path.exists():
+        return
+    faults: list[Problem] = []
+    last = 0
+    lines = jsonl.read(path, _Line, "verdict line", REMEDY, faults.append, at)
+    for number, _, record in lines:
+        last = number
+        yield number, record
+    if faults:
+        withdrawals = _withdrawals(path)
+        faults = [fault for fault in faults if fault.line not in withdrawals]
+    if faults and (faults[-1].line or 0) > last and _is_torn(path):
+        faults.pop()
+    if faults:
+        raise StorageError.from_problems(faults)
+
+
+def _is_torn(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) != b"\n"
+
+
+def _fault(line: Line) -> tuple[str, str] | None:
+    """Field and fault of a line that is decided and does not say what it should."""
+    kind = KINDS.get(line["metric"])
+    if line["status"] != "ok" or kind is None:
+        return None
+    for name in kind.extra if "by_code" not in line["extra"] else ():
+        if name not in line["extra"]:
+            return f"extra.{name}", "is not there"
+    if not kind.verdicts:
+        return None
+    for place, entry in enumerate(line["verdicts"]):
+        if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
+            return f"verdicts[{place}].verdict", f"is none of {', '.join(kind.verdicts)}"
+    items = {name: line["input"].get(name, ()) for name in ("contexts", "claims", "facts")}
+    asked = ids_of(kind, Material(**items))
+    if [entry["id"] for entry in line["verdicts"]] != asked:
+        return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
+    return None
+
+
+class _Text(TypedDict):
+    sha256: str
+
+
+class _Judge(TypedDict, total=False):
+    identity: JudgeIdentity
+    prompts: dict[str, _Text]
+    parameters: dict[str, Any]
+    k: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None
+    answered_as: list[str]
+    fingerprints: list[str]
+
+
+def judge_of(folder: Path) -> dict[str, Any]:
+    """The judge in a run's config.json, {} when there is none; StorageError when it is damaged."""
+    judge = read_config(folder).judge
+    try:
+        msgspec.convert(judge, _Judge)
+    except msgspec.ValidationError as error:
+        told = f"{folder / 'config.json'}: judge: {error}; take the file from a backup."
+        raise StorageError(told) from None
+    return judge
+
+
+def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:
+    """Tells the lines of the judge in a run's config.json from those of others it had before.
+
+    Another identity, another text of a prompt or other parameters make another judge.
+    """
+    identity, prompts = judge.get("identity"), judge.get("prompts", {})
+    parameters = judge.get("parameters", {})
+
+    def belongs(line: Line) -> bool:
+        name = line["prompt"]["name"]
+        known = prompts.get(name)
+        return bool(
+            line.get("judge") == identity
+            and (known is None or known["sha256"] == line["prompt"]["sha256"])
+            and all(line.get("parameters", {}).get(k) == v for k, v in parameters.items())
+        )
+
+    return belongs
+
+
+def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
+    """A judge's identity from config.json or a verdict line."""
+    return JudgeIdentity(**{name: raw[name] for name in JudgeIdentity.__slots__ if name in raw})
+
+
+_START = b'{"withdrawn"'
+
+
+class Withdrawal(msgspec.Struct):
+    """The id of a judging run whose verdicts do not count, and why."""
+
+    withdrawn: str
+    reason: str = ""
+
+
+_decode = msgspec.json.Decoder(Withdrawal).decode
+
+
+def new_judging_run() -> str:
+    """An id for one run of judging: 16 hex digits, drawn at random."""
+    return secrets.token_hex(8)
+
+
+def withdrawal(judging_run: str, reason: str) -> dict[str, str]:
+    """The record that takes back a judging run; its fields stay in this order."""
+    return {"withdrawn": judging_run, "reason": reason}
+
+
+def read_withdrawal(line: bytes) -> Withdrawal | None:
+    """The withdrawal that a whole line holds; None when it is another line, or torn."""
+    if not line.startswith(_START) or not line.endswith(b"\n"):
+        return None
+    try:
+        return _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

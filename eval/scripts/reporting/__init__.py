@@ -1,1 +1,0 @@
-"""The report of one run: one data object, drawn as JSON, Markdown and one self-contained page."""

@@ -1,0 +1,166 @@
+"""The retrieved chunks of a result: in which order, and what of them is compared with the gold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from ragmetrics import citations, matching
+from ragmetrics.case_scores import CaseScores
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.matching import Anchor, Mode
+from records.cases import TestCase
+from records.results import Reference, RetrievedChunk, TestResult
+from scorers.loop import Row
+
+_IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
+
+
+def are_in_order(chunks: Sequence[Any]) -> bool:
+    """True when all are chunks whose ranks count from 1."""
+    try:
+        return [chunk.rank for chunk in chunks] == _IN_ORDER[len(chunks)]
+    except (AttributeError, IndexError):
+        return False
+
+
+def in_rank_order(result: TestResult) -> Sequence[RetrievedChunk]:
+    """The retrieved chunks by rank; the list as it is when it says nothing else."""
+    chunks: Any = result.retrieved
+    return chunks if are_in_order(chunks) else result.chunks()
+
+
+def doc_of(chunk: RetrievedChunk) -> str | None:
+    """The id of the chunk's document in NFC: doc_id, else rel_path."""
+    name = chunk.rel_path if chunk.doc_id is None else chunk.doc_id
+    return None if name is None else matching.same_form(name)
+
+
+def place_of(chunk: RetrievedChunk) -> Anchor | None:
+    """Where the chunk stands; None when the bot does not say."""
+    path = chunk.rel_path
+    return None if path is None else matching.anchor(path, chunk.heading_path)
+
+
+def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
+    """A cited source as a chunk: the retrieved chunk of its id, else what the reference says."""
+    for chunk in chunks:
+        if reference.chunk_id and chunk.chunk_id == reference.chunk_id:
+            return chunk
+    return RetrievedChunk(
+        chunk_id=reference.chunk_id or "",
+        doc_id=reference.doc_id,
+        rel_path=reference.rel_path,
+        heading_path=reference.heading_path,
+    )
+
+
+class Key(NamedTuple):
+    """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
+
+    of: Callable[[RetrievedChunk], object]
+    missing: str
+
+
+KEYS: dict[Mode, Key] = {
+    "chunk": Key(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
+    "anchor": Key(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "doc": Key(doc_of, "no doc_id or rel_path in the result"),
+    "text": Key(lambda chunk: chunk.text, "no chunk texts in the result"),
+}
+
+Match = Literal["auto", "chunk", "anchor", "doc", "text"]
+
+
+class Gold(NamedTuple):
+    """What a case wants found: a grade for each support; ``keys`` depend on the mode."""
+
+    mode: Mode
+    grades: list[float]
+    keys: Any
+    groups: list[list[int]] | None = None
+
+
+def gold_of(case: TestCase, match: Match) -> Gold | None:
+    """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
+
+    A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
+    gold_supports, so they count in the modes that match those (anchor, text).
+    """
+    if match in ("auto", "chunk"):
+        gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
+        if gold is not None or match == "chunk":
+            return gold
+    supports = case.gold_supports
+    if match in ("auto", "anchor") and supports:
+        places = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+        return Gold("anchor", _grades(case), places, case.required_support_groups)
+    if match in ("auto", "doc"):
+        gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
+        if gold is not None or match == "doc":
+            return gold
+    if match == "anchor":
+        return None
+    if supports and all(gold.snippets for gold in supports):
+        snippets = [gold.snippets for gold in supports]
+        return Gold("text", _grades(case), snippets, case.required_support_groups)
+    if case.gold_contexts:
+        wanted = [[text] for text in case.gold_contexts]
+        return Gold("text", [matching.DEFAULT_GRADE] * len(wanted), wanted)
+    return None
+
+
+def _grades(case: TestCase) -> list[float]:
+    return [gold.grade or matching.DEFAULT_GRADE for gold in case.gold_supports]
+
+
+def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
+    if mode == "doc":
+        ids = list(map(matching.same_form, ids))
+        grades = {matching.same_form(name): grade for name, grade in grades.items()}
+    wanted = grades
+    if ids or (grades and min(grades.values()) <= 0):
+        wanted = {name: grade for name, grade in grades.items() if grade > 0}
+        wanted |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
+    if not wanted:
+        return None
+    return Gold(mode, list(wanted.values()), {name: place for place, name in enumerate(wanted)})
+
+
+def gold_names(case: TestCase, mode: Mode) -> list[str]:
+    """How each gold support of a mode is called for people, in the order of ``found``."""
+    gold = gold_of(case, mode)
+    if gold is None:
+        return []
+    if gold.mode in ("chunk", "doc"):
+        return list(gold.keys)
+    if gold.mode == "anchor":
+        return [" > ".join((place.path, *place.heading)) for place in gold.keys]
+    return [" / ".join(snippets) for snippets in gold.keys]
+
+
+def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> Row:
+    """Scores by name as a row in the order of the metrics; one reason for all is told once."""
+    values = tuple(scores.values[metric.name] for metric in metrics)
+    reasons = {
+        metric.name: scores.reasons[metric.name]
+        for metric in metrics
+        if metric.name in scores.reasons
+    }
+    told = set(reasons.values())
+    if len(told) == 1 and all(value is None for value in values):
+        return Row(values, (("*", told.pop()),))
+    return Row(values, tuple(reasons.items()))
+
+
+def citation_count(result: TestResult) -> int:
+    """Sources that an answer cites: those the bot lists, else those its marks name, each once.
+
+    An answer without text cites nothing.
+    """
+    if not (result.answer or "").strip():
+        return 0
+    if result.references:
+        return len(result.references)
+    found = citations.marks(result.answer or "")
+    return len({target for mark in found for target in mark.targets})

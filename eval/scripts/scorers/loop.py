@@ -1,0 +1,501 @@
+"""The loop that every score_* script shares: load, score each case, summarise, save.
+
+A scorer is a pure function of one case and its result; this module alone decides where it runs. It
+maps over byte ranges of results.jsonl (and the matching range of the eval set), never over parsed
+records, so that one process, a pool of processes or a cluster takes the same work.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import shutil
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import chain, compress, groupby, repeat
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import orjson
+
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.tally import (
+    FAILED,
+    Facets,
+    Slices,
+    Tally,
+    Value,
+    Values,
+    average,
+    facets_of,
+    slices_of,
+)
+from records.asked import asked_counts
+from records.cases import Labels, TestCase, iter_cases, recurs
+from records.errors import Problem, StorageError
+from records.files import sha256_file
+from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
+from records.labels import labels_sha256, read_labels, unknown_labels
+from records.metrics import update_metrics
+from records.results import RunConfig, TestResult
+from records.runs import RESULTS, read_config
+from records.scratch import scratch_folder
+from scorers.workers import worker_pool
+
+__all__ = [
+    "NOTHING",
+    "Aggregator",
+    "Evidence",
+    "Outcome",
+    "Reasons",
+    "Row",
+    "Scorer",
+    "add_metric",
+    "score_run",
+]
+
+POOL_FROM = 16 * 1024 * 1024
+"""Bytes of results from which a second process pays for its own start."""
+
+MOST_JOBS = 4
+
+COPIED = 1 << 20
+
+SCRATCH = ".scores."
+
+
+class Scorer(Protocol):
+    """One perspective. Must be picklable; ``options`` are recorded beside the numbers."""
+
+    @property
+    def section(self) -> str:
+        """Name of the section in metrics.json and of the file in scores/."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """The catalogue rows of the scores, in the order of a Row's values."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the numbers depend on besides case and result."""
+
+    def score(self, case: TestCase, result: TestResult) -> Outcome:
+        """Scores of a result that is no error (errors never reach a scorer)."""
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """The section with them added; ``lines`` are the score lines, in order."""
+
+
+def results_of(folder: Path) -> Path:
+    """results.jsonl of a run. Raises StorageError when the run is not finished."""
+    results = folder / RESULTS
+    if not results.exists():
+        raise StorageError(f"{results}: no such file; finish the run (run_eval --resume).")
+    return results
+
+
+def score_run(
+    folder: Path,
+    eval_set: Path,
+    scorer: Scorer,
+    *,
+    labels_dir: Path | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> dict[str, Any]:
+    """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
+
+    Returns the section. Raises StorageError, with nothing written, when the run is incomplete or
+    any line of the set, the labels or the results has a problem.
+    """
+    results = results_of(folder)
+    problems: list[Problem] = []
+    labels, places = read_labels(labels_dir, problems.append)
+    whole = Work(results, eval_set)
+    scores = folder / "scores"
+    with scratch_folder(folder, SCRATCH) as temporary:
+        one = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
+        parts = _score_parts(whole, one, _jobs(jobs, results, labels))
+        for part in parts:
+            problems.extend(part.problems)
+        if labels and not problems:
+            asked = set().union(*(part.ids for part in parts))
+            problems.extend(unknown_labels(labels, places, eval_set, asked))
+        if problems:
+            raise StorageError.from_problems(problems)
+        section = _section(parts, scorer, seed)
+        header = _header(folder, eval_set, labels_dir, parts)
+        _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
+    update_metrics(folder, scorer.section, section, header)
+    return section
+
+
+def _section(parts: Sequence[Scored], scorer: Scorer, seed: int) -> dict[str, Any]:
+    tally = parts[0].tally
+    for part in parts[1:]:
+        tally.merge(part.tally)
+    summary = tally.summary(scorer.metrics, seed)
+    section = {"options": scorer.options | {"seed": seed}} | summary
+    if isinstance(scorer, Aggregator):
+        return scorer.aggregate(section, _score_lines(parts), seed)
+    return section
+
+
+def _score_lines(parts: Sequence[Scored]) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        with open(part.rows, "rb") as file:
+            yield from map(orjson.loads, file)
+
+
+def add_metric(
+    section: dict[str, Any],
+    metric: Metric,
+    value: float | None,
+    interval: tuple[float, float] | None = None,
+    *,
+    n: int = 0,
+    not_applicable: int = 0,
+    failed: int = 0,
+) -> None:
+    """Put a number of the whole run beside the means of a section; ``n`` cases stand behind it."""
+    parts = {
+        "definitions": metric.definition,
+        "n": n,
+        "not_applicable": not_applicable,
+        "failed": failed,
+        "mean": value,
+        "ci95": None if interval is None else list(interval),
+    }
+    for name, part in parts.items():
+        section[name][metric.name] = part
+
+
+def _header(
+    folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[Scored]
+) -> dict[str, Any]:
+    config = folder / "config.json"
+    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    results = sum((part.results for part in parts), Counter())
+    return {
+        "run_id": folder.resolve().name,
+        "config_hash": known.config_hash,
+        "eval_set_sha256": sha256_file(eval_set),
+        "labels_sha256": labels_sha256(labels_dir),
+        **asked_counts(known, results),
+        "cases": results.total(),
+        "errors": sum(part.errors for part in parts),
+    }
+
+
+def _join_files(parts: Sequence[Path], target: Path) -> None:
+    """Put the parts one behind the other at ``target``, which appears whole or not at all."""
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with open(parts[0], "ab") as file:
+            for part in parts[1:]:
+                with open(part, "rb") as more:
+                    shutil.copyfileobj(more, file, COPIED)
+        os.replace(parts[0], target)
+    except OSError as error:
+        raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
+
+
+def _jobs(asked: int | None, results: Path, labels: Labels) -> int:
+    """One process for small runs and for labelled sets (the labels would be copied to each)."""
+    if asked is not None:
+        return asked
+    if labels or results.stat().st_size < POOL_FROM:
+        return 1
+    return min(MOST_JOBS, os.cpu_count() or 1)
+
+
+def _share_ids(parts: Sequence[Scored], whole: Work) -> bool:
+    """True when two ranges have a case id in common, which none of them could see."""
+    if len({part.seed for part in parts}) == 1:
+        return recurs(*(part.hashes for part in parts))
+    problems: list[Problem] = []
+    for _ in iter_cases(whole.eval_set, problems.append):
+        pass
+    return bool(problems)
+
+
+def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
+    """Score the whole in one or several processes, in order.
+
+    Whatever is unusual (a problem, another order) is done again in one process, which gives every
+    message with its line number.
+    """
+    works = split(whole, jobs) if jobs > 1 else [whole]
+    if len(works) > 1:
+        import numpy  # noqa: F401 - every process needs it; those that are forked have it then
+
+        try:
+            with worker_pool(len(works)) as pool:
+                parts = list(pool.map(one, works))
+            if not any(part.problems for part in parts) and not _share_ids(parts, whole):
+                return parts
+        except OutOfOrderError:
+            pass
+    try:
+        return [one(whole)]
+    except OutOfOrderError:
+        return [one(whole, ordered=False)]
+
+
+Reasons = tuple[tuple[str, str], ...]
+
+Evidence = Mapping[str, Any] | bytes
+"""What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""
+
+NOTHING: Mapping[str, Any] = {}
+
+MOST_ROWS = 8192
+
+MOST_WAITING = 1 << 18
+"""Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
+
+
+class Row(NamedTuple):
+    """What a scorer says of one result: a score for each of its metrics, in their order.
+
+    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
+    the result belongs to besides its case's. A scorer may hand out the same Row object again for
+    an equal outcome; it is then encoded and counted once.
+    """
+
+    values: Values
+    reasons: Reasons = ()
+    slices: Slices = ()
+
+
+Outcome = tuple[Row, Evidence]
+
+_CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
+
+
+class Book:
+    """Takes the outcomes of blocks of results, in order."""
+
+    def __init__(self, names: Sequence[str], tally: Tally) -> None:
+        self._names = names
+        self._tally = tally
+        self._rows: dict[int, tuple[Row, bytes]] = {}
+        """By a row's identity, which no other object can take while the row stands here."""
+        self._members: dict[Facets, list[int]] = defaultdict(list)
+        """The rows of the cases that wait to be counted, by their identity."""
+        self._waiting = 0
+        self._failures: dict[str, Row] = {}
+
+    def failure(self, result: TestResult) -> Outcome:
+        """The outcome of a call that failed: no metric has a score."""
+        kind = result.error.kind if result.error else "unknown"
+        if kind not in self._failures:
+            no_score: Value = FAILED
+            reasons = (("*", f"call failed: {kind}"),)
+            self._failures[kind] = Row((no_score,) * len(self._names), reasons)
+        return self._failures[kind], NOTHING
+
+    def enter(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult], outcomes: Sequence[Outcome]
+    ) -> bytes:
+        """Count a block and return its score lines.
+
+        ``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline each.
+        ``status``: scored when any metric has a score, failed when the bot's call failed, else
+        not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
+        together and have the same case object; it is counted once, with the mean of each metric.
+        """
+        rows = self._rows
+        for row, _ in outcomes:
+            if id(row) not in rows:
+                rows[id(row)] = (row, _encode(row, self._names))
+        keys = [id(row) for row, _ in outcomes]
+        pieces = zip(
+            repeat(b'{"case_id":'),
+            map(orjson.dumps, map(_CASE_ID, cases)),
+            map(_told_repeat, map(_REPEAT, results)),
+            [rows[key][1] for key in keys],
+            [_told_evidence(evidence) if evidence else b"}\n" for _, evidence in outcomes],
+        )
+        text = b"".join(chain.from_iterable(pieces))
+        if len(set(map(id, cases))) < len(cases):
+            cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
+        for facets, key in zip(map(facets_of, cases), keys, strict=True):
+            self._members[facets].append(key)
+        self._waiting += len(cases)
+        if len(self._rows) >= MOST_ROWS or self._waiting >= MOST_WAITING:
+            self.close()
+        return text
+
+    def _averages(
+        self, cases: Sequence[TestCase], rows: Sequence[Row]
+    ) -> tuple[list[TestCase], list[int]]:
+        """Each case once, with the key of the mean of its repeats."""
+        once, keys = [], []
+        for _, group in groupby(zip(cases, rows, strict=True), key=lambda pair: id(pair[0])):
+            pairs = list(group)
+            case, row = pairs[0]
+            if len(pairs) > 1:
+                row = row._replace(values=average([repeat.values for _, repeat in pairs]))
+                self._rows[id(row)] = (row, b"")
+            once.append(case)
+            keys.append(id(row))
+        return once, keys
+
+    def close(self) -> None:
+        """Hand the counts over to the tally."""
+        handles = {key: self._tally.new_row(row.values) for key, (row, _) in self._rows.items()}
+        for facets, keys in self._members.items():
+            counts: dict[Slices, dict[int, int]] = defaultdict(dict)
+            for key, times in Counter(keys).items():
+                counts[self._rows[key][0].slices][handles[key]] = times
+            for slices, known in counts.items():
+                self._tally.add_counts(known, slices_of(facets) + slices)
+        self._tally.fold()
+        self._rows.clear()
+        self._members.clear()
+        self._waiting = 0
+
+
+@lru_cache(maxsize=1024)
+def _told_repeat(repeat: int) -> bytes:
+    return b',"repeat":%d,' % repeat
+
+
+def _told_evidence(evidence: Evidence) -> bytes:
+    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
+    return b',"evidence":' + text + b"}\n"
+
+
+def _encode(row: Row, names: Sequence[str]) -> bytes:
+    """Status, scores and reasons as the middle of a JSON object."""
+    values = row.values
+    if FAILED in values:
+        values = tuple(None if value == FAILED else value for value in values)
+    status = "scored"
+    if values.count(None) == len(values):
+        status = "failed" if FAILED in row.values else "not_applicable"
+    record: dict[str, Any] = {"status": status, "scores": dict(zip(names, values, strict=True))}
+    if row.reasons:
+        record["reasons"] = dict(row.reasons)
+    return orjson.dumps(record)[1:-1]
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What only writing can fail with."""
+
+ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[Outcome]]
+
+
+@runtime_checkable
+class BlockScorer(Protocol):
+    """A scorer that is quicker with many results at once."""
+
+    def score_all(self, cases: Sequence[TestCase], results: Sequence[TestResult]) -> list[Outcome]:
+        """What ``score`` says of each result; none of them is an error."""
+
+
+@dataclass(slots=True)
+class Scored:
+    """What one range gave. ``rows`` is a temporary file of score lines."""
+
+    tally: Tally
+    rows: Path
+    results: Counter[int] = field(default_factory=Counter)
+    """How many cases have n results, by n."""
+    errors: int = 0
+    ids: set[str] = field(default_factory=set)
+    """Ids of the cases, when there are labels."""
+    hashes: array[int] = field(default_factory=partial(array, "q"))
+    """A hash of each case id; ``seed`` is another one where a process hashes otherwise."""
+    seed: int = field(default_factory=partial(hash, "seed"))
+    problems: list[Problem] = field(default_factory=list)
+
+
+def score_range(
+    work: Work, *, scorer: Scorer, labels: Labels, folder: Path, ordered: bool = True
+) -> Scored:
+    """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
+
+    The garbage collector rests meanwhile: records form no cycles, and looking for some among
+    millions of them takes longer than the scoring. What is kept afterwards it need not look at.
+    """
+    gc.disable()
+    try:
+        return _score_joined(work, scorer, labels, folder, ordered)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise  # a scorer's own, such as that of a model's file
+        where = f"{folder.parent}: the scores cannot be written ({error.strerror})"
+        raise StorageError(f"{where}; make room and score again.") from None
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
+    """A problem for each result whose case and repeat an earlier one of the block has."""
+    for key, times in Counter((r.test_case_id, r.repeat) for r in results).items():
+        if times > 1:
+            message = f"{key[0]!r}, repeat {key[1]}, stands there {times} times; keep one line"
+            yield Problem(str(path), None, "test_case_id", message)
+
+
+def _one_by_one(
+    scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
+) -> list[Outcome]:
+    return list(map(scorer.score, cases, results))
+
+
+def _outcomes(
+    score_all: ScoreAll, book: Book, cases: Sequence[TestCase], results: Sequence[TestResult]
+) -> list[Outcome]:
+    """The outcome of each result; those that are errors do not reach the scorer."""
+    sound = [result.status == "ok" for result in results]
+    if all(sound):
+        return score_all(cases, results)
+    scored = iter(score_all(list(compress(cases, sound)), list(compress(results, sound))))
+    return [
+        next(scored) if is_sound else book.failure(result)
+        for is_sound, result in zip(sound, results, strict=True)
+    ]
+
+
+def _score_joined(
+    work: Work, scorer: Scorer, labels: Labels, folder: Path, ordered: bool
+) -> Scored:
+    tally = Tally(len(scorer.metrics))
+    part = Scored(tally, folder / f"{work.start}.jsonl")
+    book = Book([metric.name for metric in scorer.metrics], tally)
+    quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
+    joined: Iterator[Joined]
+    if ordered:
+        joined = join_stream(work, labels, part.problems.append, part.hashes)
+    else:
+        joined = join_indexed(work, labels, part.problems.append)
+    with open(part.rows, "wb") as file:
+        for cases, results in joined:
+            distinct = len(set(map(id, cases)))
+            if distinct < len(results):
+                part.problems.extend(_twice(work.results, results))
+                part.results.update(Counter(map(id, cases)).values())
+            else:
+                part.results[1] += distinct
+            file.write(book.enter(cases, results, _outcomes(quick, book, cases, results)))
+            part.errors += sum(result.status == "error" for result in results)
+            if labels:
+                part.ids.update(case.id for case in cases)
+    book.close()
+    return part

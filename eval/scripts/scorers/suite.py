@@ -1,0 +1,445 @@
+"""The suite from the command line's wishes to the report."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+import orjson
+
+from clients.safety_prompts import FILE as SAFETY_ANSWERS
+from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
+from decisions.diagnosis import diagnose
+from decisions.gate import check_names, comparable, judge
+from decisions.gate_evidence import HEAD, Evidence, Side, baseline_of
+from decisions.gate_rules import Rules, read_rules
+from decisions.measures import measures
+from ragmetrics.catalogue.metric import Metric
+from records.asked import asked_of
+from records.cases import TestCase
+from records.errors import Problem, StorageError
+from records.files import replace_json
+from records.gate_verdict import Check
+from records.labels import read_cases
+from records.metrics import read_sections
+from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
+from records.runs import EVAL_SET, RESULTS, ROOT, find_run, read_config
+from records.targets import TARGETS, read_targets
+from scorers.plugins import read_plugins
+from scorers.safety import has_labels
+from scorers.sections import (
+    PERSPECTIVES,
+    Outcome,
+    Perspective,
+    Settings,
+    chosen,
+    has_verdicts,
+    run_perspective,
+)
+from scorers.suite_report import Report, write_report
+from scorers.traces import write_traces
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+SMOKE = (
+    "{cases} cases, some of every kind. Embeddings only where their vectors are kept already: no "
+    "model is loaded."
+)
+
+KEPT = "delete the file, or take it from git"
+
+GONE = "the run has no such section; score it as the baseline's was"
+
+EARLIER = "scored earlier, by its own script"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options of eval_suite.py, as they are on the command line."""
+
+    run: str
+    api_url: str | None
+    profile: str | None
+    header: tuple[str, ...]
+    folder_mode: str | None
+    run_id: str | None
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    sections: tuple[str, ...] | None
+    suite: str
+    embedding_model: str | None
+    cache_dir: Path
+    plugins: tuple[Path, ...]
+    targets_file: Path | None
+    gates_file: Path | None
+    allow_missing: int
+    baseline: Path | None
+    max_drop: float | None
+    save_trace: bool
+    output: Path | None
+    seed: int
+    as_json: bool
+    verbose: bool
+    quiet: bool
+
+    @property
+    def smoke(self) -> bool:
+        return self.suite == "smoke"
+
+    def asking(self, perspectives: Sequence[Perspective]) -> list[str]:
+        """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
+        words = ["--store-full-text", "--seed", str(self.seed)]
+        if any(one.name == "safety" for one in perspectives) and has_labels(self.labels_dir):
+            words.append("--labels")
+        for name in ("api_url", "profile", "folder_mode", "run_id"):
+            if (value := getattr(self, name)) is not None:
+                words += [f"--{name.replace('_', '-')}", value]
+        for name in ("eval_set", "labels_dir", "results_dir"):
+            words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        for text in self.header:
+            words += ["--header", text]
+        return words + (["--quiet"] if self.quiet else [])
+
+
+def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
+    """Make or find the run, score it, compare it, write the report. Returns also what was written.
+
+    All that the user may have got wrong is looked at before anything is asked or scored.
+    """
+    custom = read_plugins(plan.plugins)
+    perspectives = chosen(plan.sections, custom=bool(custom))
+    targets = read_targets(plan.targets_file or TARGETS)
+    rules = _rules(plan)
+    baseline = read_baseline(plan.baseline) if plan.baseline else None
+    base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
+    ids = smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
+    if plan.api_url:
+        _check_gates(rules, ())
+        real = ask(plan.asking(perspectives), ids)
+    else:
+        real = find_run(plan.results_dir, plan.run)
+        _check_gates(rules, _kept(real).get("sections", {}))
+    with contextlib.ExitStack() as stack:
+        folder = real
+        if plan.smoke and not plan.api_url:
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
+            folder = copy_of(real, ids, Path(temporary))
+        if plan.sections is None and not has_verdicts(folder):
+            perspectives = [one for one in perspectives if one.name != "judged"]
+        settings = _settings(plan, folder, custom, console)
+        outcomes = _score(perspectives, settings, console)
+        if plan.sections is None:
+            outcomes += _earlier(folder, outcomes)
+        found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
+        report = Report(
+            run_id=real.resolve().name,
+            suite=plan.suite,
+            outcomes=outcomes,
+            found=found,
+            findings=diagnose(found),
+            header=_header(folder),
+            left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
+        )
+        new = Side(report.run_id, report.sections(), report.header, folder)
+        evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
+        if rules is not None:
+            asked = {one.name for one in perspectives} if plan.sections else None
+            report.gates = _gates(rules, evidence, asked)
+        if baseline is not None:
+            _compare(plan, report, baseline, evidence)
+        name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
+        written = write_report(report, plan.output or real / name)
+        traces = _traces(plan, perspectives, report, settings, targets, real)
+    return report, [*written, *traces]
+
+
+def _rules(plan: Plan) -> Rules | None:
+    if plan.gates_file is None:
+        return None
+    return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
+
+
+def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Console) -> Settings:
+    return Settings(
+        folder=folder,
+        eval_set=plan.eval_set,
+        labels_dir=plan.labels_dir,
+        seed=plan.seed,
+        smoke=plan.smoke,
+        model=plan.embedding_model,
+        cache_dir=plan.cache_dir,
+        custom=custom,
+        console=console,
+    )
+
+
+def _score(
+    perspectives: Sequence[Perspective], settings: Settings, console: Console
+) -> list[Outcome]:
+    outcomes = []
+    for one in perspectives:
+        if console.is_terminal:
+            console.print(f"Scoring {one.name}…")
+        outcomes.append(run_perspective(one, settings))
+    return outcomes
+
+
+def _compare(plan: Plan, report: Report, baseline: Baseline, evidence: Evidence) -> None:
+    """Into the report: what became of the baseline's numbers, and why not to compare them."""
+    compared = _compared(plan, report.outcomes, baseline)
+    gone = dict.fromkeys(compared, GONE)
+    gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
+    report.baseline = str(plan.baseline)
+    report.changes = compare(baseline, report.found, compared, plan.max_drop, gone)
+    report.caveats = caveats(baseline, plan.suite, report.header.get("cases", 0))
+    both = set(compared) & set(baseline.sections) & set(report.sections())
+    report.unlike = comparable(evidence, both).reason
+
+
+def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> list[str]:
+    """What to compare: all that was asked for and, when that is all, what the baseline has more.
+
+    Not what the smoke suite leaves out: embeddings without vectors, and sections of other scripts.
+    """
+    names = dict.fromkeys(one.name for one in outcomes)
+    if plan.sections is None:
+        names |= dict.fromkeys(baseline.sections)
+    if plan.smoke:
+        left_out = {o.name for o in outcomes if o.status == "cannot run"} & {"embedding"}
+        names = {one.name: None for one in PERSPECTIVES if one.name in names.keys() - left_out}
+    return list(names)
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    """The run's metrics.json; {} before anything was scored."""
+    path = folder / "metrics.json"
+    return read_sections(path, Measured, KEPT) if path.exists() else {}
+
+
+def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Sections that other scripts have put into metrics.json, such as a judge's."""
+    sections = _kept(folder).get("sections", {})
+    names = {one.name for one in outcomes} | {"custom"}
+    return [
+        Outcome(name, "scored", EARLIER, section)
+        for name, section in sections.items()
+        if name not in names and {"mean", "n", "ci95", "definitions"} <= section.keys()
+    ]
+
+
+def _check_gates(rules: Rules | None, scored: Iterable[str]) -> None:
+    """Raises StorageError for gates that could never be looked at: of no section there is."""
+    if rules is not None:
+        known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
+        check_names(rules, list(known), rules.path)
+
+
+def _gates(rules: Rules, evidence: Evidence, asked: set[str] | None) -> list[Check]:
+    """The gates that fail. A gated section that has no numbers misses all of its gates."""
+    if not (rules.baseline or rules.require_baseline):
+        evidence = replace(evidence, base=None)
+    return judge(rules, evidence, sections=asked).of("failed")
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """What metrics.json says of the run itself."""
+    known = _kept(folder)
+    return {name: known[name] for name in HEAD if name in known}
+
+
+def _traces(
+    plan: Plan,
+    perspectives: Sequence[Perspective],
+    report: Report,
+    settings: Settings,
+    targets: Any,
+    folder: Path,
+) -> list[Path]:
+    if not plan.save_trace:
+        return []
+    label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
+    sections = report.sections()
+    return [
+        write_traces(one, sections[one.name], targets.get(one.name, {}), settings, folder, label)[0]
+        for one in perspectives
+        if one.name in sections
+    ]
+
+
+RUN_EVAL = ROOT / "eval" / "scripts" / "run_eval.py"
+
+
+class AskingFailed(click.ClickException):
+    """run_eval has said what is wrong; its exit code is passed on."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("no run was made; nothing was scored.")
+        setattr(self, "exit_code", code)  # noqa: B010 - click declares it a class variable
+
+
+def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
+    """Run run_eval.py with these options for all cases, or those with ``ids``; the run's folder.
+
+    Its talk goes to our stderr. Raises AskingFailed with its exit code when it fails.
+    """
+    chosen = [word for one in ids for word in ("--filter", f"id={glob.escape(one)}")]
+    command = [sys.executable, str(RUN_EVAL), *words, *chosen]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            out, _ = child.communicate()
+        except BaseException:
+            child.terminate()  # not killed: it has to say how the run goes on
+            child.wait()
+            raise
+    if child.returncode != 0:
+        raise AskingFailed(child.returncode if child.returncode > 0 else 130)
+    return Path(out.strip())
+
+
+CASES = 24
+
+
+def smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
+    """Ids of at most ``count`` cases, in turn from each stratum (category x answerable).
+
+    Within a stratum the order is that of the ids' hashes: the choice does not depend on the order
+    of the file, and a new case changes it little. Returned in the order of ``cases``.
+    """
+    strata: dict[tuple[str, str], list[str]] = {}
+    order: list[str] = []
+    for case in cases:
+        strata.setdefault((case.category or "", str(case.answerable)), []).append(case.id)
+        order.append(case.id)
+    queues = [sorted(ids, key=_hash, reverse=True) for _, ids in sorted(strata.items())]
+    kept: set[str] = set()
+    while any(queues) and len(kept) < count:
+        for queue in queues:
+            if queue and len(kept) < count:
+                kept.add(queue.pop())
+    return [case_id for case_id in order if case_id in kept]
+
+
+def _hash(case_id: str) -> bytes:
+    return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).digest()
+
+
+def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
+    """A run folder in ``parent`` that holds only the results of these cases.
+
+    The real run's scores and metrics.json are of the whole run: a part of it must not write there.
+    Raises StorageError when the run has none of the cases.
+    """
+    wanted = set(ids)
+    target = parent / folder.name
+    target.mkdir()
+    if (folder / SAFETY_ANSWERS).exists():
+        shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
+    if (folder / "config.json").exists():
+        config = _config_of_part(read_config(folder), len(wanted))
+        replace_json(target / "config.json", msgspec.to_builtins(config))
+    kept = 0
+    with open(target / RESULTS, "wb") as file:
+        for result in iter_results(folder / RESULTS):
+            if result.test_case_id in wanted:
+                file.write(msgspec.json.encode(result) + b"\n")
+                kept += 1
+    if not kept:
+        raise StorageError(f"{folder}: has no result of the smoke suite's cases; use --suite full.")
+    return target
+
+
+def _config_of_part(config: RunConfig, cases: int) -> RunConfig:
+    """The configuration of a copy that holds the results of so many cases of the set.
+
+    Of a run that was asked its whole set they were all asked. Of another nobody knows how many.
+    """
+    asked = asked_of(config)
+    whole = asked is not None and asked.cases == config.dataset.get("cases")
+    run = {name: value for name, value in config.run.items() if name != "imported"}
+    return msgspec.structs.replace(config, run=run | {"selected": cases if whole else None})
+
+
+FIELDS = ("question", "reference_answer", "answer", "contexts")
+
+
+def as_run(path: Path, parent: Path) -> Path:
+    """Write the data set as eval set and results of a run folder in ``parent``; returns it.
+
+    Raises StorageError naming every faulty item.
+    """
+    items = _read(path)
+    problems = [
+        Problem(str(path), None, f"[{place}]{field}", message)
+        for place, item in enumerate(items)
+        for field, message in _wrong(item)
+    ]
+    if problems:
+        raise StorageError.from_problems(problems)
+    folder = parent / "".join(c if c.isalnum() or c in "-_" else "-" for c in path.stem)[:80]
+    folder.mkdir()
+    with open(folder / EVAL_SET.name, "wb") as cases, open(folder / RESULTS, "wb") as results:
+        for place, item in enumerate(items, 1):
+            case = {"id": f"item-{place}", "question": item["question"]}
+            if item.get("reference_answer"):
+                case["reference_answer"] = item["reference_answer"]
+            cases.write(orjson.dumps(case) + b"\n")
+            results.write(msgspec.json.encode(_result(case["id"], item)) + b"\n")
+    return folder
+
+
+def _result(case_id: str, item: dict[str, Any]) -> TestResult:
+    return TestResult(
+        test_case_id=case_id,
+        question=item["question"],
+        answer=item.get("answer") or "",
+        retrieved=[
+            RetrievedChunk(chunk_id=str(rank), text=text, text_length=len(text), rank=rank)
+            for rank, text in enumerate(item.get("contexts") or (), 1)
+        ],
+    )
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        raw = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    except orjson.JSONDecodeError as error:
+        place = f"{path}:{error.lineno}:{error.colno}"
+        raise StorageError(f"{place}: not JSON ({error.msg}); write a list of objects.") from None
+    if not isinstance(raw, list) or not raw:
+        raise StorageError(
+            f"{path}: is no list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."
+        )
+    return raw
+
+
+def _wrong(item: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(item, dict):
+        yield "", f"is no object; write {{{', '.join(FIELDS)}}}"
+        return
+    question = item.get("question")
+    if not isinstance(question, str) or not question.strip():
+        yield ".question", "is missing or empty; write the user's question"
+    for name in ("reference_answer", "answer"):
+        if not isinstance(item.get(name), str | None):
+            yield f".{name}", "is no text; write a string"
+    contexts = item.get("contexts")
+    if contexts is not None and not (
+        isinstance(contexts, list) and all(isinstance(text, str) for text in contexts)
+    ):
+        yield ".contexts", "is no list of texts; write the retrieved passages as strings"

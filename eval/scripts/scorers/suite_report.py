@@ -1,0 +1,304 @@
+"""The report of a suite, as JSON and as Markdown, from the same rows that the screen shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decisions.baseline import FAILING, Change
+from decisions.diagnosis import Finding
+from decisions.measures import Measure
+from records.asked import missing_remark
+from records.errors import StorageError
+from records.files import replace_bytes, replace_json
+from records.gate_verdict import Check
+from records.metrics import rounded
+from records.results import SCHEMA
+from scorers.sections import PERSPECTIVES, Outcome, Perspective
+from terminal.tables import number, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+MARKS = {True: "✓", False: "✗", None: ""}
+
+ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\`*[]|<"} | dict.fromkeys("\r\n\t", " "))
+
+HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
+
+
+@dataclass
+class Report:
+    """All that a suite found. ``gates``: the checks of the gates that failed. ``unlike``: why the
+    run and its baseline may not be compared."""
+
+    run_id: str
+    suite: str
+    outcomes: Sequence[Outcome]
+    found: Mapping[tuple[str, str], Measure]
+    findings: Sequence[Finding]
+    header: Mapping[str, Any]
+    left_out: str = ""
+    changes: Sequence[Change] | None = None
+    caveats: Sequence[str] = ()
+    unlike: str = ""
+    baseline: str = ""
+    gates: Sequence[Check] = field(default=())
+
+    @property
+    def regressions(self) -> list[Change]:
+        return [one for one in self.changes or () if one.verdict in FAILING]
+
+    @property
+    def passed(self) -> bool:
+        """False when a gate is missed, a metric regressed, or the baseline was measured in
+        another way; targets alone fail nothing."""
+        return not (self.gates or self.regressions or self.unlike)
+
+    @property
+    def incomplete(self) -> str:
+        """How many asked cases have no result, in a sentence; "" for none."""
+        remark = missing_remark(self.header)
+        return f"{remark}; every mean leaves them out." if remark else ""
+
+    def of(self, section: str) -> dict[str, Measure]:
+        return {one.metric: one for (name, _), one in self.found.items() if name == section}
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        return {one.name: one.section for one in self.outcomes if one.section is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: no clock time, and ``sections`` as in metrics.json, so it can be a baseline."""
+        targets = [one.to_dict() for one in self.found.values() if one.target is not None]
+        return {
+            "schema": SCHEMA,
+            "kind": "eval_suite",
+            "suite": self.suite,
+            **self.header,
+            "run_id": self.run_id,
+            "left_out": self.left_out,
+            "perspectives": {
+                one.name: {"status": one.status, "reason": one.reason} for one in self.outcomes
+            },
+            "sections": self.sections(),
+            "targets": targets,
+            "diagnosis": [one.to_dict() for one in self.findings],
+            "baseline": self.baseline or None,
+            "caveats": list(self.caveats),
+            "not_comparable": self.unlike or None,
+            "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
+            "gates_missed": [
+                one.to_dict() | {"mean": one.value, "target": one.must} for one in self.gates
+            ],
+            "passed": self.passed,
+        }
+
+
+def cells(one: Measure) -> tuple[str, ...]:
+    """A measure as the cells of a table under ``HEAD``."""
+    interval = "–" if one.ci95 is None else f"{number(one.ci95[0])} – {number(one.ci95[1])}"
+    mark = "?" if one.target and one.passed is None else MARKS[one.passed]
+    return (
+        one.metric,
+        number(one.mean),
+        interval,
+        str(one.n),
+        one.target or "",
+        mark,
+        one.band or "",
+    )
+
+
+def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
+    """The measures of one perspective to show: its summary and all with a target, or every one."""
+    perspective = next((one for one in PERSPECTIVES if one.name == outcome.name), None)
+    found = report.of(outcome.name)
+    if outcome.section is None:
+        return []
+    names = list(found) if perspective is None else _shown(perspective, outcome.section, every)
+    more = [name for name, one in found.items() if one.target and name not in names]
+    return [found[name] for name in (*names, *more) if name in found]
+
+
+def _shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
+    """The metrics of a section to show: the summary, or all of them."""
+    names: Iterable[str] = section["mean"]
+    if every or not perspective.summary:
+        return list(names)
+    return [name for name in perspective.summary if name in section["mean"]]
+
+
+def change_text(change: Change) -> str:
+    """A change in words."""
+    if change.verdict == "no longer measured":
+        why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
+        return f"was {number(change.before)}, is no longer measured{why}"
+    if change.verdict == "not comparable":
+        return "was measured by another definition"
+    noise = "" if change.noise is None else f", chance explains {change.noise:.3f}"
+    moved = abs(change.worse_by or 0.0)
+    way = "worse" if (change.worse_by or 0.0) > 0 else "better"
+    return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
+
+
+def verdict_text(report: Report) -> str:
+    """The last line: how many targets are kept, and whether the suite fails."""
+    aimed = [one for one in report.found.values() if one.target is not None]
+    measured = [one for one in aimed if one.passed is not None]
+    kept = sum(one.passed is True for one in measured)
+    text = f"{kept} of {len(measured)} measured targets are kept"
+    if len(aimed) > len(measured):
+        text += f", {len(aimed) - len(measured)} could not be measured"
+    if report.changes is not None:
+        text += f"; {len(report.regressions)} regressions"
+    if report.unlike:
+        text += "; the baseline is not comparable"
+    if report.gates:
+        text += f"; {len(report.gates)} gates missed"
+    return text + "."
+
+
+def markdown(report: Report, every: bool = True) -> str:
+    """The whole report as Markdown. Foreign text is escaped."""
+    lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
+    cases, errors = report.header.get("cases"), report.header.get("errors")
+    if cases is not None:
+        lines += [f"{cases} cases, {errors} failed calls. {verdict_text(report)}", ""]
+    for note in filter(None, (report.incomplete, report.left_out)):
+        lines += [_safe(note), ""]
+    lines += ["## Diagnosis", ""]
+    for finding in report.findings:
+        because = f" ({_safe('; '.join(finding.because))})" if finding.because else ""
+        lines.append(f"- {_safe(finding.says)}{because} Look at {finding.look_at}")
+    lines.append("")
+    lines += _changes(report)
+    for outcome in report.outcomes:
+        lines += [f"## {outcome.name.capitalize()}", ""]
+        if outcome.status != "scored":
+            lines += [f"**{outcome.status}**: {_safe(outcome.reason)}", ""]
+        else:
+            lines += [*_table(HEAD, map(cells, rows_of(report, outcome, every))), ""]
+            lines += [_safe(outcome.reason), ""] if outcome.reason else []
+    return "\n".join(lines)
+
+
+def _changes(report: Report) -> list[str]:
+    if report.changes is None:
+        return []
+    lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
+    lines += [f"**Not comparable**: {_safe(report.unlike)}.", ""] if report.unlike else []
+    lines += [f"*{_safe(note)}*\n" for note in report.caveats]
+    moved = [one for one in report.changes if one.verdict not in ("same", "better")]
+    if not moved:
+        return [*lines, "Nothing got worse.", ""]
+    rows = ((one.section, one.metric, one.verdict, change_text(one)) for one in moved)
+    return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(_safe(cell) for cell in row) + " |" for row in rows]
+
+
+def _safe(text: str) -> str:
+    return text.translate(ESCAPED)
+
+
+def write_report(report: Report, stem: Path, every: bool = True) -> tuple[Path, Path]:
+    """Write STEM.json and STEM.md, each in one step."""
+    targets = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{stem.parent}: cannot be made ({error.strerror}).") from None
+    replace_json(targets[0], rounded(report.to_dict()))
+    replace_bytes(targets[1], (markdown(report, every) + "\n").encode("utf-8", "replace"))
+    return targets
+
+
+STYLES = {True: "green", False: "red", None: None}
+
+INDENT = "  "
+
+
+def print_report(console: Console, report: Report, every: bool) -> None:
+    """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(f"Run {report.run_id}, {report.suite} suite")
+    if report.left_out:
+        console.print(Text(report.left_out))
+    if report.incomplete:
+        console.print(Text(report.incomplete, style="yellow"))
+    console.print(_suite_table(report, every))
+    for outcome in report.outcomes:
+        scored = outcome.status == "scored"
+        if outcome.reason:
+            state = "" if scored else f"{outcome.status}: "
+            said = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
+            console.print(Text(said, style="dim" if scored else "yellow"))
+    console.print("\nDiagnosis")
+    for finding in report.findings:
+        console.print(Padding(Text(f"• {finding.says}"), (0, 0, 0, 0)))
+        for name, text in (("because", "; ".join(finding.because)), ("look at", finding.look_at)):
+            if text:
+                console.print(Padding(Text(f"{name} {text}"), (0, 0, 0, 4)))
+    _print_changes(console, report, every)
+    for gate in report.gates:
+        said = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
+        console.print(Text(plain(said, 2000), style="red"))
+    console.print(f"\n{verdict_text(report)}")
+
+
+def _suite_table(report: Report, every: bool) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    parts = [
+        (one.name, rows_of(report, one, every)) for one in report.outcomes if one.status == "scored"
+    ]
+    shown = [cells(measure) for _, rows in parts for measure in rows]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for place, name in enumerate(HEAD):
+        text = place in (0, 6)
+        table.add_column(
+            name,
+            justify="left" if text else "right",
+            no_wrap=True,
+            min_width=None if text else max(len(row[place]) for row in (HEAD, *shown)),
+        )
+    for section, rows in parts:
+        table.add_row(section, style="bold")
+        for one in rows:
+            name, *rest = cells(one)
+            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[one.passed])
+    return table
+
+
+def _print_changes(console: Console, report: Report, every: bool) -> None:
+    """Regressions, and with ``every`` also what is worse by no more than chance explains."""
+    from rich.text import Text
+
+    if report.changes is None:
+        return
+    console.print(Text(f"\nAgainst {report.baseline}"))
+    if report.unlike:
+        console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
+    for note in report.caveats:
+        console.print(Text(note, style="yellow"))
+    worse = [one for one in report.changes if one.verdict == "worse"]
+    for change in report.changes:
+        failing = change in report.regressions
+        if failing or change.verdict == "not comparable" or (every and change in worse):
+            said = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
+            console.print(Text(said, style="red" if failing else ""))
+    better = sum(one.verdict == "better" for one in report.changes)
+    console.print(
+        f"{len(report.changes)} metrics compared: {len(report.regressions)} regressions, "
+        f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."
+    )

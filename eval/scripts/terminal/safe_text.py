@@ -1,0 +1,185 @@
+"""Foreign text made safe to draw: the only way from a chunk, a question or an error to the screen.
+
+What goes in: any string. What comes out: `DisplayText`, a string of the SAME LENGTH in which no
+character can reach the terminal as a command or reorder the line. Because every character is
+replaced by exactly one other, an offset in the shown text is an offset in the original; snippets
+and anchors are cut from the original with it.
+
+Widgets of this folder take `DisplayText` only, and build `Content` or `Segment` from it, never
+markup. `display` is idempotent, so composed lines may be passed through it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from rich.cells import cell_len, get_character_cell_size
+
+SHOWN_LIMIT: Final = 64 * 1024
+"""Characters of one text that are shown before the reader asks for all of it."""
+
+_REPLACED: Final = "\ufffd"
+
+
+class DisplayText(str):
+    """Text that has passed `display`; the type says so to the reader and to mypy."""
+
+    __slots__ = ()
+
+
+def _table() -> dict[int, str]:
+    """C0 and DEL to control pictures, tab and CRLF's CR to space, line separators to newline."""
+    table = {code: chr(0x2400 + code) for code in range(0x20)}
+    table |= {0x09: " ", 0x0A: "\n", 0x7F: "\u2421", 0x2028: "\n", 0x2029: "\n"}
+    hidden = [
+        *range(0x80, 0xA0),  # C1: 8-bit CSI, OSC, DCS, NEL
+        0xAD,  # soft hyphen
+        0x61C,  # Arabic letter mark
+        0x180E,
+        0x200B,  # zero-width space
+        *range(0x200E, 0x2010),  # left-to-right and right-to-left mark
+        *range(0x202A, 0x202F),  # embeddings and overrides
+        *range(0x2060, 0x2070),  # word joiner, isolates, deprecated format characters
+        0xFEFF,
+        *range(0xFFF9, 0xFFFC),  # interlinear annotation
+        *range(0xD800, 0xE000),  # lone surrogates: counted as one cell, cannot be encoded
+        *range(0xE0000, 0xE0080),  # tag characters: invisible text
+        0xFFFE,
+        0xFFFF,
+    ]
+    return table | dict.fromkeys(hidden, _REPLACED)
+
+
+_TABLE: Final = _table()
+
+_UNSAFE: Final = re.compile(
+    "["
+    "\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e"
+    "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff\\U000e0000-\\U000e007f"
+    "]"
+)
+
+
+def display(text: str, limit: int = SHOWN_LIMIT) -> DisplayText:
+    """The shown form of the first `limit` characters: as long as they, newline kept, harmless."""
+    text = mark_lone_joiners(text[:limit])
+    if _UNSAFE.search(text) is None:
+        return DisplayText(text)
+    if "\r\n" in text:
+        text = text.replace("\r\n", " \n")
+    return DisplayText(text.translate(_TABLE))
+
+
+def one_line(text: str, limit: int = 4096) -> DisplayText:
+    """`text` on one line, newlines as spaces, at most `limit` characters of it."""
+    return DisplayText(display(text[:limit]).replace("\n", " "))
+
+
+def cells(text: DisplayText) -> int:
+    """Width of `text` in terminal cells."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def fit(text: DisplayText, width: int, *, right: bool = False) -> DisplayText:
+    """`text` cut or padded to exactly `width` cells (never negative); `…` marks a cut."""
+    if width <= 0:
+        return DisplayText("")
+    size = cells(text)
+    if size > width:
+        text = DisplayText(text[: fitting(text, width - 1)] + "…")
+        size = cells(text)
+    pad = " " * max(0, width - size)
+    return DisplayText(pad + text if right else text + pad)
+
+
+def fitting(text: str, width: int, start: int = 0) -> int:
+    """The largest end offset for which `text[start:end]` takes at most `width` cells.
+
+    Zero-width characters stay with the character they follow; a run of them is cut at four times
+    the width, so that no line grows without bound.
+    """
+    limit = min(len(text), start + 4 * max(width, 1))
+    if text.isascii():
+        return min(len(text), start + width)
+    used = 0
+    for index in range(start, limit):
+        char = text[index]
+        # Variation selector 16 can make the character before it one cell wider.
+        used += 1 if char == "\ufe0f" else get_character_cell_size(char)
+        if used > width:
+            return index
+    return limit
+
+
+def wrap(text: DisplayText, width: int) -> list[tuple[int, int]]:
+    """Line breaks of `text` at `width` cells: `(start, end)` offsets, one pair a shown line.
+
+    Breaks at the last space that fits, else inside the word. The newline or space that was broken
+    at belongs to no line. An empty text has one empty line.
+    """
+    width = max(1, width)
+    lines: list[tuple[int, int]] = []
+    start = 0
+    for paragraph in text.split("\n"):
+        _wrap_paragraph(paragraph, start, width, lines)
+        start += len(paragraph) + 1
+    return lines
+
+
+def _wrap_paragraph(text: str, base: int, width: int, lines: list[tuple[int, int]]) -> None:
+    length = len(text)
+    plain = text.isascii()
+    start = 0
+    while True:
+        if plain:
+            end = min(length, start + width)
+        else:
+            end = max(fitting(text, width, start), min(length, start + 1))
+        if end >= length:
+            lines.append((base + start, base + length))
+            return
+        if text[end] == " ":
+            lines.append((base + start, base + end))
+            start = end + 1
+            continue
+        space = text.rfind(" ", start + 1, end)
+        if space > 0:
+            lines.append((base + start, base + space))
+            start = space + 1
+        else:
+            lines.append((base + start, base + end))
+            start = end
+
+
+_SCRIPTS = (
+    "\u0600-\u08ff"  # Arabic (Persian, Urdu), Syriac, N'Ko, Mandaic
+    "\u0900-\u0dff"  # the scripts of India and Sri Lanka
+    "\u0f00-\u109f\u1780-\u18af"  # Tibetan, Myanmar, Khmer, Mongolian
+    "\u1a20-\u1aaf\u1b00-\u1c4f\ua840-\ua8ff\ua980-\uaaff\uabc0-\uabff"  # Tai Tham to Meetei
+    "\ufb50-\ufdff\ufe70-\ufefc"  # forms of Arabic letters
+    "\U00010a00-\U00011fff\U0001e900-\U0001e95f"  # historic scripts of India, Adlam
+)
+"""Scripts whose letters change their form with their neighbours, which the two characters steer."""
+
+_EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff"
+
+_LONE = re.compile(
+    f"[\u200c\u200d](?<![{_SCRIPTS}].)(?![{_SCRIPTS}])(?!(?<=[{_EMOJI}\ufe0f]\u200d)[{_EMOJI}])",
+    re.DOTALL,
+)
+
+
+def mark_lone_joiners(text: str, mark: Callable[[str], str] = lambda found: "\ufffd") -> str:
+    """The text with ``mark(…)``, by default U+FFFD, for each U+200C and U+200D that joins nothing.
+
+    They stay beside a letter of a script that needs them (Persian, Hindi), and U+200D between two
+    emoji. A row of them stays hidden nowhere: a joiner beside a joiner joins nothing.
+
+    >>> mark_lone_joiners("pass\\u200cword", lambda found: "?")
+    'pass?word'
+    """
+    if "\u200c" not in text and "\u200d" not in text:
+        return text
+    return _LONE.sub(lambda match: mark(match[0]), text)

@@ -1,0 +1,173 @@
+"""The text pane: one chunk's text, wrapped, with highlighted stretches; a line-API widget.
+
+It draws only the lines in view. The text is the display copy, whose offsets equal the original's,
+so highlights are plain `(start, end, style name)` offsets into the original text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.strip import Strip
+
+from terminal.lists import Line, LineStyles, Span
+from terminal.safe_text import DisplayText, display, wrap
+from terminal.windows import Window, shown
+
+Mark = tuple[int, int, str]
+"""Start offset, end offset, style name of a highlighted stretch."""
+
+
+class TextPane(LineStyles):
+    """Shows one text from its line `top` on; scrolled by the owner's keys or the wheel."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._text = DisplayText("")
+        self._marks: tuple[Mark, ...] = ()
+        self._lines: list[tuple[int, int]] = [(0, 0)]
+        self._width = 0
+        self.top = 0
+
+    def show(self, text: DisplayText, marks: Sequence[Mark] = ()) -> None:
+        """Show `text` from its start, unless it is the text shown already (then keep the place).
+
+        Marks may overlap; a later one wins.
+        """
+        same = text == self._text
+        if same and tuple(marks) == self._marks:
+            return
+        self._marks = tuple(marks)
+        if not same:
+            self._text, self._width, self.top = text, 0, 0
+            self._layout()
+        self.refresh()
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the wrapped text."""
+        self._layout()  # the size may be newer than the last resize event
+        return len(self._lines)
+
+    @property
+    def bottom(self) -> int:
+        """One past the last line in view."""
+        return min(self.line_count, self.top + max(1, self.size.height))
+
+    def scroll_by(self, lines: int) -> bool:
+        """Scroll down by `lines` (up when negative), clamped; False when nothing moved."""
+        top = max(0, min(self.top + lines, self.line_count - max(1, self.size.height)))
+        if top == self.top:
+            return False
+        self.top = top
+        self.refresh()
+        return True
+
+    def reveal(self, start: int, end: int) -> None:
+        """Scroll so that the offsets `start` to `end` are in view, the start first."""
+        first, last = self._line_of(start), self._line_of(max(start, end - 1))
+        height = max(1, self.size.height)
+        if last >= self.top + height:
+            self.scroll_by(last - height + 1 - self.top)
+        if first < self.top:
+            self.scroll_by(first - self.top)
+
+    def next_mark(self, name: str, by: int) -> bool:
+        """Bring the next (`by` 1) or previous (-1) stretch marked `name` to the top line."""
+        tops = sorted({self._line_of(start) for start, _, style in self._marks if style == name})
+        ahead = [line for line in tops if (line > self.top if by > 0 else line < self.top)]
+        if not tops:
+            return False
+        target = (ahead or tops)[0 if by > 0 else -1]
+        self.top = max(0, min(target, self.line_count - 1))
+        self.refresh()
+        return True
+
+    def _line_of(self, offset: int) -> int:
+        return max(0, bisect_right(self._lines, (offset, 1 << 40)) - 1)
+
+    def _layout(self) -> None:
+        width = self.size.width - 2
+        if width != self._width and width > 0:
+            self._width = width
+            self._lines = wrap(self._text, width)
+            self.top = max(0, min(self.top, self.line_count - max(1, self.size.height)))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._layout()
+        self.refresh()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.scroll_by(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.scroll_by(-3)
+
+    def render_line(self, y: int) -> Strip:
+        """The wrapped line `y` lines below the top of the view."""
+        number = self.top + y
+        line: Line = ()
+        if number < len(self._lines):
+            line = self._spans(*self._lines[number])
+        return self.strip_for(line, self.size.width)
+
+    def _spans(self, start: int, end: int) -> Line:
+        """The stretch from `start` to `end`, cut where the style changes."""
+        here = [mark for mark in self._marks if mark[0] < end and mark[1] > start]
+        cuts = {start, end}
+        for begin, stop, _ in here:
+            cuts |= {max(start, begin), min(end, stop)}
+        points = sorted(cuts)
+        spans: list[Span] = [("row", DisplayText(" "))]
+        for left, right in itertools.pairwise(points):
+            style = "row"
+            for begin, stop, name in here:
+                if begin <= left and stop >= right:
+                    style = name
+            spans.append((style, DisplayText(self._text[left:right])))
+        return tuple(spans)
+
+
+class TextWindow(Window[None]):
+    """Subclasses show their text on `pane`; `KEYS` is the line below it."""
+
+    KEYS: ClassVar[str]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "leave", show=False),
+        Binding("down,j", "scroll(1)", "down", show=False),
+        Binding("up,k", "scroll(-1)", "up", show=False),
+        Binding("pagedown,space,ctrl+d", "page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pane = TextPane(id="help-text")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="help"):
+            yield self.pane
+            yield shown(display(self.KEYS), classes="keys")
+
+    def on_mount(self) -> None:
+        self.show_text()
+
+    def show_text(self) -> None:
+        """Put the text on the pane."""
+        raise NotImplementedError
+
+    def action_scroll(self, by: int) -> None:
+        self.pane.scroll_by(by)
+
+    def action_page(self, by: int) -> None:
+        self.pane.scroll_by(by * max(1, self.pane.size.height - 1))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

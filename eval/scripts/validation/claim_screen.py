@@ -1,0 +1,365 @@
+"""The application: the main screen in this terminal, clean ends, a crash file without any text.
+
+code = run(session)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+
+import labeller
+from labeller.app import THEMES, write_crash_file
+from labeller.lines import Look, cut, hints, rule, status, words_pattern
+from terminal.held_keys import HeldKeys
+from terminal.lists import Bar, Line, Span
+from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
+from terminal.text_pane import Mark, TextPane
+from terminal.windows import Window
+from validation.claim_session import Item, Kind, Refused, Session, by_key, help_text, hinted, words
+
+LINES = Path(labeller.__file__).with_name("labeller.tcss")
+
+
+class VerdictApp(HeldKeys, inherit_bindings=False):
+    """Runs the screen. Labels are on disk when a key is done, so it may end at any moment."""
+
+    TITLE = "label verdicts"
+    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = [LINES, "verdicts.tcss"]
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)
+    ]
+
+    def __init__(self, session: Session, *, look: Look | None = None, theme: str | None = None):
+        super().__init__()
+        self.main = VerdictScreen(session, look or Look())
+        self.crash_file = ""
+        self.animation_level = "none"
+        self.theme = THEMES.get(theme or "dark", theme or "")
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            try:
+                loop.add_signal_handler(getattr(signal, name), self.action_interrupt)
+            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
+                break  # not in the main thread (a test), or no such signals (Windows)
+        self.push_screen(self.main)
+
+    def action_interrupt(self) -> None:
+        self.exit(return_code=130)
+
+    def _fatal_error(self) -> None:
+        """In place of Textual's traceback, which shows local values."""
+        self._close_messages_no_wait()
+        error = self._exception
+        if self.crash_file or error is None:
+            return
+        self.crash_file = write_crash_file(error)
+        said = (
+            "The screen failed. Every label is in your label file; start it again to go on.\n"
+            f"Where it failed is written in {self.crash_file} (no answers or passages in it)."
+        )
+        self._exit_renderables.append(Text(display(said)))
+
+
+def run(session: Session, *, ascii_only: bool = False, theme: str | None = None) -> int:
+    """Label in this terminal until the user leaves. Returns the exit code.
+
+    Raises ValueError for an unknown theme.
+    """
+    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
+        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    app = VerdictApp(session, look=Look(ascii=ascii_only), theme=theme)
+    app.run(mouse=True)
+    return app.return_code or 0
+
+
+QUESTION_LINES = 2
+
+CLAIM_LINES = 3
+"""Lines of a claim; a longer one takes up to a third of the screen."""
+
+OTHER_LINES = 13
+"""Lines that all but the claim need at least (verdicts.tcss)."""
+
+
+def header(session: Session, width: int) -> Line:
+    """Place, how many are done, a bar where there is room, who labels."""
+    total, done = len(session.items), session.count()
+    size = 20 if width >= 110 else 0
+    filled = size * done // total
+    name = one_line(session.item.name, 30 if width >= 100 else 20)
+    shown = "shown" if session.verdict_shown else "hidden"
+    spans: list[Span] = [
+        ("term", display(f" {session.kind.noun} {session.place + 1}/{total} {name}")),
+        ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell")),
+        ("dim", display(f" |{'#' * filled}{'-' * (size - filled)}" if size else "")),
+        ("key", display(f" | judge {shown}")),
+        ("row", display(f" | {one_line(session.annotator, 20)}")),
+    ]
+    return cut(spans, width)
+
+
+def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -> list[Line]:
+    """A text on at most ``height`` lines, ``…`` where it is cut; blank ones up to ``least``."""
+    shown = one_line(text)
+    breaks = wrap(shown, max(1, width - 2))
+    lines = [DisplayText(shown[start:end]) for start, end in breaks[:height]]
+    if len(breaks) > height and lines:
+        lines[-1] = DisplayText(fit(DisplayText(lines[-1] + " " * width), width - 3).rstrip(" …"))
+        lines[-1] = DisplayText(lines[-1] + "…")
+    found: list[Line] = [((style, DisplayText(f" {line}")),) for line in lines]
+    return found + [()] * (least - len(found))
+
+
+class VerdictScreen(Screen[None], inherit_bindings=False):
+    """Shows one claim and takes the keys of `verdictlabels.keys`."""
+
+    def __init__(self, session: Session, look: Look) -> None:
+        super().__init__()
+        self.session = session
+        self.look = look
+        self.passage = 0
+        self._message: Span = ("row", DisplayText(""))
+        self._shown = ""
+        self._claim_lines = CLAIM_LINES
+        names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule", "v-end")
+        self.bars = {name: Bar(id=name) for name in names}
+        self.answer = TextPane(id="v-answer")
+        self.text = TextPane(id="v-text")
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self.bars["v-top"]
+            yield self.bars["v-answer-rule"]
+            yield self.answer
+            yield self.bars["v-claim"]
+            yield self.bars["v-passage-rule"]
+            yield self.text
+            yield self.bars["v-end"]
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.show)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show)
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Draw the claim of the session; a new one begins at its best window."""
+        session, item, width = self.session, self.session.item, self.size.width
+        new = self._shown != item.key
+        if new:
+            self._shown = item.key
+            self.passage = item.best
+        question = text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
+        self.bars["v-top"].show([header(session, width), *question])
+        self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper)])
+        self._show_answer(item, new)
+        state = words(session.label).upper()
+        most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
+        claim = text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
+        head = rule(self.look, width, session.kind.noun, state, focused=True)
+        self.bars["v-claim"].show([head, *claim])
+        if len(claim) != self._claim_lines:
+            self._claim_lines = len(claim)
+            self.bars["v-claim"].styles.height = 1 + len(claim)
+            self._shown = ""  # the panes have another height now: show the claim anew
+            self.call_after_refresh(self.show)
+            return
+        self._show_passage(item, new)
+        self._show_end()
+
+    def _show_answer(self, item: Item, new: bool) -> None:
+        span = item.span
+        limit = max(SHOWN_LIMIT, span[1] + 4096) if span else SHOWN_LIMIT
+        self.answer.show(display(item.answer, limit), [] if span is None else [(*span, "term")])
+        if new:
+            self.answer.scroll_by(-self.answer.top)
+            if span is not None:
+                self.answer.reveal(*span)
+
+    def _show_passage(self, item: Item, new: bool) -> None:
+        width, total, kind = self.size.width, len(item.passages), self.session.kind
+        if not total:
+            self.bars["v-passage-rule"].show([rule(self.look, width, f"no {kind.lower}")])
+            self.text.show(display(kind.none))
+            return
+        passage = item.passages[self.passage]
+        best = "best window" if self.passage == item.best and passage.window else ""
+        left = f"{kind.lower} {self.passage + 1} of {total} "
+        room = width - len(left) - len(best) - 9  # dashes and spaces around both
+        left += fit(one_line(passage.title), room).rstrip()
+        self.bars["v-passage-rule"].show([rule(self.look, width, left, best)])
+        limit = max(SHOWN_LIMIT, passage.window[1] + 4096) if passage.window else SHOWN_LIMIT
+        shown = display(passage.text, limit)
+        marks: list[Mark] = [(*passage.window, "marked")] if passage.window else []
+        pattern = words_pattern(item.words)
+        if pattern is not None:
+            marks += [(*found.span(), "term") for found in pattern.finditer(shown)]
+        self.text.show(shown, marks)
+        if new:
+            self._to_window()
+
+    def _to_window(self) -> None:
+        """Bring the marked window of the passage to the top, a line before it in view."""
+        self.text.scroll_by(-self.text.top)
+        if self.text.next_mark("marked", 1):
+            self.text.scroll_by(-1)
+
+    def _show_end(self) -> None:
+        width = self.size.width
+        parts = hinted(self.session.kind)
+        self.bars["v-end"].show([status(self._message, "", width), hints(parts, "?", width)])
+
+    def say(self, text: str, style: str = "row") -> None:
+        """A message on the status line."""
+        self._message = (style, one_line(text, 500))
+        if self.is_mounted:
+            self._show_end()
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what the key stands for; False leaves it to Textual."""
+        known = by_key(self.session.kind)
+        name = known.get(key) or known.get(character)
+        if name is None:
+            return False
+        self._message = ("row", DisplayText(""))
+        method: Callable[[], None] = getattr(self, f"do_{name}")
+        try:
+            method()
+        except Refused as refusal:
+            self.say(str(refusal), "warn")
+        self.show()
+        return True
+
+    def _decide(self, place: int) -> None:
+        kind, name = self.session.kind, self.session.item.name
+        label = kind.labels[place]
+        self.session.decide(label)
+        said = f"{words(label)}: {name}"
+        if not self.session.goto_open():
+            said += f"; every {kind.noun} is labelled: q leaves, n and p look again"
+        self.say(said, "good")
+
+    def do_label_1(self) -> None:
+        self._decide(0)
+
+    def do_label_2(self) -> None:
+        self._decide(1)
+
+    def do_label_3(self) -> None:
+        self._decide(2)
+
+    def do_label_4(self) -> None:
+        self._decide(3)
+
+    def do_next(self) -> None:
+        self._move(1)
+
+    def do_previous(self) -> None:
+        self._move(-1)
+
+    def _move(self, by: int) -> None:
+        if not self.session.move(by):
+            raise Refused(f"that is the {'last' if by > 0 else 'first'} {self.session.kind.noun}")
+
+    def do_open(self) -> None:
+        if not self.session.goto_open():
+            noun = self.session.kind.noun
+            raise Refused(f"every {noun} is labelled: q leaves, n and p look again")
+
+    def do_undo(self) -> None:
+        self.session.undo()
+        self.say(f"undone: {self.session.item.name}")
+
+    def do_redo(self) -> None:
+        self.session.redo()
+        self.say(f"done again: {self.session.item.name}")
+
+    def do_verdict(self) -> None:
+        self.session.reveal()
+        self.say(f"judge: {self.session.item.verdict}", "key")
+
+    def do_next_passage(self) -> None:
+        self._turn(1)
+
+    def do_previous_passage(self) -> None:
+        self._turn(-1)
+
+    def _turn(self, by: int) -> None:
+        total = len(self.session.item.passages)
+        if total < 2:
+            raise Refused(f"there is no other {self.session.kind.lower}")
+        self.passage = (self.passage + by) % total
+        self._show_passage(self.session.item, True)
+
+    def do_best(self) -> None:
+        self.passage = self.session.item.best
+        self._show_passage(self.session.item, True)
+
+    def do_down(self) -> None:
+        self.text.scroll_by(1)
+
+    def do_up(self) -> None:
+        self.text.scroll_by(-1)
+
+    def do_page_down(self) -> None:
+        self.text.scroll_by(max(1, self.text.size.height - 1))
+
+    def do_page_up(self) -> None:
+        self.text.scroll_by(-max(1, self.text.size.height - 1))
+
+    def do_answer_down(self) -> None:
+        self.answer.scroll_by(1)
+
+    def do_answer_up(self) -> None:
+        self.answer.scroll_by(-1)
+
+    def do_help(self) -> None:
+        self.app.push_screen(HelpPage(self.session.kind))
+
+    def do_quit(self) -> None:
+        self.app.exit()
+
+
+class HelpPage(Window[None]):
+    """Keys and guideline; any key that does not scroll closes it."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__()
+        self._kind = kind
+        self._pane = TextPane(id="help-text")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="help"):
+            yield self._pane
+
+    def on_mount(self) -> None:
+        self._pane.show(display(help_text(self._kind)), [(0, 4, "key")])
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Scroll, or close."""
+        page = max(1, self._pane.size.height - 1)
+        by = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": page, "space": page}
+        by["pageup"] = -page
+        if key in by:
+            self._pane.scroll_by(by[key])
+        elif key != "ctrl+c":
+            self.dismiss(None)
+        return key != "ctrl+c"

@@ -1,0 +1,286 @@
+"""The claims or facts that a judge decided in a run: verdicts.jsonl read into one record each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ragmetrics import claims as ragmetrics_claims
+from ragmetrics.claims import prepare, score_claim
+from ragmetrics.text import numbers
+from records import verdicts as records_verdicts
+from records.cases import TestCase
+from records.errors import StorageError
+from records.results import TestResult, iter_results
+from records.runs import RESULTS
+from scorers.judged import Verdicts, read_verdicts
+from scorers.judged_scores import Judgement, Line
+
+GOOD = {"groundedness": "supported", "correctness": "present"}
+"""The verdict that counts for each metric; anything else is against."""
+
+ITEMS = {"groundedness": "claims", "correctness": "facts"}
+"""What each metric decides, as a verdict line calls it."""
+
+DIMENSIONS = ("category", "difficulty", "query_type")
+
+Key = tuple[str, int, str]
+"""Case id, repeat of the answer, claim id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A context as the judge saw it."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """One claim, or one fact of the reference, with the judge's verdict.
+
+    A fact has no contexts: ``answer`` is what it is looked for in, and ``reference`` its source.
+    ``score``: how sure the judge is that it is supported, None when it does not say. ``source``:
+    the document behind it, by which intervals are drawn. ``weight``: what the claim counts in the
+    mean over cases.
+    """
+
+    case_id: str
+    repeat: int
+    claim_id: str
+    claim: str
+    verdict: str
+    score: float | None = None
+    span: tuple[int, int] | None = None
+    question: str = ""
+    answer: str = ""
+    reference: str = ""
+    contexts: tuple[Passage, ...] = ()
+    quote: str = ""
+    context: str = ""
+    reason: str = ""
+    source: str = ""
+    weight: float = 1.0
+    slices: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return self.case_id, self.repeat, self.claim_id
+
+    @property
+    def supported(self) -> bool:
+        """Only "supported", of facts "present", counts; an unverified quote does not."""
+        return self.verdict in GOOD.values()
+
+    @property
+    def answer_sha256(self) -> str:
+        return sha256(self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All claims of a run that a metric's verdicts decide, and who decided them."""
+
+    claims: list[JudgedClaim]
+    judges: list[dict[str, Any]]
+    prompts: list[dict[str, Any]]
+    failed: int = 0
+    """Answers that the judge failed on: they have no verdict and no score."""
+    by_code: int = 0
+    """Claims that no judge was asked about: what is to be said of them is fixed."""
+    changed: int = 0
+    """Answers whose verdicts do not count any more: the answer or its labels have changed."""
+    parameters: dict[str, Any] | None = None
+    """What the judge was asked with (temperature, seed), None when the run does not say."""
+
+
+def sha256(text: str) -> str:
+    """Of a text's UTF-8 bytes, lone surrogates kept."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged:
+    """The claims of a run that its present judge decided, in the order of the file.
+
+    What counts is what the scores are counted from: the last line for the same thing, of the judge
+    that config.json names, on the answer and labels as they are now. An answer of which any part
+    failed or is missing gives no claims, and claims that were decided by code (no passages) are not
+    the judge's: both are counted. Raises StorageError, also when the run was not judged.
+    """
+    path = run / records_verdicts.FILE
+    judge = records_verdicts.judge_of(run)
+    verdicts = read_verdicts(
+        run, judge, keep=lambda line: bool(line["metric"] == metric), texts=True
+    )
+    if not verdicts.found:
+        raise StorageError(
+            f"{path}: holds no verdicts of {metric} by the judge in config.json; judge the run "
+            "with judge_answers.py."
+        )
+    answers = _answers(run, verdicts, metric, cases)
+    claims: list[JudgedClaim] = []
+    decided: list[Line] = []
+    counts: Counter[str] = Counter()
+    for key in verdicts.found:
+        answer = answers.get(key, _Answer(stale=True))
+        sound = [one.lines for one in answer.opinions if one.status == "ok"]
+        first = sound[0] if sound else []
+        if any(part.get("mode") == "code" for part in first):
+            counts["by_code"] += sum(len(part["verdicts"]) for part in first)
+        elif sound:
+            claims += _claims(key, sound, answer.titles, cases.get(key[0]), metric)
+            decided += first
+        elif answer.stale:
+            counts["changed"] += 1
+        elif not answer.opinions or any(one.status == "failed" for one in answer.opinions):
+            counts["failed"] += 1
+    return Judged(
+        _weighted(claims),
+        _distinct(line.get("judge") for line in decided),
+        _distinct(line.get("prompt") for line in decided),
+        counts["failed"],
+        counts["by_code"],
+        counts["changed"],
+        judge.get("parameters"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the judge said of one answer: its whole opinions in order, and the chunks' titles."""
+
+    opinions: Sequence[Judgement] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    stale: bool = False
+
+
+def _answers(
+    run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
+) -> dict[tuple[str, int], _Answer]:
+    """The answers of a run that are still there, as far as there are verdicts on them."""
+    found = {}
+    for result in iter_results(run / RESULTS):
+        key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
+        if key in verdicts.found and case is not None:
+            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
+            judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
+            found[key] = _Answer(judgements, _titles(result), stale)
+    return found
+
+
+def _distinct(values: Any) -> list[dict[str, Any]]:
+    found = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS): value for value in values if value}
+    return [found[key] for key in sorted(found)]
+
+
+def _claims(
+    answer: tuple[str, int],
+    opinions: Sequence[Sequence[Mapping[str, Any]]],
+    titles: Mapping[str, str],
+    case: TestCase | None,
+    metric: str,
+) -> Iterator[JudgedClaim]:
+    """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
+    said = [
+        {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
+        for parts in opinions
+    ]
+    for part in opinions[0]:
+        inputs = part.get("input") or {}
+        is_local = (part.get("judge") or {}).get("provider") == "local"
+        passages = tuple(
+            Passage(
+                str(one.get("id", "")),
+                titles.get(str(one.get("chunk_id", "")), str(one.get("chunk_id", ""))),
+                str(one.get("text", "")),
+            )
+            for one in inputs.get("contexts") or ()
+        )
+        for claim in inputs.get(ITEMS[metric]) or ():
+            item = said[0].get(str(claim["id"]))
+            if item is None:
+                continue  # not decided: judge_answers counts it
+            text = str(claim.get("text", ""))
+            span = claim.get("span")
+            score = _score(str(claim["id"]), item, said, GOOD[metric])
+            if score is None and is_local:
+                texts = [passage.text for passage in passages] or [str(inputs.get("answer", ""))]
+                lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
+                score = support_score(text, texts, question, lead)
+            yield JudgedClaim(
+                *answer,
+                str(claim["id"]),
+                text,
+                str(item.get("verdict", "")),
+                score,
+                (int(span[0]), int(span[1])) if span else None,
+                str(inputs.get("question", "")),
+                str(inputs.get("answer", "")),
+                (case.reference_answer or "") if case else "",
+                passages,
+                str(item.get("quote") or ""),
+                str(item.get("context") or ""),
+                str(item.get("reason") or ""),
+                _document(passages[0].title) if passages else answer[0],
+                slices=claim_slices(case, text),
+            )
+
+
+def _score(
+    claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]], good: str
+) -> float | None:
+    """The judge's own score of support; else the share of its repeats with the good verdict."""
+    own = item.get("score")
+    if isinstance(own, int | float) and not isinstance(own, bool):
+        return float(own)
+    votes = [one[claim_id].get("verdict") == good for one in said if claim_id in one]
+    return sum(votes) / len(votes) if len(votes) > 1 else None
+
+
+def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
+    """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
+    known = numbers.index(question) if question else None
+    found = score_claim(claim, [prepare(text) for text in contexts], question=known, lead=lead)
+    return 0.0 if found is None else found.strength
+
+
+def claim_slices(case: TestCase | None, claim: str) -> dict[str, str]:
+    """What a claim is grouped by: the case's own fields, and the kind of claim."""
+    found = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
+    found["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
+    found["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"
+    return found
+
+
+def _titles(result: TestResult) -> dict[str, str]:
+    """The title (path and heading) of an answer's chunks by chunk id."""
+    return {
+        chunk.chunk_id: " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        or chunk.doc_id
+        or chunk.chunk_id
+        for chunk in result.chunks()
+    }
+
+
+def _document(title: str) -> str:
+    return title.partition(" > ")[0]
+
+
+def _weighted(claims: list[JudgedClaim]) -> list[JudgedClaim]:
+    """Every case counts the same, within it every answer, within that every claim."""
+    from dataclasses import replace
+
+    size = Counter((claim.case_id, claim.repeat) for claim in claims)
+    repeats = Counter(case_id for case_id, _ in size)
+    return [
+        replace(claim, weight=1 / (size[claim.case_id, claim.repeat] * repeats[claim.case_id]))
+        for claim in claims
+    ]

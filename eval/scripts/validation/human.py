@@ -1,0 +1,297 @@
+"""The shapes that all labelled sets are read into, and how their files are opened."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import orjson
+
+from ragmetrics.claims import extract
+from records.errors import Problem, StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledClaim:
+    """A claim, what it was checked against, and people's verdict: 1 fully supported, 0 not."""
+
+    claim: str
+    contexts: tuple[str, ...]
+    supported: int
+    group: str
+    question: str = ""
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedAnswer:
+    """An answer whose faithfulness people rated on a scale."""
+
+    answer: str
+    contexts: tuple[str, ...]
+    rating: float
+    group: str
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPair:
+    """Two answers to one question; ``preference`` is above 0 when people prefer the second."""
+
+    first: str
+    second: str
+    reference: str
+    preference: float
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAbstention:
+    """An answer and whether people call it an abstention or refusal (1) or an answer (0)."""
+
+    answer: str
+    abstained: int
+    group: str
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of each non-empty line of a JSONL file, gzipped when it ends with .gz.
+
+    Raises:
+        StorageError: the file cannot be read or a line is no JSON object.
+    """
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield number, _parsed(path, number, line)
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        raise StorageError(f"{path}: cannot be read: {error}") from error
+
+
+def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        message = f"is not JSON ({error}); write one object a line"
+        raise StorageError.from_problems([Problem(str(path), number, "", message)]) from error
+    if not isinstance(row, dict):
+        message = f"expected an object, found {type(row).__name__}"
+        raise StorageError.from_problems([Problem(str(path), number, "", message)])
+    return row
+
+
+FILE = "data.jsonl.gz"
+
+
+def mtrag_faithfulness(folder: Path) -> Iterator[RatedAnswer]:
+    """Answers of multi-turn conversations with the mean of three faithfulness ratings, 1 to 4."""
+    for _, row in read_rows(folder / "mtrag_human" / FILE):
+        yield RatedAnswer(
+            row["answer"],
+            tuple(row["contexts"]),
+            float(row["faithfulness"]),
+            str(row["group"]),
+            row.get("question") or "",
+        )
+
+
+def ragchecker_pairs(folder: Path) -> Iterator[AnswerPair]:
+    """Pairs of answers with the mean overall preference of two people, above 0 for the second."""
+    for _, row in read_rows(folder / "ragchecker_pairs" / FILE):
+        overall = sum(row["overall"]) / len(row["overall"])
+        yield AnswerPair(
+            row["answer1"], row["answer2"], row["reference"], overall, str(row["group"])
+        )
+
+
+def _abstentions(folder: Path, name: str, field: str) -> Iterator[LabelledAbstention]:
+    for _, row in read_rows(folder / name / FILE):
+        if row[field] is not None:
+            yield LabelledAbstention(row["answer"], int(row[field]), str(row["group"]))
+
+
+def delucionqa(folder: Path) -> Iterator[LabelledAbstention]:
+    """Answers of a RAG bot over a car manual; 1 says that it does not know."""
+    return _abstentions(folder, "delucionqa_idk", "abstained")
+
+
+def mtrag_un(folder: Path) -> Iterator[LabelledAbstention]:
+    """People's answers to answerable (0) and unanswerable (1) turns; others left out."""
+    return _abstentions(folder, "mtrag_un", "abstained")
+
+
+def xstest(folder: Path) -> Iterator[LabelledAbstention]:
+    """Full refusals (1) and full compliance (0); partial ones are left out."""
+    return _abstentions(folder, "xstest_refusals", "refused")
+
+
+def _row(
+    row: dict[str, Any],
+    claim: str,
+    supported: int,
+    contexts: list[str] | None = None,
+    lead: str = "",
+) -> LabelledClaim:
+    """A row with the fields that all sets share; ``contexts`` defaults to the row's own."""
+    held = row["contexts"] if contexts is None else contexts
+    return LabelledClaim(
+        claim, tuple(held), supported, str(row["group"]), row.get("question") or "", lead
+    )
+
+
+def ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
+    """The claims our own filter finds; one that touches a marked span is unsupported."""
+    for _, row in read_rows(folder / "ragtruth" / FILE):
+        if not row["subset"].startswith(subset):
+            continue
+        spans = [(span["start"], span["end"]) for span in row["spans"]]
+        for claim in extract(row["answer"]).claims:
+            touched = any(
+                row["answer"][max(start, claim.start) : min(end, claim.end)].strip()
+                for start, end in spans
+                if start < claim.end and claim.start < end
+            )
+            yield _row(row, claim.text, int(not touched), lead=claim.lead)
+
+
+def attributionbench(folder: Path) -> Iterator[LabelledClaim]:
+    """Claims against the references that their answers cite."""
+    for _, row in read_rows(folder / "attributionbench" / FILE):
+        yield _row(row, row["claim"], row["supported"])
+
+
+def expertqa(folder: Path) -> Iterator[LabelledClaim]:
+    """Claims against their own evidence; Complete is supported, Partial and Incomplete are not."""
+    for _, row in read_rows(folder / "expertqa" / FILE):
+        for claim in row["claims"]:
+            evidence = [row["contexts"][place] for place in claim["evidence"]]
+            if evidence:
+                yield _row(row, claim["text"], int(claim["support"] == "Complete"), evidence)
+
+
+def factscore(folder: Path) -> Iterator[LabelledClaim]:
+    """Atomic facts of biographies against the person's article, its paragraphs being one text."""
+    for _, row in read_rows(folder / "factscore" / FILE):
+        for claim in row["claims"]:
+            yield _row(row, claim["text"], claim["supported"])
+
+
+def wice(folder: Path) -> Iterator[LabelledClaim]:
+    """Wikipedia sentences against the cited page, whose sentences are joined to one text."""
+    for _, row in read_rows(folder / "wice" / FILE):
+        yield _row(row, row["claim"], row["supported"], ["\n".join(row["contexts"])])
+
+
+def begin(folder: Path) -> Iterator[LabelledClaim]:
+    """Dialogue replies against one snippet; replies that say nothing factual are left out."""
+    for _, row in read_rows(folder / "begin_wow" / FILE):
+        if row["supported"] is not None:
+            yield _row(row, row["answer"], row["supported"])
+
+
+def factcheckgpt(folder: Path) -> Iterator[LabelledClaim]:
+    """Atomic claims against one search result; only complete support counts."""
+    for _, row in read_rows(folder / "factcheckgpt_stance" / FILE):
+        yield _row(row, row["claim"], int(row["stance"] == "completely-support"))
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class LabelledSet(Generic[Row]):
+    """One set: ``key`` in JSON, ``title`` in tables, ``folder`` under the data folder."""
+
+    key: str
+    title: str
+    folder: str
+    load: Callable[[Path], Iterable[Row]]
+
+    def present(self, data: Path) -> bool:
+        """True when the set's folder is there."""
+        return (data / self.folder).is_dir()
+
+
+SUPPORT: tuple[LabelledSet[LabelledClaim], ...] = (
+    LabelledSet("ragtruth_qa", "RAGTruth QA", "ragtruth", partial(ragtruth, subset="qa")),
+    LabelledSet(
+        "ragtruth_summary",
+        "RAGTruth summaries",
+        "ragtruth",
+        partial(ragtruth, subset="summary"),
+    ),
+    LabelledSet(
+        "ragtruth_data2txt",
+        "RAGTruth data-to-text",
+        "ragtruth",
+        partial(ragtruth, subset="data2txt"),
+    ),
+    LabelledSet("attributionbench", "AttributionBench", "attributionbench", attributionbench),
+    LabelledSet("expertqa", "ExpertQA", "expertqa", expertqa),
+    LabelledSet("factscore", "FActScore", "factscore", factscore),
+    LabelledSet("wice", "WiCE", "wice", wice),
+    LabelledSet("begin_wow", "BEGIN", "begin_wow", begin),
+    LabelledSet("factcheckgpt_stance", "Factcheck-GPT stance", "factcheckgpt_stance", factcheckgpt),
+)
+
+RATINGS: tuple[LabelledSet[RatedAnswer], ...] = (
+    LabelledSet("mtrag_human", "MTRAG faithfulness", "mtrag_human", mtrag_faithfulness),
+)
+
+PAIRS: tuple[LabelledSet[AnswerPair], ...] = (
+    LabelledSet("ragchecker_pairs", "RAGChecker pairs", "ragchecker_pairs", ragchecker_pairs),
+)
+
+ABSTENTION: tuple[LabelledSet[LabelledAbstention], ...] = (
+    LabelledSet("delucionqa", "DelucionQA", "delucionqa_idk", delucionqa),
+    LabelledSet("mtrag_un", "MTRAG-UN", "mtrag_un", mtrag_un),
+    LabelledSet("xstest", "XSTest refusals", "xstest_refusals", xstest),
+)
+
+
+def _problems(path: Path, line: int, row: dict[str, Any]) -> list[Problem]:
+    found: list[tuple[str, str]] = []
+    if not isinstance(row.get("claim"), str) or not row["claim"].strip():
+        found.append(("claim", "must be a text; write the claim that was checked"))
+    contexts = row.get("contexts")
+    if not isinstance(contexts, list) or not all(isinstance(text, str) for text in contexts):
+        found.append(("contexts", "must be a list of texts; write what it was checked against"))
+    if isinstance(row.get("supported"), bool) or row.get("supported") not in (0, 1):
+        found.append(("supported", "must be 1 (all of it supported) or 0"))
+    for name in ("group", "question"):
+        if name in row and not isinstance(row[name], str):
+            found.append((name, "must be a text; leave it out if there is none"))
+    return [Problem(str(path), line, name, message) for name, message in found]
+
+
+def read_own(path: Path) -> list[LabelledClaim]:
+    """All rows of a label file.
+
+    Raises:
+        StorageError: every problem of the file at once, or the file is empty.
+    """
+    rows: list[LabelledClaim] = []
+    problems: list[Problem] = []
+    for line, row in read_rows(path):
+        found = _problems(path, line, row)
+        problems.extend(found)
+        if not found:
+            rows.append(
+                LabelledClaim(
+                    row["claim"],
+                    tuple(row["contexts"]),
+                    int(row["supported"]),
+                    row.get("group", f"line {line}"),
+                    row.get("question", ""),
+                )
+            )
+    if problems:
+        raise StorageError.from_problems(problems)
+    if not rows:
+        raise StorageError(f"{path}: holds no labels; write one object a line.")
+    return rows

@@ -1,0 +1,536 @@
+"""The report of a calibration as plain data: what --json prints and calibration.json holds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clients.http import ask_all
+from judging import prompt_files
+from judging.kinds import GROUNDEDNESS, Material
+from judging.opinion import Opinion, ask
+from judging.selftest import ATTACKS, MOST_SHIFT_BAD, MOST_SHIFT_GOOD
+from judging.types import Judge
+from ragmetrics.judged import groundedness
+from ragmetrics.stats import agreement as stats_agreement
+from ragmetrics.stats import calibration
+from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
+from ragmetrics.stats.calibration import MIN_CLASS, Confusion, Estimate
+from ragmetrics.stats.means import generator
+from records.errors import StorageError
+from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
+from validation.human import FILE, SUPPORT, LabelledClaim, read_own
+
+RESAMPLES = stats_agreement.RESAMPLES
+
+LEAST_IN_SLICE = 10
+"""Labels of either class below which a slice shows its counts alone."""
+
+SCALE = (0, 1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How intervals and halves are drawn: the same seed gives the same figures."""
+
+    resamples: int = RESAMPLES
+    seed: int = 0
+
+    def interval(
+        self, name: str, groups: Sequence[str], statistic: stats_agreement.Statistic
+    ) -> list[float] | None:
+        found = stats_agreement.interval(
+            groups, statistic, generator(self.seed, name), self.resamples
+        )
+        return None if found is None else list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Labelled claims with people's verdict beside them."""
+
+    claims: list[JudgedClaim]
+    human: list[int]
+
+    @property
+    def judge(self) -> list[bool]:
+        return [claim.supported for claim in self.claims]
+
+    @property
+    def sources(self) -> list[str]:
+        return [claim.source for claim in self.claims]
+
+    def scores(self) -> list[float] | None:
+        """The judge's scores; None when it gives none."""
+        found = [claim.score for claim in self.claims if claim.score is not None]
+        return found if found and len(found) == len(self.claims) else None
+
+    def where(self, wanted: Callable[[JudgedClaim], bool]) -> Pairs:
+        kept = [pair for pair in zip(self.claims, self.human, strict=True) if wanted(pair[0])]
+        return Pairs([claim for claim, _ in kept], [human for _, human in kept])
+
+
+def pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> Pairs:
+    """The claims that people decided, in the order of the run."""
+    kept = [claim for claim in claims if claim.key in human]
+    return Pairs(kept, [human[claim.key] for claim in kept])
+
+
+def report(
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    draws: Draws,
+    worst: int,
+    metric: str = "groundedness",
+) -> dict[str, Any]:
+    """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
+    found = pairs(claims, human)
+    table = calibration.confusion(found.human, found.judge)
+    few = min(table.supported, table.unsupported) < MIN_CLASS
+    return {
+        "n": len(found.human),
+        "sources": len(set(found.sources)),
+        "judged_claims": len(claims),
+        "supported": int(table.supported),
+        "unsupported": int(table.unsupported),
+        "too_few": few,
+        "confusion": confusion_counts(table),
+        "prevalence": table.prevalence,
+        "figures": None if few else agreement(found, draws),
+        "answers": answers(found, claims, draws),
+        "threshold": None if few else threshold(found, draws),
+        "by": slices(found),
+        "corrected": corrected(claims, human, table, metric),
+        "worst": disagreements(found, worst),
+    }
+
+
+def confusion_counts(table: Confusion) -> dict[str, int]:
+    """The four cells; people's word first, then the judge's."""
+    return {
+        "supported_supported": int(table.supported_supported),
+        "supported_not": int(table.supported_not),
+        "not_supported": int(table.not_supported),
+        "not_not": int(table.not_not),
+    }
+
+
+def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
+    """Rates, kappa and AUROC with intervals over source documents."""
+    human, judge, sources = found.human, found.judge, found.sources
+    table = calibration.confusion(human, judge)
+
+    def drawn(name: str) -> list[float] | None:
+        def statistic(weights: stats_agreement.Floats) -> float | None:
+            value: float | None = getattr(calibration.confusion(human, judge, weights), name)
+            return value
+
+        return draws.interval(name, sources, statistic)
+
+    names = ("specificity", "sensitivity", "balanced_accuracy", "kappa", "accuracy")
+    rows: dict[str, Any] = {
+        name: {
+            "value": getattr(table, name),
+            "ci95": _wider(drawn(name), calibration.interval_of_claims(table, name)),
+        }
+        for name in names
+    }
+    scores = found.scores()
+    rows["auroc"] = {"value": None, "ci95": None}
+    if scores is not None:
+        rows["auroc"] = {
+            "value": stats_agreement.auroc(human, scores),
+            "ci95": draws.interval(
+                "auroc", sources, lambda weights: stats_agreement.auroc(human, scores, weights)
+            ),
+        }
+    return rows
+
+
+def _wider(drawn: list[float] | None, of_claims: calibration.Interval | None) -> list[float] | None:
+    """The wider ends of two intervals: draws see that sources differ, the other that n is small."""
+    if drawn is None or of_claims is None:
+        return drawn if of_claims is None else list(of_claims)
+    return [min(of_claims[0], drawn[0]), max(of_claims[1], drawn[1])]
+
+
+def answers(found: Pairs, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:
+    """Whole answers on the scale 0 to 5, quadratic weighted kappa: where every claim is labelled.
+
+    None when no answer is, and when no answer has two claims: then it is the kappa of the claims.
+    """
+    size: dict[tuple[str, int], int] = {}
+    for claim in claims:
+        size[claim.case_id, claim.repeat] = size.get((claim.case_id, claim.repeat), 0) + 1
+    rows: dict[tuple[str, int], list[tuple[int, bool, str]]] = {}
+    for claim, human in zip(found.claims, found.human, strict=True):
+        row = (human, claim.supported, claim.source)
+        rows.setdefault((claim.case_id, claim.repeat), []).append(row)
+    whole = [row for answer, row in rows.items() if len(row) == size[answer]]
+    if not whole or max(size.values()) < 2:
+        return None
+    clusters: dict[str, list[tuple[int, int]]] = {}
+    for one in whole:
+        people = _grade(sum(human for human, _, _ in one), len(one))
+        judge = _grade(sum(said for _, said, _ in one), len(one))
+        clusters.setdefault(one[0][2], []).append((people, judge))
+
+    def kappa(units: list[tuple[int, int]]) -> float | None:
+        return weighted_kappa([a for a, _ in units], [b for _, b in units], SCALE)
+
+    interval = clustered_interval(
+        list(clusters.values()), kappa, generator(draws.seed, "answers"), draws.resamples
+    )
+    return {
+        "n": len(whole),
+        "weighted_kappa": kappa([unit for units in clusters.values() for unit in units]),
+        "ci95": None if interval is None else list(interval),
+        "too_few": len(whole) < MIN_CLASS,
+    }
+
+
+def _grade(supported: int, claims: int) -> int:
+    """5 x share, rounded half up to a whole grade."""
+    return (10 * supported + claims) // (2 * claims)
+
+
+def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
+    """The cut that fits best on half of the sources, and what it does on the other half.
+
+    None without scores, with one source, or when a half lacks a class.
+    """
+    scores = found.scores()
+    if scores is None:
+        return None
+    fit = calibration.halves(found.sources, generator(draws.seed, "halves"))
+    rows = list(zip(found.human, scores, found.judge, fit, strict=True))
+    tested = [(human, score, said) for human, score, said, first in rows if not first]
+    cut = calibration.best_threshold(
+        [human for human, _, _, first in rows if first],
+        [score for _, score, _, first in rows if first],
+    )
+    labels = [human for human, _, _ in tested]
+    if cut is None or len(set(labels)) < 2:
+        return None
+    there = stats_agreement.balanced_accuracy(labels, [score >= cut for _, score, _ in tested])
+    now = stats_agreement.balanced_accuracy(labels, [said for _, _, said in tested])
+    return {
+        "cut": cut,
+        "fit_n": len(rows) - len(tested),
+        "test_n": len(tested),
+        "test_balanced_accuracy": there,
+        "present_balanced_accuracy": now,
+    }
+
+
+def slices(found: Pairs) -> dict[str, dict[str, Any]]:
+    """The same table for each value of each dimension."""
+    named = sorted({name for claim in found.claims for name in claim.slices})
+    result: dict[str, dict[str, Any]] = {}
+    for name in named:
+        values = sorted({claim.slices[name] for claim in found.claims if name in claim.slices})
+        result[name] = {value: _slice(found.where(partial(_has, name, value))) for value in values}
+    return result
+
+
+def _has(name: str, value: str, claim: JudgedClaim) -> bool:
+    return claim.slices.get(name) == value
+
+
+def _slice(found: Pairs) -> dict[str, Any]:
+    table = calibration.confusion(found.human, found.judge)
+    enough = min(table.supported, table.unsupported) >= LEAST_IN_SLICE
+    names = ("specificity", "sensitivity", "balanced_accuracy", "kappa")
+    figures = {name: getattr(table, name) if enough else None for name in names}
+    return {
+        "n": len(found.human),
+        "unsupported": int(table.unsupported),
+        "agree": int(table.supported_supported + table.not_not),
+    } | figures
+
+
+def disagreements(found: Pairs, limit: int) -> list[dict[str, Any]]:
+    """Where the judge is wrong: passed though unsupported first, the surest first."""
+    wrong = [
+        (claim, human)
+        for claim, human in zip(found.claims, found.human, strict=True)
+        if bool(human) != claim.supported
+    ]
+
+    def badness(pair: tuple[JudgedClaim, int]) -> tuple[int, float, Key]:
+        claim, human = pair
+        sure = 0.5 if claim.score is None else claim.score
+        return human, sure if human else -sure, claim.key
+
+    return [
+        {
+            "case_id": claim.case_id,
+            "repeat": claim.repeat,
+            "claim_id": claim.claim_id,
+            "question": claim.question,
+            "claim": claim.claim,
+            "human": "supported" if human else "not_supported",
+            "verdict": claim.verdict,
+            "score": claim.score,
+            "quote": claim.quote,
+            "reason": claim.reason,
+        }
+        for claim, human in sorted(wrong, key=badness)[:limit]
+    ]
+
+
+LEAST_FOR_MEAN = 30
+"""Labels below which no corrected mean of the run is given."""
+
+
+def corrected(
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    table: Confusion,
+    metric: str = "groundedness",
+) -> dict[str, Any]:
+    """The run's rates as the judge sees them, and as people would (with the judge's errors out).
+
+    ``claim_rate``: of all claims or facts. ``faithfulness``, of facts ``fact_recall``: of cases.
+    """
+    judged = [float(claim.supported) for claim in claims]
+    labels: list[float | None] = [human.get(claim.key) for claim in claims]
+    sources = [claim.source for claim in claims]
+    weights = [claim.weight for claim in claims]
+    rate = sum(judged) / len(judged) if judged else None
+    total = sum(weights)
+    mean = sum(w * one for w, one in zip(weights, judged, strict=True)) / total if total else None
+    result: dict[str, Any] = {
+        "claim_rate": rate,
+        **_of_cases(mean, metric),
+        "rogan_gladen": None,
+        "ppi": None,
+        "ppi_plus": None,
+        "labels_only": None,
+    }
+    sens, spec = table.sensitivity, table.specificity
+    few = min(table.supported, table.unsupported) < MIN_CLASS
+    if rate is not None and sens is not None and spec is not None and not few:
+        result["rogan_gladen"] = _row(
+            calibration.rogan_gladen(
+                rate, len(judged), sens, int(table.supported), spec, int(table.unsupported)
+            )
+        )
+    if sum(label is not None for label in labels) >= LEAST_FOR_MEAN:
+        powers = {"ppi": 1.0, "ppi_plus": None, "labels_only": 0.0}
+        if None not in labels:
+            powers = {"labels_only": 0.0}  # nothing is left to correct
+        for name, power in powers.items():
+            result[name] = _row(
+                calibration.prediction_powered(
+                    judged, labels, sources, weights=weights, power=power
+                )
+            )
+    return result
+
+
+def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
+    if metric == "correctness":
+        return {"fact_recall": mean}
+    return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
+
+
+def _row(found: Estimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    weight = {} if found.weight is None else {"lambda": found.weight}
+    return {"mean": found.mean, "ci95": [found.low, found.high]} | weight
+
+
+SETS = {one.key: one for one in SUPPORT}
+
+
+def load(path: Path | None, data: Path | None, name: str | None) -> list[LabelledClaim]:
+    """The rows of a file, or of a known set below the data folder. Raises StorageError."""
+    if path is not None:
+        return read_own(path)
+    if data is None or name is None:
+        raise StorageError("--set needs --data DIR (or RAG_EVAL_DATA), the folder of the sets.")
+    if name not in SETS:
+        raise StorageError(f"--set {name}: unknown; use one of: {', '.join(SETS)}.")
+    known = SETS[name]
+    if not known.present(data):
+        raise StorageError(f"{data / known.folder}: no such folder; {known.title} lies there.")
+    return list(known.load(data))
+
+
+def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[LabelledClaim]:
+    """At most ``limit`` rows, drawn at random, in their order; all for None."""
+    if limit is None or limit >= len(rows):
+        return rows
+    chosen = generator(seed, "rows").permutation(len(rows))[:limit]
+    return [rows[place] for place in sorted(chosen.tolist())]
+
+
+def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
+    """The file behind the rows, for its hash."""
+    if path is not None:
+        return path
+    assert data is not None
+    assert name is not None
+    return data / SETS[name].folder / FILE
+
+
+def judged_rows(
+    rows: Iterable[LabelledClaim], judge: Judge, salt: bytes, workers: int
+) -> tuple[Judged, dict[Key, int]]:
+    """Every row with the judge's verdict, and people's label of it.
+
+    A row that the judge fails on is counted and left out. A row is a question of its own: a judge
+    never sees two of them at once.
+    """
+    numbered = list(enumerate(rows, 1))
+
+    def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
+        number, row = job
+        return number, row, ask(judge, GROUNDEDNESS, _material(row), salt=salt)
+
+    answers = ask_all(numbered, opinion, workers, threading.Event())
+    found = sorted(answers, key=lambda answer: answer[0])
+    local = judge.identity.provider == "local"
+    claims = [
+        _claim(number, row, said, local=local) for number, row, said in found if not said.failure
+    ]
+    decided = {claim.case_id for claim in claims}
+    human = {
+        (f"row {number}", 0, "1"): row.supported
+        for number, row, _ in found
+        if f"row {number}" in decided
+    }
+    prompt = prompt_files.load(GROUNDEDNESS.prompt).id
+    known = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
+    failed = len(found) - len(claims)
+    return Judged(claims, [judge.identity.to_dict()], [known], failed), human
+
+
+def _material(row: LabelledClaim) -> Material:
+    contexts = [{"id": f"c{place}", "text": text} for place, text in enumerate(row.contexts, 1)]
+    lead = {"lead": row.lead} if row.lead else {}
+    return Material(
+        question=row.question, contexts=contexts, claims=[{"id": "1", "text": row.claim} | lead]
+    )
+
+
+def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> JudgedClaim:
+    """A row as a claim of a run: its number names the case, its group is the source."""
+    (entry,) = said.entries
+    return JudgedClaim(
+        f"row {number}",
+        0,
+        "1",
+        row.claim,
+        entry["verdict"],
+        support_score(row.claim, list(row.contexts), row.question, row.lead) if local else None,
+        question=row.question,
+        contexts=tuple(Passage(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
+        quote=entry.get("quote") or "",
+        reason=entry.get("reason") or "",
+        source=row.group,
+        slices=claim_slices(None, row.claim),
+    )
+
+
+MOST_ANSWERS = 20
+"""Answers that are attacked, unless fewer are labelled; five calls each, and one without attack."""
+
+Verdicts = Mapping[str, str]
+
+
+def attacked(
+    claims: Sequence[JudgedClaim],
+    human: Mapping[Key, int],
+    judge: Judge,
+    salt: bytes,
+    seed: int,
+    workers: int,
+) -> dict[str, Any]:
+    """Both shifts of the mean score, and whether they keep their limits (None: not measured).
+
+    Answers with an unsupported claim are drawn first. ``failed`` counts opinions that could not be
+    had; they count in nothing else.
+    """
+    chosen = _chosen(claims, human, seed)
+    jobs = [
+        (place, attack, material)
+        for place, answer in enumerate(chosen)
+        for attack, material in _materials(answer)
+    ]
+
+    def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
+        place, attack, material = job
+        found = ask(judge, GROUNDEDNESS, material, salt=salt)
+        said = {entry["id"]: entry["verdict"] for entry in found.entries}
+        return place, attack, None if found.failure else said
+
+    answers = list(ask_all(jobs, opinion, max(1, min(workers, len(jobs))), threading.Event()))
+    said = {(place, attack): verdicts for place, attack, verdicts in answers}
+    shifts: dict[int, list[float]] = {0: [], 1: []}
+    for (place, attack), after in said.items():
+        before = said[place, 0]
+        if attack and before is not None and after is not None:
+            for label, found in shifts.items():
+                ids = [one.claim_id for one in chosen[place] if human[one.key] == label]
+                if ids:
+                    found.append(_score(ids, after) - _score(ids, before))
+    bad = _mean(shifts[0])
+    good = _mean([abs(one) for one in shifts[1]])
+    kept = None
+    if bad is not None:
+        kept = bad < MOST_SHIFT_BAD and (good is None or good < MOST_SHIFT_GOOD)
+    return {
+        "answers": len(chosen),
+        "opinions": len(answers),
+        "failed": sum(verdicts is None for verdicts in said.values()),
+        "shift_unsupported": bad,
+        "shift_supported": good,
+        "limit_unsupported": MOST_SHIFT_BAD,
+        "limit_supported": MOST_SHIFT_GOOD,
+        "passed": kept,
+    }
+
+
+def _chosen(
+    claims: Sequence[JudgedClaim], human: Mapping[Key, int], seed: int
+) -> list[list[JudgedClaim]]:
+    """Labelled claims by answer: at most so many answers, those with an unsupported one first."""
+    answers: dict[tuple[str, int], list[JudgedClaim]] = {}
+    for claim in claims:
+        if claim.key in human:
+            answers.setdefault((claim.case_id, claim.repeat), []).append(claim)
+    every = [answers[name] for name in sorted(answers)]
+    order = generator(seed, "attack").permutation(len(every)).tolist()
+    drawn = [every[place] for place in order]
+    drawn.sort(key=lambda found: min(human[claim.key] for claim in found))
+    return drawn[:MOST_ANSWERS]
+
+
+def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
+    """What the judge is asked: the answer as it is (0), then with each attack behind it."""
+    first = answer[0]
+    plain = Material(
+        question=first.question,
+        answer=first.answer,
+        contexts=[{"id": one.id, "text": one.text} for one in first.contexts],
+        claims=[{"id": claim.claim_id, "text": claim.claim} for claim in answer],
+    )
+    found = [(0, plain)]
+    for number, attack in enumerate(ATTACKS, 1):
+        found.append((number, replace(plain, answer=f"{plain.answer} {attack}")))
+    return found
+
+
+def _score(ids: Sequence[str], said: Verdicts) -> float:
+    return groundedness([said.get(name, "") for name in ids]) or 0.0
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,347 @@
+"""Runs the metrics over labelled rows and says how far they agree with people. No files here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics import abstention, groundedness
+from ragmetrics.case_scores import Passage
+from ragmetrics.claims import Support, prepare, score_claim
+from ragmetrics.stats import agreement
+from ragmetrics.text import numbers
+from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragmetrics.stats.agreement import Statistic
+
+    Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+NAIVE_THRESHOLD = 0.4
+
+MIN_CLASS = 30
+"""Rows of either class below which a figure is printed with a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How intervals are drawn: the same seed gives the same interval."""
+
+    resamples: int = agreement.RESAMPLES
+    seed: int = 0
+
+    def interval(self, groups: Sequence[str], statistic: Statistic) -> list[float] | None:
+        """The interval of a statistic over groups, as a list for JSON."""
+        import numpy as np
+
+        found = agreement.interval(
+            groups, statistic, np.random.default_rng(self.seed), self.resamples
+        )
+        return None if found is None else list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A context as a retrieved chunk."""
+
+    chunk_id: str
+    text: str
+    doc_id: str | None = None
+    rel_path: str | None = None
+    truncated: bool = False
+
+
+def score_row(row: LabelledClaim) -> Support | None:
+    """The support scorer on one row; None for a claim without a content word."""
+    return score_claim(
+        row.claim,
+        [prepare(text) for text in row.contexts],
+        question=numbers.index(row.question) if row.question else None,
+        lead=row.lead,
+    )
+
+
+def measure_support(
+    rows: Iterable[LabelledClaim],
+    draws: Draws,
+    encode: Encode | None = None,
+    naive_rows: int = 0,
+) -> dict[str, Any]:
+    """AUROC and balanced accuracy of the support scorer, precision of its number flags.
+
+    AUROC ranks by score (0 when a number vetoes), the positive class being "supported"; balanced
+    accuracy is that of the scorer's own verdicts. With ``encode`` the rule "cosine of the claim and
+    a whole chunk >= 0.4" is measured beside it on the first ``naive_rows`` rows of a seeded shuffle
+    of the groups.
+    """
+    every = list(rows)
+    kept = [(row, found) for row in every if (found := score_row(row)) is not None]
+    labels = [row.supported for row, _ in kept]
+    groups = [row.group for row, _ in kept]
+    result: dict[str, Any] = {
+        "n": len(kept),
+        "skipped": len(every) - len(kept),
+        "groups": len(set(groups)),
+        "unsupported": labels.count(0),
+    }
+    strengths = [found.strength for _, found in kept]
+    verdicts = [found.supported for _, found in kept]
+    result |= _fit(labels, strengths, verdicts, groups, draws)
+    flagged = [row.supported for row, found in kept if found.vetoing]
+    result["number_flags"] = len(flagged)
+    result["number_flag_precision"] = flagged.count(0) / len(flagged) if flagged else None
+    if encode is not None:
+        sample = _sample([row for row, _ in kept], naive_rows, draws.seed)
+        result["naive"] = _naive(sample, encode, draws)
+    return result
+
+
+def _fit(
+    labels: Sequence[int],
+    scores: Sequence[float],
+    verdicts: Sequence[bool],
+    groups: Sequence[str],
+    draws: Draws,
+) -> dict[str, Any]:
+    return {
+        "auroc": agreement.auroc(labels, scores),
+        "auroc_ci95": draws.interval(groups, lambda w: agreement.auroc(labels, scores, w)),
+        "balanced_accuracy": agreement.balanced_accuracy(labels, verdicts),
+        "balanced_accuracy_ci95": draws.interval(
+            groups, lambda w: agreement.balanced_accuracy(labels, verdicts, w)
+        ),
+        "too_few": min(labels.count(0), labels.count(1)) < MIN_CLASS,
+    }
+
+
+def _sample(rows: Sequence[LabelledClaim], size: int, seed: int) -> list[LabelledClaim]:
+    """Whole groups in a seeded order until ``size`` rows are reached; all rows for size 0."""
+    import numpy as np
+
+    if not size or len(rows) <= size:
+        return list(rows)
+    order = {
+        name: place
+        for place, name in enumerate(
+            np.random.default_rng(seed).permutation(sorted({row.group for row in rows})).tolist()
+        )
+    }
+    return sorted(rows, key=lambda row: order[row.group])[:size]
+
+
+def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Draws) -> dict[str, Any]:
+    texts = list(dict.fromkeys(text for row in rows for text in (row.claim, *row.contexts)))
+    vectors = encode(texts)
+    place = {text: number for number, text in enumerate(texts)}
+    best = [
+        max(
+            (float(vectors[place[row.claim]] @ vectors[place[text]]) for text in row.contexts),
+            default=0.0,
+        )
+        for row in rows
+    ]
+    labels, groups = [row.supported for row in rows], [row.group for row in rows]
+    verdicts = [cosine >= NAIVE_THRESHOLD for cosine in best]
+    return {"n": len(rows)} | _fit(labels, best, verdicts, groups, draws)
+
+
+def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]:
+    """Spearman correlation of mean_claim_support and of claim_support_rate with people's ratings.
+
+    Answers that abstain or claim nothing have no score and are counted apart.
+    """
+    every = list(rows)
+    found: list[tuple[float, float, float, str]] = []
+    for row in every:
+        chunks: list[Passage] = [_Text(str(n), text) for n, text in enumerate(row.contexts)]
+        scores = groundedness.score_case(
+            row.answer,
+            chunks,
+            question=row.question,
+            abstained=abstention.detect(row.answer).abstained,
+        ).values
+        mean, rate = scores["mean_claim_support"], scores["claim_support_rate"]
+        if mean is not None and rate is not None:
+            found.append((mean, rate, row.rating, row.group))
+    means = [mean for mean, _, _, _ in found]
+    rates = [rate for _, rate, _, _ in found]
+    ratings = [rating for _, _, rating, _ in found]
+    groups = [group for _, _, _, group in found]
+    return {
+        "n": len(found),
+        "not_applicable": len(every) - len(found),
+        "spearman_mean_claim_support": agreement.spearman(means, ratings),
+        "spearman_mean_claim_support_ci95": draws.interval(
+            groups, lambda w: agreement.spearman(means, ratings, w)
+        ),
+        "spearman_claim_support_rate": agreement.spearman(rates, ratings),
+    }
+
+
+def measure_pairs(rows: Iterable[AnswerPair], draws: Draws) -> dict[str, Any]:
+    """Pearson correlation of the difference in answer_overlap with people's overall preference."""
+    found: list[tuple[float, float, str]] = []
+    for row in rows:
+        first = groundedness.overlap(row.first, row.reference)
+        second = groundedness.overlap(row.second, row.reference)
+        if first is not None and second is not None:
+            found.append((second[0] - first[0], row.preference, row.group))
+    gains = [gain for gain, _, _ in found]
+    wanted = [preference for _, preference, _ in found]
+    groups = [group for _, _, group in found]
+    return {
+        "n": len(found),
+        "pearson_answer_overlap": agreement.pearson(gains, wanted),
+        "pearson_answer_overlap_ci95": draws.interval(
+            groups, lambda w: agreement.pearson(gains, wanted, w)
+        ),
+    }
+
+
+def measure_abstention(rows: Iterable[LabelledAbstention], draws: Draws) -> dict[str, Any]:
+    """Precision, recall and F1 of the phrase detector, the positive class being "abstained"."""
+    every = list(rows)
+    labels = [row.abstained for row in every]
+    verdicts = [abstention.detect(row.answer).abstained for row in every]
+    precision, recall, f1 = agreement.precision_recall_f1(labels, verdicts)
+    return {
+        "n": len(every),
+        "abstained": labels.count(1),
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+        "f1_ci95": draws.interval(
+            [row.group for row in every],
+            lambda w: agreement.precision_recall_f1(labels, verdicts, w)[2],
+        ),
+    }
+
+
+START = "<!-- generated: agreement -->"
+
+END = "<!-- end -->"
+
+CAVEAT = (
+    "The rules and thresholds were settled while reading these sets, so expect 0.01 to 0.02\n"
+    "less on other data. Where a claim contradicts its source in one detail (ExpertQA,\n"
+    "data-to-text), word overlap sees little: read a verdict as a hint, and compare means."
+)
+
+
+def _number(value: float | None, interval: Sequence[float] | None = None) -> str:
+    """``.812 (.780-.841)``; a dash for what is undefined."""
+    if value is None:
+        return "-"
+    shown = f"{value:.3f}"
+    return shown if interval is None else f"{shown} ({interval[0]:.3f}-{interval[1]:.3f})"
+
+
+def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    line = "| " + " | ".join(header) + " |"
+    rule = "|---" + "|---:" * (len(header) - 1) + "|"
+    return [line, rule, *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def _safe(title: str) -> str:
+    return title.replace("|", "\\|").replace("\n", " ")
+
+
+def _support(report: Mapping[str, Any]) -> list[str]:
+    naive = any("naive" in row for row in report["support"].values())
+    header = [
+        "set",
+        "claims",
+        "unsupported",
+        "AUROC",
+        "balanced accuracy",
+        "number flags: precision",
+    ]
+    header += ["cosine >= 0.4: claims", "AUROC", "balanced accuracy"] if naive else []
+    rows: list[list[str]] = []
+    for row in report["support"].values():
+        flags = f"{row['number_flags']}: {_number(row['number_flag_precision'])}"
+        cells = [
+            _safe(row["title"]) + (" (too few rows)" if row["too_few"] else ""),
+            str(row["n"]),
+            str(row["unsupported"]),
+            _number(row["auroc"], row["auroc_ci95"]),
+            _number(row["balanced_accuracy"], row["balanced_accuracy_ci95"]),
+            flags,
+        ]
+        if naive:
+            other = row.get("naive", {})
+            cells += [
+                str(other.get("n", "-")),
+                _number(other.get("auroc"), other.get("auroc_ci95")),
+                _number(other.get("balanced_accuracy"), other.get("balanced_accuracy_ci95")),
+            ]
+        rows.append(cells)
+    mean = report["mean"]
+    last = ["mean", "", "", _number(mean["auroc"]), _number(mean["balanced_accuracy"]), ""]
+    last += (
+        ["", _number(mean["naive_auroc"]), _number(mean["naive_balanced_accuracy"])]
+        if naive
+        else []
+    )
+    return _rows(header, [*rows, last])
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """The whole report; a part without a set is left out."""
+    parts: list[str] = []
+    if report["support"]:
+        parts += ["Support scorer against people's verdicts (95 % intervals over sources):", ""]
+        parts += [*_support(report), ""]
+        parts += [CAVEAT, ""] if set(report["support"]) != {"own"} else []
+    if report["abstention"]:
+        rows = [
+            [
+                _safe(row["title"]),
+                str(row["n"]),
+                str(row["abstained"]),
+                _number(row["precision"]),
+                _number(row["recall"]),
+                _number(row["f1"], row["f1_ci95"]),
+            ]
+            for row in report["abstention"].values()
+        ]
+        header = ["set", "answers", "abstained", "precision", "recall", "F1"]
+        parts += ["Abstention by phrases:", "", *_rows(header, rows), ""]
+    rows = [
+        [
+            _safe(row["title"]),
+            "mean_claim_support, human faithfulness (Spearman)",
+            str(row["n"]),
+            _number(row["spearman_mean_claim_support"], row["spearman_mean_claim_support_ci95"]),
+        ]
+        for row in report["ratings"].values()
+    ]
+    rows += [
+        [
+            _safe(row["title"]),
+            "answer_overlap, preferred answer (Pearson)",
+            str(row["n"]),
+            _number(row["pearson_answer_overlap"], row["pearson_answer_overlap_ci95"]),
+        ]
+        for row in report["pairs"].values()
+    ]
+    if rows:
+        header = ["set", "what is compared", "n", "correlation"]
+        parts += ["Whole answers:", "", *_rows(header, rows), ""]
+    if report["absent"]:
+        parts += [f"Not measured, for want of data: {', '.join(map(_safe, report['absent']))}.", ""]
+    return "\n".join(parts).strip() + "\n"
+
+
+def replace_block(document: str, block: str) -> str | None:
+    """The document with what stands between the markers replaced; None when it lacks them."""
+    head, start, rest = document.partition(START)
+    _, end, tail = rest.partition(END)
+    if not start or not end:
+        return None
+    return f"{head}{START}\n{block}{END}{tail}"

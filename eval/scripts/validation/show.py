@@ -1,0 +1,291 @@
+"""The calibration report on the terminal, from the same data that --json prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from decisions.gate_judge import labelled
+from ragmetrics.stats.calibration import LEAST_INFORMATION, MIN_CLASS
+from terminal.tables import number, plain, print_rows
+from validation.judge import LEAST_FOR_MEAN
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+FIGURES = {
+    "specificity": "finds {bad} {items} (specificity)",
+    "sensitivity": "passes {good} {items} (sensitivity)",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "auroc": "AUROC of its score",
+    "accuracy": "same verdict as people",
+}
+
+RATES = {
+    "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
+    "ppi": "cases, prediction-powered (PPI)",
+    "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
+    "labels_only": "cases, from the labels alone",
+}
+
+LEFT_OUT = {
+    "cannot_tell": "cannot tell",
+    "disputed": "disputed",
+    "stale": "of texts that have changed",
+    "unknown": "not in this run",
+    "after_verdict": "given after seeing the verdict",
+}
+"""What labels.COUNTS are called."""
+
+WORDS = {
+    "groundedness": {
+        "items": "claims",
+        "good": "supported",
+        "bad": "unsupported",
+        "not": "not supported",
+        "mean": "faithfulness",
+        "sources": "documents",
+    },
+    "correctness": {
+        "items": "facts",
+        "good": "present",
+        "bad": "absent",
+        "not": "not present",
+        "mean": "fact_recall",
+        "sources": "cases",
+    },
+}
+"""How each metric's verdicts are spoken of."""
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Heads and rows."""
+
+SLICE_FIGURES, ONE_FIGURE = 43, 27
+"""Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
+
+
+def words_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """How the verdicts of a calibration are spoken of."""
+    return WORDS.get(str(found.get("metric")), WORDS["groundedness"])
+
+
+def figure_names(found: Mapping[str, Any]) -> dict[str, str]:
+    """``FIGURES`` in the words of a calibration's metric."""
+    return {name: text.format(**words_of(found)) for name, text in FIGURES.items()}
+
+
+def share_names(found: Mapping[str, Any]) -> dict[str, str]:
+    """The shares that ``corrected`` has, by key, in the words of the metric: as judged first."""
+    words = words_of(found)
+    judged = {
+        "claim_rate": f"{words['items']}, as judged",
+        words["mean"]: f"cases, as judged ({words['mean']})",
+    }
+    return judged | {name: text.format(**words) for name, text in RATES.items()}
+
+
+def verdict_tables(found: Mapping[str, Any]) -> list[Table]:
+    """Counts of labels (rows) by what the judge said (columns).
+
+    The confusion table; for facts before it the same by each side's own words: a fact that is
+    missed and one that is denied differ.
+    """
+    cells, words = found.get("confusion"), words_of(found)
+    if not cells:
+        return []
+    rows: list[tuple[str, ...]] = [
+        (words["not"], str(cells["not_supported"]), str(cells["not_not"])),
+        (words["good"], str(cells["supported_supported"]), str(cells["supported_not"])),
+    ]
+    head = ("people say", f"judge: {words['good']}", f"judge: {words['not']}")
+    return [*_by_word(found), (head, rows)]
+
+
+def _by_word(found: Mapping[str, Any]) -> list[Table]:
+    table = found["labels"].get("by_verdict")
+    if found["metric"] != "correctness" or not table:
+        return []
+    verdicts = sorted({verdict for counts in table.values() for verdict in counts})
+    rows = [
+        (_spaced(label), *(str(counts.get(one, 0)) for one in verdicts))
+        for label, counts in table.items()
+    ]
+    return [(("people say", *(f"judge: {_spaced(one)}" for one in verdicts)), rows)]
+
+
+def _spaced(verdict: str) -> str:
+    return plain(verdict.replace("_", " "), 30)
+
+
+def people_say(found: Mapping[str, Any], human: str) -> str:
+    """A label of ``worst`` in the words of the metric: "present", "not present"."""
+    words = words_of(found)
+    return words["good" if human == "supported" else "not"]
+
+
+def _cut(console: Console, words: str) -> str:
+    return plain(words, max(10, console.width - ONE_FIGURE))
+
+
+def interval(found: Sequence[float] | None) -> str:
+    """``0.512 – 0.740``, an en dash where there is none."""
+    return "–" if found is None else f"{number(found[0])} – {number(found[1])}"
+
+
+def judge_name(judge: Mapping[str, Any]) -> str:
+    """``provider/model@digest``, short."""
+    mark = judge.get("digest") or judge.get("build") or judge.get("revision")
+    name = f"{judge.get('provider', '?')}/{judge.get('model', '?')}"
+    return plain(name + (f"@{str(mark)[:19]}" if mark else ""), 80)
+
+
+def print_report(console: Console, found: Mapping[str, Any]) -> None:
+    """Everything, the worst news first."""
+    prompt = found["prompt"]
+    named = f", prompt {prompt.get('name')}@{prompt.get('version')}" if prompt else ""
+    console.print(f"{found['metric']}: {judge_name(found['judge'])}{plain(named)} against people")
+    _print_labels(console, found)
+    if found["figures"] is None:
+        console.print(
+            f"\nToo few to calibrate: {labelled(found)} are labelled; {MIN_CLASS} of each are "
+            "needed."
+        )
+    else:
+        _print_figures(console, found)
+        _print_slices(console, found)
+    _print_rates(console, found)
+    _print_attack(console, found["attack"])
+    _print_worst(console, found)
+
+
+def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
+    labels, words = found["labels"], words_of(found)
+    items = words["items"]
+    who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
+    console.print(
+        f"{found['n']} of {found['judged_claims']} judged {items} are labelled, from "
+        f"{found['sources']} {words['sources']} ({who or 'nobody'})."
+    )
+    told = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
+    if told:
+        console.print(f"Labels: {', '.join(told)}.")
+    if labels["alpha"] is not None:
+        console.print(
+            f"Annotators among themselves: Krippendorff's alpha {number(labels['alpha'])}."
+        )
+    if found["failed_answers"]:
+        console.print(f"The judge failed on {found['failed_answers']} answers: they do not count.")
+    if found["claims_by_code"]:
+        console.print(f"{found['claims_by_code']} {items} needed no judge: they do not count here.")
+
+
+def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
+    words = words_of(found)
+    for head, counts in verdict_tables(found):
+        console.print()
+        print_rows(console, head, counts)
+    console.print()
+    rows = [
+        (
+            _cut(console, said),
+            number(row["value"]),
+            interval(row["ci95"]),
+        )
+        for name, said in figure_names(found).items()
+        if (row := found["figures"][name])["value"] is not None
+    ]
+    rows.append(
+        (
+            _cut(console, f"{words['good']}, say people (prevalence)"),
+            number(found["prevalence"]),
+            "",
+        )
+    )
+    answers = found["answers"]
+    if answers and not answers["too_few"]:
+        said = f"weighted kappa of {answers['n']} answers, 0 to 5"
+        rows.append(
+            (_cut(console, said), number(answers["weighted_kappa"]), interval(answers["ci95"]))
+        )
+    print_rows(console, ("figure", "value", "95 % interval"), rows)
+    advice = found["threshold"]
+    if advice is not None:
+        console.print(
+            f"\nThreshold: {number(advice['cut'])} fits best on {advice['fit_n']} "
+            f"{words['items']}; on the other {advice['test_n']} it has balanced accuracy "
+            f"{number(advice['test_balanced_accuracy'])}, the present verdicts "
+            f"{number(advice['present_balanced_accuracy'])}."
+        )
+
+
+def _print_slices(console: Console, found: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            plain(f"{name}: {value}", max(10, console.width - SLICE_FIGURES)),
+            str(part["n"]),
+            str(part["unsupported"]),
+            str(part["agree"]),
+            number(part["specificity"]),
+            number(part["sensitivity"]),
+            number(part["kappa"]),
+        )
+        for name, values in found["by"].items()
+        for value, part in values.items()
+    ]
+    if rows:
+        console.print()
+        bad = "absent" if words_of(found)["bad"] == "absent" else "unsup."
+        head = ("slice", "n", bad, "agree", "spec.", "sens.", "kappa")
+        print_rows(console, head, rows)
+
+
+def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
+    rates = found["corrected"]
+    rows = []
+    for name, said in share_names(found).items():
+        rate = rates[name]
+        if isinstance(rate, Mapping):
+            rows.append((_cut(console, said), number(rate["mean"]), interval(rate["ci95"])))
+        elif name not in RATES:
+            rows.append((_cut(console, said), number(rate), ""))
+    console.print()
+    print_rows(console, (f"share {words_of(found)['good']}", "mean", "95 % interval"), rows)
+    if rates["labels_only"] is None:
+        console.print(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
+    elif rates["ppi"] is not None and not found["labels"]["random_sample"]:
+        console.print("The corrected means hold only if the labels are a random sample.")
+    if rates["rogan_gladen"] is None and found["figures"] is not None:
+        console.print(
+            f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."
+        )
+
+
+def _print_attack(console: Console, found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        return
+    mark = {None: "not measured", True: "kept", False: "BROKEN"}[found["passed"]]
+    console.print(
+        f"\nAttacks in {found['answers']} answers move the score of unsupported claims by "
+        f"{number(found['shift_unsupported'])} (limit {found['limit_unsupported']:g} of 5), of "
+        f"supported ones by {number(found['shift_supported'])} (limit "
+        f"{found['limit_supported']:g}): {mark}."
+    )
+    if found["failed"]:
+        console.print(f"{found['failed']} of {found['opinions']} opinions could not be had.")
+
+
+def _print_worst(console: Console, found: Mapping[str, Any]) -> None:
+    if found["worst"]:
+        console.print("\nWorst disagreements:")
+    for row in found["worst"]:
+        people = people_say(found, row["human"]).replace("not ", "NOT ")
+        console.print(
+            f"- {plain(row['case_id'], 40)} [{row['claim_id']}] people: {people}, judge: "
+            f"{plain(row['verdict'], 30)}",
+            soft_wrap=True,
+        )
+        console.print(f"  {plain(row['claim'])}", soft_wrap=True)
+        if row["reason"]:
+            console.print(f"  judge's reason: {plain(row['reason'])}", soft_wrap=True)

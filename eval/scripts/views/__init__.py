@@ -1,0 +1,1 @@
+"""What a person looks at: one case in full, the browser, the report."""

@@ -1,0 +1,1 @@
+"""The screens of browse_runs.py. They read no file."""

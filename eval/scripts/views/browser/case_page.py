@@ -1,0 +1,292 @@
+"""What the page of one case says, part by part: pure functions from its detail to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from terminal.safe_text import one_line
+from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
+from views.browser.lines import score
+from views.browser.model import Detail, Passage
+
+GOLD_INDENT = 19
+
+SHORT_CHUNK = 260
+"""Characters of a chunk that are shown until the whole is asked for."""
+
+
+def answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "") -> None:
+    """The answer with its claims coloured, or why there is none."""
+    whose = f"claims by {detail.claims_by}" if detail.claims_by else ""
+    doc.part(title, " · ".join(part for part in (note, whose) if part))
+    if detail.status == "error":
+        doc.line(f"The call failed: {detail.error}", "bad")
+    elif not detail.answer:
+        doc.line("(empty)" if detail.answer == "" else "(no answer)", "dim")
+    else:
+        if detail.abstained:
+            doc.line("The bot abstained:", "key")
+        doc.answer(detail.answer, detail.claims)
+
+
+def question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
+    """The question, whether the case fails and why."""
+    doc.part("Question", detail.case_id + (f" repeat {detail.repeat}" if detail.repeat else ""))
+    doc.line(detail.question, "term")
+    doc.line(state, "bad" if failing else "good")
+    for label, text in detail.trace if failing else ():
+        if label == "outcome":
+            doc.pair(label, text)
+    for problem in detail.problems:
+        doc.line(f"! {problem}", "warn")
+
+
+def claims_part(doc: Doc, detail: Detail) -> None:
+    """Each claim with its verdict, and the chunk that supports it."""
+    if not detail.claims:
+        return
+    doc.part("Claims", f"by {detail.claims_by}")
+    ranks = ranks_of(detail)
+    for claim in detail.claims:
+        doc.claim(claim, _where(ranks, claim.chunk_id))
+
+
+def ranks_of(detail: Detail) -> dict[str, int]:
+    """Rank of each chunk id; of one that comes twice, the first."""
+    ranks: dict[str, int] = {}
+    for passage in detail.passages:
+        ranks.setdefault(passage.chunk_id, passage.rank)
+    return ranks
+
+
+def _where(ranks: Mapping[str, int], chunk_id: str) -> str:
+    if not chunk_id:
+        return ""
+    return f"chunk {ranks[chunk_id]}" if chunk_id in ranks else f"chunk {chunk_id}"
+
+
+def gold_part(doc: Doc, detail: Detail) -> None:
+    """What should have been found and said."""
+    if not detail.gold and not detail.labels:
+        doc.part("Expected", "the eval set does not hold this case")
+        return
+    doc.part("Expected", "from the eval set")
+    for gold in detail.gold:
+        if detail.hits is None:
+            said, style = "not scored", "dim"
+        elif gold.rank is None:
+            said, style = "not retrieved", "bad"
+        else:
+            said, style = f"found at {gold.rank}", "good"
+        doc.add(f"{f'gold {said}':<{GOLD_INDENT - 1}} ", style)
+        doc.hang(gold.place, GOLD_INDENT)
+        for snippet in gold.snippets:
+            doc.add(" " * GOLD_INDENT)
+            doc.hang(f'"{squeezed(snippet)}"', GOLD_INDENT, "dim")
+    for label, text in detail.labels:
+        doc.pair(label, text)
+
+
+def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrieved") -> None:
+    """The chunks in rank order, gold ones marked, snippets of gold in them highlighted."""
+    if detail.hits is None:
+        note = "gold unknown: score_retrieval.py has no score here"
+    else:
+        found = ", ".join(map(str, detail.hits)) or "none"
+        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {found}"
+    doc.part(title, note)
+    if not detail.passages:
+        doc.line("(nothing)", "dim")
+    snippets = [snippet for gold in detail.gold for snippet in gold.snippets]
+    for passage in detail.passages:
+        _passage_head(doc, passage)
+        text = passage.text if full else squeezed(passage.text)
+        doc.passage(
+            text, snippets if passage.gold is not False else (), None if full else SHORT_CHUNK
+        )
+        if passage.cut and full:
+            doc.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
+
+
+def _passage_head(doc: Doc, passage: Passage) -> None:
+    scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
+    style = "good" if passage.gold else "key"
+    doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
+    doc.hang(
+        f"{one_line(passage.place, 400)}  {scores}", CHUNK_INDENT, style if passage.gold else "dim"
+    )
+
+
+def judged_part(doc: Doc, detail: Detail) -> None:
+    """What judges said, claim by claim."""
+    ranks = ranks_of(detail)
+    for one in detail.judged:
+        note = f"{one.judge} · {one.status}" + (f" · {one.reason}" if one.reason else "")
+        doc.part(f"Judge: {one.metric}", note)
+        for claim, quote in zip(one.items, one.quotes, strict=True):
+            doc.claim(claim, _where(ranks, claim.chunk_id), quote)
+        if not one.items:
+            doc.line("(no verdict)", "dim")
+
+
+def scores_part(doc: Doc, detail: Detail) -> None:
+    """All scores by section, a few to a line, and the reasons for what has none."""
+    doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
+    for section in detail.scores:
+        known = [
+            f"{name} {score(value)}" for name, value in section.scores.items() if value is not None
+        ]
+        doc.pair(section.section, ", ".join(known) or section.status, "" if known else "dim")
+        reasons: dict[str, list[str]] = {}
+        for name, reason in section.reasons.items():
+            reasons.setdefault(reason, []).append(name)
+        for reason, names in reasons.items():
+            shown = "nothing scored" if names == ["*"] else ", ".join(names)
+            doc.pair("", f"- {shown}: {reason}", "dim")
+
+
+def trace_part(doc: Doc, detail: Detail) -> None:
+    """How the answer came about."""
+    doc.part("Trace")
+    for label, text in detail.trace:
+        doc.pair(label, text)
+    doc.line("r shows the result as it stands in the file.", "dim")
+
+
+def case_docs(
+    blank: Blank, detail: Detail, state: str, *, failing: bool, full: bool, two: bool
+) -> tuple[Doc, Doc | None]:
+    """The page as one document, or as two that stand side by side."""
+    left = blank()
+    question_part(left, detail, state, failing)
+    answer_part(left, detail)
+    if two:
+        right = blank()
+        passages_part(right, detail, full=full)
+        for part in (claims_part, gold_part, judged_part, scores_part):
+            part(left, detail)
+        trace_part(right, detail)
+        return left, right
+    claims_part(left, detail)
+    gold_part(left, detail)
+    passages_part(left, detail, full=full)
+    for part in (judged_part, scores_part, trace_part):
+        part(left, detail)
+    return left, None
+
+
+def raw_doc(blank: Blank, detail: Detail) -> Doc:
+    """The result as JSON."""
+    doc = blank()
+    doc.part("Result as it stands in the file", detail.case_id)
+    for line in detail.raw.split("\n"):
+        doc.line(line)
+    return doc
+
+
+RANK_INDENT = 13
+
+WIDEST_NAME = 40
+"""Cells of the column of metric names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two: the run's name, the case in it, and why it fails (empty: it does not)."""
+
+    name: str
+    detail: Detail
+    fails: str
+
+    @property
+    def state(self) -> str:
+        return f"fails: {self.fails}" if self.fails else "succeeds"
+
+
+def head_part(doc: Doc, base: Side, new: Side, word: str, style: str) -> None:
+    """The question and what became of the case."""
+    doc.part("Question", new.detail.case_id)
+    doc.line(new.detail.question, "term")
+    doc.add(f"{word}  ", style)
+    doc.line(f"base {base.name} {base.state}; new {new.name} {new.state}")
+    for side in (base, new):
+        for problem in side.detail.problems:
+            doc.line(f"! {side.name}: {problem}", "warn")
+
+
+def ranks_part(doc: Doc, base: Side, new: Side) -> None:
+    """Ranks of gold before and after, one line a gold support."""
+    doc.part("Gold ranks", "base, new")
+    arrow = "->" if doc.ascii else "→"
+    sides = (base.detail, new.detail)
+    if any(detail.hits is None for detail in sides):
+        doc.line("not scored in both runs: score_retrieval.py has no score here", "dim")
+        return
+    golds = zip(base.detail.gold, new.detail.gold, strict=False)
+    for before, after in golds:
+        ranks = [str(gold.rank) if gold.rank else "none" for gold in (before, after)]
+        style = "dim" if before.rank == after.rank else "good"
+        if before.rank and (after.rank is None or after.rank > before.rank):
+            style = "bad"
+        doc.add(f"{ranks[0]:>4} {arrow} {ranks[1]:<4} ".ljust(RANK_INDENT), style)
+        doc.hang(after.place, RANK_INDENT)
+    lists = [", ".join(map(str, detail.hits or ())) or "none" for detail in sides]
+    doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
+
+
+def changes_part(doc: Doc, base: Side, new: Side) -> None:
+    """Scores that differ."""
+    before, after = base.detail.values(), new.detail.values()
+    names = [name for name in after if name in before and before[name] != after[name]]
+    same = sum(1 for name in after if name in before) - len(names)
+    doc.part("Scores that changed", f"{len(names)} changed, {same} equal")
+    arrow = "->" if doc.ascii else "→"
+    width = min(max([LABEL_WIDTH, *map(len, names)]), WIDEST_NAME)
+    for name in names:
+        doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
+
+
+def side_part(doc: Doc, side: Side, title: str) -> None:
+    """One run's answer and its claims that are not supported."""
+    answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
+    for claim in side.detail.claims:
+        if claim.verdict in ("unsupported", "contradicted"):
+            doc.line(
+                f"{doc.sign(claim.verdict)} {SAYS[claim.verdict]}: {claim.note}",
+                STYLES[claim.verdict],
+            )
+
+
+def pair_docs(
+    blank: Blank, base: Side, new: Side, change: tuple[str, str], *, two: bool
+) -> tuple[Doc, Doc | None]:
+    """The page as one document, one run under the other, or as two side by side."""
+    left = blank()
+    head_part(left, base, new, *change)
+    if two:
+        right = blank()
+        ranks_part(right, base, new)
+        for doc, side, title in ((left, base, "Base"), (right, new, "New")):
+            side_part(doc, side, title)
+            passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
+        changes_part(left, base, new)
+        gold_part(right, new.detail)
+        return left, right
+    side_part(left, base, "Base")
+    side_part(left, new, "New")
+    ranks_part(left, base, new)
+    changes_part(left, base, new)
+    passages_part(left, base.detail, full=False, title=f"Retrieved in base {base.name}")
+    passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
+    gold_part(left, new.detail)
+    return left, None
+
+
+def flips(keys: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
+    """New row to broke or fixed, for pairs of rows whose success differs."""
+    found = {}
+    for base, new in keys:
+        if bool(before[base]) != bool(after[new]):
+            found[new] = "broke" if after[new] else "fixed"
+    return found

@@ -1,0 +1,200 @@
+"""What the browser shows, as plain values: runs, one case in full, and what gives them.
+
+Standard library only. A store (browse_store) fills these; the screens draw them. Nothing of it is
+made harmless yet: texts are as they stand in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from views.browser.table import Table
+
+Key = tuple[str, int]
+"""Case id and repeat: what names a result."""
+
+State = Literal["complete", "running", "stopped", "empty"]
+
+Verdict = Literal["supported", "unsupported", "contradicted", "unclear", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One run folder at a glance.
+
+    ``done`` counts result lines (of ``planned``, None when unknown). ``state``: running when a
+    results.partial.jsonl grows, stopped when it stands still. ``sections``: means by section and
+    metric, with the number of cases behind each. ``config``: ``label: value`` pairs.
+    """
+
+    run_id: str
+    state: State
+    started: str = ""
+    done: int | None = None
+    planned: int | None = None
+    errors: int | None = None
+    missing: str = ""
+    """How many of the asked cases have no result, in words; "" for none."""
+    sections: Mapping[str, Mapping[str, tuple[float | None, int]]] = field(default_factory=dict)
+    config: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+    def mean(self, metric: str) -> float | None:
+        """The mean of a metric in whatever section has it; None when none has."""
+        for means in self.sections.values():
+            if metric in means:
+                return means[metric][0]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of an answer: ``span`` are offsets in the answer, None when it is not known there.
+
+    ``word``: the judge's own word for the verdict, where there is one.
+    """
+
+    text: str
+    span: tuple[int, int] | None
+    verdict: Verdict
+    note: str = ""
+    chunk_id: str = ""
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One retrieved chunk. ``gold``: whether it matched a gold support; None when nobody looked."""
+
+    rank: int
+    chunk_id: str
+    place: str
+    text: str
+    cut: bool = False
+    length: int | None = None
+    scores: tuple[tuple[str, float], ...] = ()
+    gold: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """A gold support of the case; ``rank``: of the first chunk that matches it, None if none."""
+
+    place: str
+    snippets: tuple[str, ...] = ()
+    grade: float | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said of one answer for one metric: ``items`` are its claims or facts."""
+
+    metric: str
+    judge: str
+    status: str
+    reason: str = ""
+    items: tuple[Claim, ...] = ()
+    quotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SectionScores:
+    """One score line: values by metric (None: not scored) and the reasons for what has none."""
+
+    section: str
+    status: str
+    scores: Mapping[str, float | None]
+    reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One case of one run, with all that the files say of it.
+
+    ``hits``: ranks of all chunks that match a gold support; None: retrieval was not scored.
+    ``labels``: what the set says besides gold, as ``label: text`` pairs. ``trace``: likewise, how
+    the answer came about. ``raw``: the result line as indented JSON. ``problems``: what could not
+    be read, in words.
+    """
+
+    case_id: str
+    repeat: int
+    question: str
+    status: str
+    error: str = ""
+    answer: str | None = None
+    abstained: bool | None = None
+    claims: tuple[Claim, ...] = ()
+    claims_by: str = ""
+    passages: tuple[Passage, ...] = ()
+    hits: tuple[int, ...] | None = None
+    match: str = ""
+    gold: tuple[Gold, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    scores: tuple[SectionScores, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    trace: tuple[tuple[str, str], ...] = ()
+    raw: str = ""
+    problems: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, float | None]:
+        """All scores by metric; of metrics with one name, the first."""
+        found: dict[str, float | None] = {}
+        for section in self.scores:
+            for name, value in section.scores.items():
+                found.setdefault(name, value)
+        return found
+
+
+class OpenRun(Protocol):
+    """A run that is being read, in a thread of its own."""
+
+    run_id: str
+
+    @property
+    def table(self) -> Table:
+        """What is known so far. Another object after the files were replaced."""
+
+    @property
+    def info(self) -> RunInfo: ...
+
+    @property
+    def reading(self) -> str:
+        """What is being read now, in words; empty when all is known."""
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What the user should know: unreadable lines, a set that is another one by now."""
+
+    def start(self, tell: Callable[[], None]) -> None:
+        """Read on in the background; ``tell`` is called in that thread when there is more."""
+
+    def want(self, metrics: Sequence[str]) -> None:
+        """Load these metrics' columns as well."""
+
+    def detail(self, key: Key) -> Detail | None:
+        """One case in full, read from the files now; None when the run has no such result."""
+
+    def close(self) -> None: ...
+
+
+class Library(Protocol):
+    """The folder with all runs."""
+
+    @property
+    def folder(self) -> str: ...
+
+    def refresh(self) -> Sequence[RunInfo]:
+        """The runs, newest first; only what changed is read again."""
+
+    def open(self, run_id: str) -> OpenRun:
+        """A run with its first rows read. Raises ValueError, in words, when it cannot be."""
+
+    def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
+        """The command that labels with this run's chunks, or why there is none."""
+
+
+Record = dict[str, Any]

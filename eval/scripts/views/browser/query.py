@@ -1,0 +1,222 @@
+"""The filter language: `failing category=factual recall@5<1 "how long"` as a selection of rows.
+
+Standard library only. Terms stand beside one another and must all hold; `-` before a term turns it
+round. A term is a word of the question or id, one of KEYWORDS, or NAME OPERATOR VALUE.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from views.browser.table import PLAIN, SETS, WORDS, Table
+
+KEYWORDS: Mapping[str, str] = {
+    "failing": "cases that fail, by the rules below",
+    "passing": "cases that do not fail",
+    "failed": "calls that ended with an error",
+    "broke": "two runs: succeeded before, fails now",
+    "fixed": "two runs: failed before, succeeds now",
+}
+
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+NEAR = 5e-7
+"""Two numbers within this are equal: scores are written with six places."""
+
+_TERM = re.compile(
+    r"""\s*(?P<not>-?)(?:
+        (?P<name>[^\s"=<>!]+)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?:"(?P<said>[^"]*)"|(?P<value>[^\s"]*))
+      | "(?P<quoted>[^"]*)"
+      | (?P<word>[^\s"]+)
+    )(?=\s|$)""",
+    re.VERBOSE,
+)
+
+Failing = Callable[[Table], Sequence[int]]
+"""A code for each row, 0 for success."""
+
+Rows = Sequence[int]
+
+
+class QueryError(ValueError):
+    """A filter that cannot be understood; the message says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition. ``kind``: word, keyword, words, set or number."""
+
+    kind: str
+    name: str
+    op: str = "="
+    text: str = ""
+    value: float | None = None
+    turned: bool = False
+
+    def holds(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+        """The rows for which it holds."""
+        found = self._select(table, rows, failing, flips)
+        if not self.turned:
+            return found
+        kept = set(found)
+        return [row for row in rows if row not in kept]
+
+    def _select(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+        if self.kind == "word":
+            wanted, ids, questions = self.text.casefold(), table.ids, table.questions
+            return [
+                row
+                for row in rows
+                if wanted in questions[row].casefold() or wanted in ids[row].casefold()
+            ]
+        if self.kind == "keyword":
+            return self._by_keyword(table, rows, failing, flips)
+        if self.kind == "number":
+            return self._by_number(table, rows)
+        want_equal = self.op == "="
+        wanted = self.text.casefold()
+        if self.name in SETS:
+            sets = table.sets[self.name]
+            holders = {words for words in set(sets) if wanted in map(str.casefold, words)}
+            return [row for row in rows if (sets[row] in holders) == want_equal]
+        column = table.ids if self.name == "id" else table.words[self.name]
+        return [row for row in rows if (column[row].casefold() == wanted) == want_equal]
+
+    def _by_keyword(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
+        if self.name == "failed":
+            statuses = table.words["status"]
+            return [row for row in rows if statuses[row] == "error"]
+        if self.name in ("broke", "fixed"):
+            return [row for row in rows if flips.get(row) == self.name]
+        codes = failing(table) if failing is not None else bytes(table.count)
+        wanted = self.name == "failing"
+        return [row for row in rows if row < len(codes) and bool(codes[row]) == wanted]
+
+    def _by_number(self, table: Table, rows: Rows) -> Rows:
+        column = table.numbers.get(self.name)
+        if column is None:
+            return []
+        if self.value is None:
+            return [row for row in rows if (column[row] != column[row]) == (self.op == "=")]
+        value = self.value
+        if self.op in ("=", "!="):
+            same = self.op == "="
+            return [
+                row
+                for row in rows
+                if column[row] == column[row] and (abs(column[row] - value) <= NEAR) == same
+            ]
+        test = OPERATORS[self.op]
+        return [row for row in rows if test(column[row], value)]
+
+
+Flips = Mapping[int, str]
+"""Row to broke or fixed, in a comparison of two runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A filter: its text, its terms, and the metrics that must be read for it."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+    @property
+    def needs(self) -> list[str]:
+        """Metrics whose columns it looks at."""
+        names = [t.name for t in self.terms if t.kind == "number" and t.name not in PLAIN]
+        return list(dict.fromkeys(names))
+
+    def select(
+        self, table: Table, rows: Rows, failing: Failing | None = None, flips: Flips | None = None
+    ) -> Rows:
+        """The rows for which all terms hold, in their order."""
+        for term in self.terms:
+            rows = term.holds(table, rows, failing, flips or {})
+        return rows
+
+    def hint(self, table: Table) -> str:
+        """What could have been meant, when nothing was found; else empty."""
+        for term in self.terms:
+            if term.kind in ("words", "set") and term.op == "=":
+                choices = table.choices(term.name)
+                if choices and term.text.casefold() not in map(str.casefold, choices):
+                    return f"{term.name} is one of: {', '.join(choices)}"
+        return ""
+
+
+def parse(text: str, metrics: Collection[str]) -> Query:
+    """Read a filter. ``metrics``: the names that this run has. Raises QueryError."""
+    terms: list[Term] = []
+    place = 0
+    stop = len(text.rstrip())
+    while place < stop:
+        found = _TERM.match(text, place)
+        if found is None:
+            rest = text[place:].strip()
+            if rest.count('"') % 2:
+                raise QueryError(f'{rest}: the quote is not closed; write "two words"')
+            raise QueryError(f"{rest}: not understood; write NAME=VALUE, NAME<NUMBER or words")
+        place = found.end()
+        term = _term(found, metrics)
+        only = term.kind == "word" and term.text.casefold() == "only" and not found["quoted"]
+        if not (only and terms and terms[-1].kind == "keyword"):
+            terms.append(term)
+    return Query(text.strip(), tuple(terms))
+
+
+def _term(found: re.Match[str], metrics: Collection[str]) -> Term:
+    turned = bool(found["not"])
+    if found["name"] is not None:
+        value = found["said"] if found["said"] is not None else found["value"]
+        return _comparison(found["name"], found["op"], value, metrics, turned)
+    word = found["word"] if found["word"] is not None else found["quoted"]
+    if found["word"] is not None and word.casefold() in KEYWORDS:
+        return Term("keyword", word.casefold(), turned=turned)
+    if found["word"] is not None and re.search(r"[=<>]", word):
+        raise QueryError(f"{word}: a name must stand before the sign, as in recall@5<1")
+    return Term("word", "", text=word, turned=turned)
+
+
+def _comparison(name: str, op: str, value: str, metrics: Collection[str], turned: bool) -> Term:
+    folded = {known.casefold(): known for known in (*metrics, *PLAIN, *WORDS, *SETS, "id")}
+    known = folded.get(name.casefold())
+    if known is None:
+        raise QueryError(unknown(name, list(folded.values())))
+    said = f"{name}{op}{value}"
+    if not value:
+        raise QueryError(
+            f"{said}: a value is missing, as in {name}{op}{'0.5' if known in metrics else 'x'}"
+        )
+    if known in metrics or known in PLAIN:
+        if value.casefold() == "none" and op in ("=", "!="):
+            return Term("number", known, op, turned=turned)
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if number != number:
+            raise QueryError(f"{said}: {known} is a number; write {known}{op}0.5, or {known}=none")
+        return Term("number", known, op, value=number, turned=turned)
+    if op not in ("=", "!="):
+        raise QueryError(f"{said}: {known} is text; compare it with = or !=")
+    return Term("set" if known in SETS else "words", known, op, text=value, turned=turned)
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """That there is no such name, and which ones are near it."""
+    near = difflib.get_close_matches(name.casefold(), known, n=3, cutoff=0.5)
+    near = near or [one for one in known if one.startswith(name.casefold()[:3])][:3]
+    shown = near or ["category", "tag", "status", "latency"]
+    return f"{name}: this run has no such column; near it: {', '.join(shown)}"

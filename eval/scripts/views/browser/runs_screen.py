@@ -1,0 +1,150 @@
+"""The first screen: all runs of a results folder, newest first, and what the one in view is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual import events
+from textual.app import ComposeResult
+
+from labeller.lines import cut, rule
+from labeller.ports import Refused
+from terminal.lists import Bar, Line
+from terminal.safe_text import display, one_line
+from views.browser import lines
+from views.browser.document import Doc
+from views.browser.lines import score
+from views.browser.list_screen import ListScreen
+from views.browser.model import Library, RunInfo
+from views.browser.panes import Page
+
+SHORT_BELOW = 16
+
+NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py --api-url demo"
+
+
+class RunsScreen(ListScreen, inherit_bindings=False):
+    """Enter opens a run; Space marks one, d shows the flips between it and another."""
+
+    where = "runs"
+
+    def __init__(self, library: Library, *, ascii_only: bool) -> None:
+        super().__init__(ascii_only=ascii_only)
+        self.library = library
+        self.runs: list[RunInfo] = list(library.refresh())
+        self.marked = ""
+        self.about = Page(id="about")
+        self.about_rule = Bar(id="about-rule")
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.rows
+        yield self.about_rule
+        yield self.about
+        yield self.end
+
+    @property
+    def run(self) -> RunInfo:
+        """The run under the cursor. Refuses when there is none."""
+        if not self.runs:
+            raise Refused("there is no run yet: run_eval.py makes one")
+        return self.runs[self.rows.cursor]
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height < SHORT_BELOW, "-short")
+        super().on_resize(event)
+
+    def show(self) -> None:
+        if self.rows.count != len(self.runs):
+            self.rows.set_count(len(self.runs), self.rows.cursor)
+        self._columns = lines.run_columns(self.runs, self.size.width)
+        going = sum(run.state == "running" for run in self.runs)
+        said = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
+        if self.marked:
+            said += f"   base: {one_line(self.marked, 60)} (d on another run compares)"
+        width = self.size.width
+        self.head.show(
+            [
+                cut([("term", display(" Runs")), ("row", one_line(said))], width),
+                cut([("dim", one_line(f" {self.library.folder}", 400))], width),
+                lines.heading(self._columns, "started", True, self.look.ascii),
+            ]
+        )
+        self.rows.refresh()
+        self.moved()
+
+    def moved(self) -> None:
+        """Show what the run under the cursor is."""
+        width = self.size.width
+        if not self.runs:
+            self.about.show(display(NO_RUN))
+            self.about_rule.show([rule(self.look, width, "no run")])
+            return
+        blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
+        doc = about(blank, self.run)
+        self.about_rule.show([rule(self.look, width, self.run.run_id, "Enter shows its cases")])
+        self.about.show(doc.text, doc.marks)
+
+    def row_line(self, index: int, width: int) -> Line:
+        run = self.runs[index]
+        marked = run.run_id == self.marked
+        return lines.run_row(run, self._columns, sign=self.sign(index), marked=marked)
+
+    def refresh_runs(self) -> None:
+        """Look at the folder again; called every second while this screen is in view."""
+        found = list(self.library.refresh())
+        if found != self.runs:
+            name = self.runs[self.rows.cursor].run_id if self.runs else ""
+            self.runs = found
+            places = [place for place, run in enumerate(found) if run.run_id == name]
+            self.rows.cursor = places[0] if places else 0
+            self.show()
+
+    def do_open(self) -> None:
+        self.browse_app.open_cases(self.run.run_id)
+
+    def do_mark(self) -> None:
+        self.marked = "" if self.marked == self.run.run_id else self.run.run_id
+        self.show()
+
+    def do_compare(self) -> None:
+        new = self.run.run_id
+        if not self.marked:
+            raise Refused("mark the base run with Space first, then press d on the new one")
+        if self.marked == new:
+            raise Refused("this is the base run itself: press d on another one")
+        self.browse_app.open_flips(self.marked, new)
+
+
+def about(doc: Doc, run: RunInfo) -> Doc:
+    """Means by section, and what the run was made with, added to an empty document."""
+    if run.problem:
+        doc.line(f"! {run.problem}", "warn")
+    if run.state == "running":
+        doc.line(f"In progress: {run.done} of {run.planned or '?'} results so far.", "key")
+    elif run.state == "stopped":
+        doc.line(
+            f"Not complete: {run.done} of {run.planned or '?'} results, and no new one for "
+            f"minutes. Go on with: run_eval.py --resume --run-id {run.run_id}",
+            "warn",
+        )
+    elif run.state == "empty":
+        doc.line("No result yet.", "dim")
+    if run.missing:
+        doc.line(f"! {run.missing}", "warn")
+    if not run.sections and run.state == "complete":
+        doc.line(f"Not scored yet: eval_suite.py --run {run.run_id}", "warn")
+    for section, means in run.sections.items():
+        doc.pair(section, _listed(means.items()))
+    for label, value in run.config:
+        doc.pair(label, value, "dim")
+    return doc
+
+
+def _listed(means: Iterable[tuple[str, tuple[float | None, int]]]) -> str:
+    """Each mean once; of cut-offs, those at 5 and 10 are enough here."""
+    return ", ".join(
+        f"{name} {score(mean)}"
+        for name, (mean, _) in means
+        if mean is not None and ("@" not in name or name.endswith(("@5", "@10")))
+    )

@@ -1,0 +1,403 @@
+"""One case in full, put together from its lines in the results, set, scores and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+
+from records.cases import Labels, TestCase, canonical, case_from_dict
+from records.errors import StorageError
+from records.results import TestResult
+from scorers.judged import OTHERS, STALE, Opinions, Verdicts
+from scorers.judged_scores import Judgement
+from views.browser.model import Claim, Detail, Gold, Judged, Passage, SectionScores, Verdict
+
+NO_CASE = (
+    "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
+    "they are on this answer"
+)
+
+NOT_FOUND = "the line is not there any more: the file was replaced; it is being read again"
+
+
+def build(
+    result_line: bytes,
+    case_line: bytes,
+    labels: Labels,
+    score_lines: Mapping[str, bytes],
+    verdicts: Callable[[], Verdicts],
+    key: tuple[str, int],
+) -> Detail:
+    """The detail of one result. What cannot be read is left out and named in ``problems``.
+
+    ``verdicts`` reads what the run's judge said of it; it may raise StorageError.
+    """
+    case_id, repeat = key
+    problems: list[str] = []
+    result = _result(result_line, case_id, problems)
+    lines = _scores(score_lines, case_id, problems)
+    retrieval = lines.get("retrieval", ScoreLine(case_id)).evidence
+    rules = rule_claims(lines.get("groundedness", ScoreLine(case_id)).evidence)
+    case = _case(case_line, labels, case_id, problems)
+    said = _judged(verdicts, case, result, problems)
+    claims, by = best_claims(rules, said)
+    return Detail(
+        case_id=case_id,
+        repeat=repeat,
+        question=result.question or (case.question if case else ""),
+        status=result.status,
+        error=f"{result.error.kind}: {result.error.message}" if result.error else "",
+        answer=result.answer,
+        abstained=result.abstained,
+        claims=claims,
+        claims_by=by,
+        passages=_passages(result, retrieval.hits),
+        hits=None if retrieval.hits is None else tuple(retrieval.hits),
+        match=retrieval.match,
+        gold=_gold(case, retrieval.match, retrieval.found),
+        labels=_labels(case, lines),
+        scores=tuple(section_scores(name, line) for name, line in lines.items()),
+        judged=said,
+        trace=_trace(result, lines),
+        raw=indented(result_line),
+        problems=tuple(problems),
+    )
+
+
+def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
+    try:
+        result = msgspec.json.decode(line, type=TestResult)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        problems.append(f"the result cannot be read ({error})" if line else NOT_FOUND)
+        return TestResult(case_id)
+    if result.test_case_id != case_id:
+        problems.append(NOT_FOUND)
+        return TestResult(case_id)
+    return result
+
+
+def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> dict[str, ScoreLine]:
+    found: dict[str, ScoreLine] = {}
+    for section, line in lines.items():
+        try:
+            score = msgspec.json.decode(line, type=ScoreLine)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            problems.append(f"scores/{section}.jsonl: the line cannot be read ({error})")
+            continue
+        if score.case_id == case_id:
+            found[section] = score
+    return found
+
+
+def _judged(
+    verdicts: Callable[[], Verdicts],
+    case: TestCase | None,
+    result: TestResult,
+    problems: list[str],
+) -> tuple[Judged, ...]:
+    """What the run's present judge said of the answer as it is now; the rest is named."""
+    try:
+        found = verdicts()
+    except StorageError as error:
+        problems.append(error.message)
+        return ()
+    if found.others:
+        problems.append(OTHERS.format(found.others))
+    if not found.found:
+        return ()
+    if case is None:
+        problems.append(NO_CASE)
+        return ()
+    opinions, stale = found.opinions(found.subject(case, result))
+    if stale:
+        problems.append(f"verdicts of the judge are not shown: {STALE}")
+    return judged(opinions)
+
+
+def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:
+    if not line:
+        return None
+    try:
+        raw = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raw = None
+    raw = canonical(raw) if isinstance(raw, dict) else {}
+    if raw.get("id") != case_id:
+        problems.append("the case in the eval set was changed since it was read")
+        return None
+    case, findings = case_from_dict(raw | labels.get(case_id, {}))
+    problems += [f"eval set: {field}: {what}" for field, what in findings]
+    return case
+
+
+def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Passage, ...]:
+    matched = None if hits is None else set(hits)
+    return tuple(
+        Passage(
+            rank=place,
+            chunk_id=chunk.chunk_id,
+            place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            or chunk.chunk_id,
+            text=chunk.text or "",
+            cut=chunk.truncated,
+            length=chunk.text_length,
+            scores=tuple(
+                (name, value)
+                for name, value in (
+                    ("vector", chunk.score_vector),
+                    ("lexical", chunk.score_lexical),
+                    ("final", chunk.score_final),
+                )
+                if value is not None
+            ),
+            gold=None if matched is None else place in matched,
+        )
+        for place, chunk in enumerate(result.chunks(), start=1)
+    )
+
+
+def _place(path: str, heading: str | None) -> str:
+    return f"{path} > {heading}" if heading else path
+
+
+def _gold(
+    case: TestCase | None, match: str, found: Sequence[int | None] | None
+) -> tuple[Gold, ...]:
+    """The gold of the way of matching that was scored (all of it if none was), with its ranks."""
+    if case is None:
+        return ()
+    supports = [
+        Gold(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
+        for one in case.gold_supports
+    ]
+    by_way = {
+        "anchor": supports,
+        "chunk": [Gold(f"chunk {one}") for one in case.relevant_chunks],
+        "doc": [Gold(f"document {one}") for one in case.relevant_docs],
+        "text": supports or [Gold("text", (one,)) for one in case.gold_contexts],
+    }
+    chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
+    if found is None or len(found) != len(chosen):
+        return tuple(chosen)
+    return tuple(replace(gold, rank=rank) for gold, rank in zip(chosen, found, strict=True))
+
+
+def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
+    if case is None:
+        return ()
+    answerable = {True: "yes", False: "no", None: ""}[case.answerable]
+    evidence = lines.get("groundedness", ScoreLine("")).evidence
+    key_facts = dict.fromkeys(case.expected_key_facts)
+    gold_facts = dict.fromkeys(one.fact for one in case.gold_facts if one.fact not in key_facts)
+    pairs = [
+        ("answerable", answerable),
+        ("category", case.category or ""),
+        ("difficulty", case.difficulty or ""),
+        ("tags", ", ".join(case.tags)),
+        ("reference answer", case.reference_answer or ""),
+        *(("key fact", fact) for fact in key_facts),
+        *(("gold fact", fact) for fact in gold_facts),
+        *(("forbidden claim", claim) for claim in case.forbidden_claims),
+        ("expected outcome", case.expected_outcome or ""),
+        *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),
+    ]
+    return tuple((label, text) for label, text in pairs if text)
+
+
+def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
+    outcome = lines.get("pipeline", ScoreLine("")).evidence
+    folders = result.folder_selection
+    said = ", ".join(folders.chosen) or "all" if folders is not None else ""
+    if folders is not None and folders.reason:
+        said += f" ({folders.reason})"
+    expected = f", expected {outcome.expected}" if outcome.expected else ""
+    why = f" ({outcome.why})" if outcome.why else ""
+    pairs = [
+        ("outcome", f"{outcome.outcome}{expected}{why}" if outcome.outcome else ""),
+        ("abstained", _abstained(result)),
+        ("confidence", "" if result.confidence is None else f"{result.confidence:.3g}"),
+        ("flags", ", ".join(result.policy_flags)),
+        ("folders searched", said),
+        ("latency, ms", _numbers(result.latency_ms)),
+        ("tokens and usage", _numbers(result.usage)),
+        ("cost, $", "" if result.cost_usd is None else f"{result.cost_usd:.6g}"),
+        ("guardrail", _numbers(result.guardrail)),
+        ("citations", ", ".join(_citation(one) for one in result.references)),
+        ("repeat", str(result.repeat) if result.repeat else ""),
+    ]
+    return tuple((label, text) for label, text in pairs if text)
+
+
+def _abstained(result: TestResult) -> str:
+    if result.abstained is None:
+        return ""
+    why = f" ({result.abstain_reason})" if result.abstain_reason else ""
+    return ("yes" if result.abstained else "no") + why
+
+
+def _citation(reference: Any) -> str:
+    mark = "" if reference.index is None else f"[{reference.index}] "
+    return mark + (reference.rel_path or reference.doc_id or reference.chunk_id or "?")
+
+
+def _numbers(values: Mapping[str, Any]) -> str:
+    """``total 12.0, retrieve 3.5``; what is no number as JSON."""
+    parts = []
+    for name, value in values.items():
+        if isinstance(value, float):
+            parts.append(f"{name} {value:.4g}")
+        elif value not in (None, "", [], {}):
+            shown = value if isinstance(value, str | int) else orjson.dumps(value).decode()
+            parts.append(f"{name} {shown}")
+    return ", ".join(parts)
+
+
+VERDICTS: dict[str, Verdict] = {
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "not_found": "unsupported",
+    "present": "supported",
+    "missing": "unsupported",
+    "attributed": "supported",
+    "not_attributed": "unsupported",
+    "useful": "supported",
+    "not_useful": "unsupported",
+}
+"""What a judge's words mean for the colour of a claim; others are unclear."""
+
+GROUNDED = "groundedness"
+"""The metric whose claims are held against the retrieved chunks: they colour the answer."""
+
+
+class _Claim(msgspec.Struct):
+    text: str = ""
+    span: tuple[int, int] | None = None
+    supported: bool | None = None
+    score: float | None = None
+    chunk_id: str | None = None
+    skipped: str | None = None
+    missing: list[str] = []
+    vetoed_by: list[str] = []
+    negation_mismatch: bool = False
+
+
+class Evidence(msgspec.Struct):
+    """Of a score line's evidence, what the screen uses."""
+
+    claims: list[_Claim] = []
+    match: str = ""
+    found: list[int | None] | None = None
+    hits: list[int] | None = None
+    expected_claims_missing: list[str] = []
+    forbidden_claims_found: list[str] = []
+    outcome: str | None = None
+    expected: str | None = None
+    why: str | None = None
+
+
+class ScoreLine(msgspec.Struct):
+    """A line of scores/<section>.jsonl."""
+
+    case_id: str
+    repeat: int = 0
+    status: str = ""
+    scores: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+    evidence: Evidence = msgspec.field(default_factory=Evidence)
+
+
+def section_scores(section: str, line: ScoreLine) -> SectionScores:
+    return SectionScores(section, line.status, line.scores, line.reasons)
+
+
+def rule_claims(evidence: Evidence) -> tuple[Claim, ...]:
+    """Claims as the support rules of score_groundedness see them."""
+    return tuple(
+        Claim(claim.text, claim.span, _verdict(claim), _note(claim), claim.chunk_id or "")
+        for claim in evidence.claims
+    )
+
+
+def _verdict(claim: _Claim) -> Verdict:
+    if claim.skipped is not None or claim.supported is None:
+        return "skipped"
+    return "supported" if claim.supported else "unsupported"
+
+
+def _note(claim: _Claim) -> str:
+    if claim.skipped is not None:
+        return f"not judged: {claim.skipped}"
+    parts = [] if claim.score is None else [f"{claim.score:.2f} of its words in a passage"]
+    if claim.vetoed_by:
+        parts.append(f"number not in any source: {', '.join(claim.vetoed_by)}")
+    if claim.missing:
+        parts.append(f"missing: {', '.join(claim.missing)}")
+    if claim.negation_mismatch:
+        parts.append("a negation differs")
+    return "; ".join(parts)
+
+
+def judged(opinions: Opinions) -> tuple[Judged, ...]:
+    """What the judge said of an answer: metric by metric, of each one opinion after the other."""
+    calls = [
+        (metric, number, judgement)
+        for number, of_opinion in opinions.items()
+        for metric, judgement in of_opinion.items()
+    ]
+    return tuple(_evidence_judged(*call) for call in sorted(calls, key=lambda call: call[:2]))
+
+
+def _evidence_judged(metric: str, number: int, judgement: Judgement) -> Judged:
+    items: list[Claim] = []
+    for line in judgement.lines:
+        inputs = line["input"]
+        chunks = {chunk["id"]: chunk for chunk in inputs.get("contexts", ())}
+        both = (*inputs.get("facts", ()), *inputs.get("claims", ()))
+        asked = chunks | {item["id"]: item for item in both}
+        items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
+    judge = judgement.lines[0]["judge"]
+    opinion = f" (opinion {number + 1})" if number else ""
+    return Judged(
+        metric + opinion,
+        "/".join(str(judge[name]) for name in ("provider", "model") if judge.get(name)),
+        judgement.status,
+        judgement.reason,
+        tuple(items),
+        tuple(entry.get("quote") or "" for entry in judgement.entries),
+    )
+
+
+def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[str, Any]) -> Claim:
+    item, word = asked.get(entry["id"], {}), entry["verdict"]
+    return Claim(
+        item.get("text", ""),
+        item.get("span"),
+        VERDICTS.get(word.casefold(), "unclear"),
+        entry.get("reason") or "",
+        chunks.get(entry.get("context") or "", {}).get("chunk_id", ""),
+        word.replace("_", " "),
+    )
+
+
+def best_claims(
+    rules: tuple[Claim, ...], said: tuple[Judged, ...]
+) -> tuple[tuple[Claim, ...], str]:
+    """The claims that colour the answer, and whose they are: a judge's where it placed them."""
+    for one in said:
+        placed = tuple(claim for claim in one.items if claim.span is not None)
+        if one.metric == GROUNDED and one.status == "ok" and placed:
+            return placed, f"judge {one.judge}, {one.metric}"
+    return rules, "support rules" if rules else ""
+
+
+def indented(line: bytes) -> str:
+    """A JSON line over several lines, as it is where it is no JSON."""
+    try:
+        value: Any = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line.decode("utf-8", "replace")
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -1,0 +1,251 @@
+"""The results folder: its runs, opening one, and the command that labels a case of it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from records.cases import Labels
+from records.errors import StorageError
+from records.labels import read_labels
+from records.runs import PARTIAL, RESULTS
+from records.verdicts import FILE, judge_of
+from scorers.judged import Verdicts, read_verdicts
+from views.browser.model import Detail, Key, RunInfo
+from views.browser.table import UNSCORED, Table
+from views.detail import build
+from views.runs import (
+    Signature,
+    run_info,
+    signature,
+)
+from views.snapshot import Replaced, Snapshot, line_at
+
+LABEL_SCRIPT = Path(__file__).resolve().parents[1] / "label_eval.py"
+
+
+class RunLibrary:
+    """A results folder, as `browser.model.Library` says it. ``extra``: runs given by path."""
+
+    def __init__(
+        self,
+        results_dir: Path,
+        eval_set: Path,
+        labels_dir: Path | None,
+        *,
+        wanted: Sequence[str] = (),
+        extra: Sequence[Path] = (),
+    ) -> None:
+        self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
+        self._wanted = wanted
+        self._paths = {path.name: path for path in extra if path.parent != results_dir}
+        self._known: dict[Path, tuple[Signature, RunInfo]] = {}
+
+    @property
+    def folder(self) -> str:
+        return str(self._results_dir)
+
+    def refresh(self) -> Sequence[RunInfo]:
+        """The runs, newest first. Reads those whose files changed, and those in progress."""
+        folders = [*self._paths.values()]
+        if self._results_dir.is_dir():
+            folders += [path for path in self._results_dir.iterdir() if _is_run(path)]
+        self._known = {path: self._look(path) for path in folders}
+        found = [info for _, info in self._known.values()]
+        return sorted(found, key=lambda info: (info.started, info.run_id), reverse=True)
+
+    def _look(self, path: Path) -> tuple[Signature, RunInfo]:
+        now = signature(path)
+        known = self._known.get(path)
+        if known is not None and known[0] == now and known[1].state != "running":
+            return known
+        return now, run_info(path)
+
+    def path_of(self, run_id: str) -> Path:
+        """The folder of a run that this library lists."""
+        return self._paths.get(run_id, self._results_dir / run_id)
+
+    def open(self, run_id: str) -> Opened:
+        """Open a run; its first rows are there at once. Raises ValueError, in words."""
+        folder = self.path_of(run_id)
+        if not folder.is_dir():
+            raise ValueError(f"{folder}: no such folder any more")
+        return Opened(folder, self._eval_set, lambda: self._labels, self._wanted)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        """Label files of the set; what is wrong in them label_eval.py --validate tells."""
+        try:
+            return read_labels(self._labels_dir, lambda problem: None)[0]
+        except StorageError:
+            return {}
+
+    def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
+        """label_eval.py on this case, with the chunks of this run; or why it cannot be started."""
+        folder = self.path_of(run_id)
+        if not (folder / RESULTS).exists():
+            return "this run is not complete yet: labelling takes its chunks from results.jsonl"
+        if not self._eval_set.exists():
+            return f"{self._eval_set} is not there; give the set with --eval-set"
+        command = [sys.executable, str(LABEL_SCRIPT), "--eval-set", str(self._eval_set)]
+        if self._labels_dir is not None:
+            command += ["--labels-dir", str(self._labels_dir)]
+        return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
+
+
+def _is_run(path: Path) -> bool:
+    names = ("config.json", RESULTS, PARTIAL)
+    return path.is_dir() and any((path / name).exists() for name in names)
+
+
+POLL_SECONDS = 1.0
+
+TELL_SECONDS = 0.5
+
+PAUSE_SECONDS = 0.001
+"""Between two blocks, so that a key press need not wait for its turn."""
+
+
+class Opened:
+    """A run, as `browser.model.OpenRun` says it. ``wanted``: the metrics to read first."""
+
+    def __init__(
+        self,
+        folder: Path,
+        eval_set: Path,
+        labels: Callable[[], Labels],
+        wanted: Sequence[str],
+    ) -> None:
+        self.run_id = folder.name
+        self._folder, self._eval_set, self._labels = folder, eval_set, labels
+        self._wanted = list(wanted)
+        self._tell: Callable[[], None] = lambda: None
+        self._wake = threading.Event()
+        self._closed = False
+        self.reading = "the first lines"
+        self.failure = ""
+        self._snapshot = Snapshot(folder, eval_set, labels)
+        with contextlib.suppress(Replaced, OSError):
+            self._snapshot.first_look(self._wanted)
+        self._signature = signature(folder)
+        self.info: RunInfo = run_info(folder)
+
+    @property
+    def table(self) -> Table:
+        return self._snapshot.table
+
+    @property
+    def notices(self) -> Sequence[str]:
+        failure = [f"{self.run_id}: {self.failure}"] if self.failure else []
+        missing = [self.info.missing] if self.info.missing else []
+        return [*failure, *missing, *self._snapshot.notices()]
+
+    def start(self, tell: Callable[[], None]) -> None:
+        """Begin to read on. ``tell`` is called in the reading thread, a few times a second."""
+        self._tell = tell
+        threading.Thread(target=self._work, name="browse", daemon=True).start()
+
+    def want(self, metrics: Sequence[str]) -> None:
+        """Read these columns as well, soon."""
+        new = [name for name in dict.fromkeys(metrics) if name not in self._wanted]
+        if new:
+            self._wanted += new
+            self._wake.set()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._closed = True
+        self._wake.set()
+
+    # -- the reading thread ---------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while not self._closed:
+            try:
+                self._read_all(self._snapshot)
+            except Replaced:
+                self._read_anew()
+            except OSError as error:
+                self._fail(f"cannot be read ({error.strerror})")
+            except Exception as error:
+                # A fault of ours: it must not end in silence with half of the cases in view.
+                self._fail(f"stopped: {type(error).__name__}")
+                raise
+            self._wake.wait(POLL_SECONDS)
+            self._wake.clear()
+
+    def _fail(self, text: str) -> None:
+        self.failure = text
+        self._tell()
+
+    def _read_all(self, snapshot: Snapshot) -> None:
+        """Read until nothing is left for now. Raises Replaced."""
+        snapshot.check()
+        self.failure = ""
+        told = time.monotonic()
+        version, was_reading = snapshot.table.version, bool(self.reading)
+        shown, judged = snapshot is self._snapshot, False
+        while not self._closed:
+            snapshot.want(self._wanted)
+            name = snapshot.step()
+            if not name:
+                break
+            self.reading = name
+            judged |= name == FILE
+            if shown and time.monotonic() - told > TELL_SECONDS:
+                self._tell()
+                told = time.monotonic()
+            time.sleep(PAUSE_SECONDS)
+        self.reading = ""
+        changed = snapshot.table.version != version or was_reading or judged
+        if (now := signature(self._folder)) != self._signature:
+            self._signature, self.info, changed = now, run_info(self._folder), True
+        if shown and changed:
+            self._tell()
+
+    def _read_anew(self) -> None:
+        """Read the files beside what is shown, and show the new reading when it is whole."""
+        fresh = Snapshot(self._folder, self._eval_set, self._labels)
+        try:
+            self._read_all(fresh)
+        except (Replaced, OSError):
+            return  # replaced again, or not there for a moment: next time
+        if not self._closed:
+            self._snapshot = fresh
+            self._tell()
+
+    # -- one case -------------------------------------------------------------------------------
+
+    def detail(self, key: Key) -> Detail | None:
+        """One case, read now; None when it is not known (any more)."""
+        snapshot = self._snapshot
+        table, folder = snapshot.table, self._folder
+        row = table.row_of(*key)
+        if row is None:
+            return None
+        offset = table.case_offsets[row]
+        score_lines = {
+            section: line
+            for section, places in sorted(table.places.items())
+            if places[row] != UNSCORED
+            and (line := line_at(folder / "scores" / f"{section}.jsonl", places[row]))
+        }
+        return build(
+            line_at(snapshot.path, table.offsets[row]),
+            b"" if offset == UNSCORED else line_at(self._eval_set, offset),
+            self._labels() if offset != UNSCORED else {},
+            score_lines,
+            lambda: self._verdicts(snapshot.verdicts.of(*key)),
+            key,
+        )
+
+    def _verdicts(self, places: Sequence[int]) -> Verdicts:
+        """The verdicts of the run's judge among some lines; none when the file is gone."""
+        if not places or not (self._folder / FILE).exists():
+            return Verdicts({})
+        return read_verdicts(self._folder, judge_of(self._folder), at=places, texts=True)

@@ -1,0 +1,297 @@
+"""From the files of a run to the one object that every form of the report is drawn from."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from decisions.diagnosis import diagnose
+from decisions.measures import measures
+from ragmetrics.catalogue.metric import Metric
+from records.asked import missing_remark
+from records.errors import StorageError
+from records.files import sha256_file
+from records.metrics import Drawn, read_metrics, rounded
+from records.results import SCHEMA
+from records.runs import VERSION
+from records.targets import Target
+from views.report import answers, figures
+from views.report.answers import describe, rarity, worst_by, worst_rows
+from views.report.scan import (
+    PROMPTS,
+    Check,
+    Name,
+    Returned,
+    Scan,
+    checks_of,
+    lines_at,
+    read_calibrations,
+    read_cases,
+    read_judged,
+    read_results,
+    scan_scores,
+)
+from views.report.text import cut, page_bytes
+
+MOST_CORRELATED = 20
+
+TEXT_BUDGET = 3_000_000
+"""Bytes that all listed answers may take together on the page."""
+
+SUCCESS = (
+    ("judged", "correctness"),
+    ("retrieval", "attribution_hit"),
+    ("retrieval", "recall_any@5"),
+)
+"""What says that an answer is right, the first that the run has. Not the pipeline's ``pass``: an
+outcome may be decided by the confidence itself."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for besides the run."""
+
+    eval_set: Path
+    labels_dir: Path | None
+    targets: Mapping[str, Mapping[str, Target]]
+    worst: int = 20
+    worst_by: str | None = None
+    confidence_by: str | None = None
+    correlation: figures.Method = "spearman"
+
+
+def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
+    """The report of a run as JSON: rounded floats, no clock, the same for the same files.
+
+    Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
+    metric that the run has not.
+    """
+    known = read_metrics(folder, Drawn)
+    order = figures.sections_in_order(known.get("sections", {}))
+    sections = {name: known["sections"][name] for name in order}
+    if not sections:
+        raise StorageError(
+            f"{folder / 'metrics.json'}: holds no section; score the run first (eval_suite.py)."
+        )
+    found = measures(sections, wishes.targets)
+    perspectives = [figures.perspective(name, sections[name], found) for name in order]
+    scan, success, absent = _scan(folder, sections, wishes)
+    rows = _worst(scan, sections, wishes)
+    back = read_results(folder, scan, rows)
+    notes = []
+    if absent:
+        notes.append(f"Without score file, so without single answers: {', '.join(absent)}.")
+    judged = read_calibrations(folder)
+    report = {
+        "schema": SCHEMA,
+        "kind": "report_run",
+        "tool_version": VERSION,
+        "run_id": known.get("run_id") or folder.resolve().name,
+        "config_hash": known.get("config_hash"),
+        "eval_set_sha256": known.get("eval_set_sha256"),
+        "asked": known.get("asked"),
+        "cases": known.get("cases", 0),
+        "missing": known.get("missing"),
+        "failed_calls": known.get("errors", 0),
+        "verdict": figures.verdict(
+            perspectives,
+            known.get("cases", 0),
+            known.get("errors", 0),
+            missing_remark(known),
+        ),
+        "notes": notes + back.notes + _set_notes(known, wishes.eval_set),
+        "diagnosis": [one.to_dict() for one in diagnose(found)],
+        "perspectives": perspectives,
+        "slices": figures.slices(sections, order),
+        "first_relevant": figures.ranks(scan.first_ranks),
+        "latency": figures.latency(sections.get("pipeline")),
+        "outcomes": figures.outcomes(sections.get("pipeline")),
+        "confidence": _confidence(scan, back, success, sections),
+        "judge_calibrations": [answers.calibration(one) for one in judged],
+        "correlations": _correlations(scan, wishes.correlation),
+        "worst": _answers(folder, scan, back, rows, wishes),
+        "prompts": _prompts(scan),
+        "errors": back.errors,
+        "not_applicable": _not_applicable(scan),
+        "configuration": back.configuration,
+    }
+    rounded_value: dict[str, Any] = rounded(report)
+    return rounded_value
+
+
+def _set_notes(known: Mapping[str, Any], eval_set: Path) -> list[str]:
+    scored = known.get("eval_set_sha256")
+    if scored and eval_set.exists() and scored != sha256_file(eval_set):
+        return ["The eval set has changed since the run was scored; its texts may differ."]
+    return []
+
+
+def _scan(
+    folder: Path, sections: Mapping[str, Any], wishes: Wishes
+) -> tuple[Scan, Name | None, list[str]]:
+    """Read the score files once, keeping the columns that the report needs."""
+    wanted: dict[str, list[str]] = {}
+    checks: list[Check] = []
+    for name, section in sections.items():
+        names = figures.metrics_in_order(section)
+        if name != PROMPTS:
+            wanted[name] = figures.summary_of(name, names)
+        must, rows = figures.must_of(name), figures.rows_of(section)
+        checks += checks_of(name, names, wishes.targets.get(name, {}), must, rows)
+    success = _named(sections, wishes.confidence_by) if wishes.confidence_by else None
+    success = success or next((one for one in SUCCESS if _says(sections, one)), None)
+    extra = (success, _named(sections, wishes.worst_by) if wishes.worst_by else None)
+    for one in extra:
+        if one and one[1] not in wanted[one[0]]:
+            wanted[one[0]].append(one[1])
+    scan, absent = scan_scores(folder, sections, wanted, checks)
+    return scan, success, absent
+
+
+def _says(sections: Mapping[str, Any], name: Name) -> bool:
+    """True when the run has the metric, and not from the embedded judge, which counts words."""
+    section = sections.get(name[0])
+    if section is None or not section["n"].get(name[1]):
+        return False
+    said = section.get("options", {}).get("judge") or {}
+    return (said.get("identity") or {}).get("provider") != "local"
+
+
+def _named(sections: Mapping[str, Any], metric: str) -> Name:
+    """Section and name of a metric that the user named. Raises StorageError for unknown ones."""
+    cases = [name for name in sections if name != PROMPTS]
+    for name in cases:
+        if metric in sections[name]["definitions"]:
+            return name, metric
+    known = ", ".join(one for name in cases for one in figures.metrics_in_order(sections[name]))
+    raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {known}.")
+
+
+def _worst(scan: Scan, sections: Mapping[str, Any], wishes: Wishes) -> list[int]:
+    if not wishes.worst_by:
+        return worst_rows(scan, wishes.worst)
+    name = _named(sections, wishes.worst_by)
+    row = figures.rows_of(sections[name[0]]).get(name[1]) or Metric(name[1], name[0], "", "", "")
+    return worst_by(scan, name, row, wishes.worst)
+
+
+def _answers(
+    folder: Path, scan: Scan, back: Returned, rows: list[int], wishes: Wishes
+) -> dict[str, Any]:
+    """The worst answers within the budget of text, the rarest misses first; the rest is counted."""
+    keys = list(scan.keys)
+    rows = [row for row in rows if keys[row] in back.results]
+    cases = read_cases(wishes.eval_set, wishes.labels_dir, {keys[row][0] for row in rows})
+    lines = lines_at(folder, scan, rows)
+    said = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
+    kept = rarity(scan)
+    listed: list[dict[str, Any]] = []
+    room = TEXT_BUDGET
+    for row in rows:
+        missed = [place for place in range(len(kept)) if scan.missed[row] >> place & 1]
+        misses = [scan.checks[place] for place in sorted(missed, key=lambda one: -kept[one])]
+        key = keys[row]
+        one = describe(cases.get(key[0]), back.results[key], lines[row], misses, said.get(key, {}))
+        room -= page_bytes(one)
+        if room < 0:
+            break
+        listed.append(one)
+    failing = sum(mask != 0 for mask in scan.missed)
+    return {
+        "by": wishes.worst_by,
+        "answers": len(scan.keys),
+        "failing": failing,
+        "listed": listed,
+        "left_out": max(0, failing - len(listed)) if not wishes.worst_by else 0,
+    }
+
+
+def _confidence(
+    scan: Scan, back: Returned, success: Name | None, sections: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Reliability of the confidences of answers given, or why there is none."""
+    if success is None:
+        return {"reason": "nothing says which answers are right (no labels, no judge)"}
+    section, name = success
+    metric = figures.rows_of(sections[section]).get(name)
+    bound = figures.success_bound(metric) if metric else None
+    if metric is None or bound is None:
+        return {"reason": f"{name} has no range, so nothing says from where it is a success"}
+    column = scan.column(success)
+    pairs, left_out = [], {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
+    for (key, said), score in zip(back.confidences.items(), _at(column, scan, back), strict=True):
+        if scan.abstained[scan.keys[key]]:
+            left_out["abstained"] += 1
+        elif said is None or not 0 <= said <= 1:
+            left_out["no confidence from 0 to 1"] += 1
+        elif isnan(score):
+            left_out["not scored"] += 1
+        else:
+            pairs.append((said, figures.is_success(score, metric, bound)))
+    if not pairs:
+        told = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
+        return {"reason": f"no answer counts ({told or 'none was read'})"}
+    sign = "≥" if metric.higher_is_better else "≤"
+    return {
+        "success": f"{name} {sign} {bound:g}" if not metric.binary else f"{name} = {bound:g}",
+        "left_out": {why: count for why, count in left_out.items() if count},
+        **figures.reliability(pairs),
+    }
+
+
+def _at(column: array[float], scan: Scan, back: Returned) -> list[float]:
+    return [column[scan.keys[key]] for key in back.confidences]
+
+
+def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
+    """Correlations of the metrics that stand for their sections and that any answer has.
+
+    Of too many, each section keeps its first ones.
+    """
+    placed = [
+        (place, (section, name))
+        for section, names in scan.wanted.items()
+        for place, name in enumerate(names)
+        if not all(map(isnan, scan.column((section, name))))
+    ]
+    kept = {name for _, name in sorted(placed, key=lambda one: one[0])[:MOST_CORRELATED]}
+    shown = [name for _, name in placed if name in kept]
+    return {
+        "method": method,
+        "metrics": [{"section": section, "metric": metric} for section, metric in shown],
+        "left_out": [name[1] for _, name in placed if name not in kept],
+        **figures.matrix([scan.column(name) for name in shown], method),
+    }
+
+
+def _prompts(scan: Scan) -> dict[str, Any]:
+    """Labelled prompts and texts that the guardrails judged wrongly."""
+    listed = []
+    for line in scan.wrong_prompts:
+        said = line.get("evidence") or {}
+        listed.append(
+            {
+                "id": line["case_id"],
+                "kind": said.get("kind"),
+                "category": said.get("category"),
+                "score": said.get("score"),
+                "misses": line["misses"],
+                "text": cut(said.get("text"), 600),
+            }
+        )
+    return {"wrong": scan.wrong_prompt_count, "listed": listed}
+
+
+def _not_applicable(scan: Scan) -> list[dict[str, Any]]:
+    """Why scores are missing: a row for each section and reason."""
+    rows = []
+    for section, reasons in scan.reasons.items():
+        for reason, metrics in reasons.items():
+            stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
+            row = {"section": section, "reason": reason, "answers": max(metrics.values())}
+            rows.append(row | {"metrics": ["all" if one == "*" else one for one in stems]})
+    return sorted(rows, key=lambda row: (row["section"], -row["answers"], row["reason"]))

@@ -1,0 +1,398 @@
+"""The parts of a report that come from metrics.json: metrics, slices, latency, verdict. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from decisions.diagnosis import HEADLINES, health
+from decisions.measures import Measure, band, known_metrics
+from ragmetrics.catalogue import METRICS
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.agreement import pearson, spearman
+from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
+from records.targets import parse_target
+from scorers.sections import PERSPECTIVES
+from views.report.words import MARKS
+
+Found = Mapping[tuple[str, str], Measure]
+
+Part = dict[str, Any]
+
+MOST_SLICES = 30
+
+PROMPT_SECTION = "safety"
+
+
+def coverage(n: int, not_applicable: int, failed: int) -> float | None:
+    """Cases scored / cases there are, in [0, 1]; None when nothing was counted."""
+    total = n + not_applicable + failed
+    return n / total if total else None
+
+
+def perspective(name: str, section: Mapping[str, Any], found: Found) -> Part:
+    """One section: its metrics in catalogue order, whether it is healthy, and what to know of it.
+
+    ``healthy``: True when all measured headline metrics keep their targets (those of the suite's
+    diagnosis, else all that have one), False when one does not, None when none was measured.
+    """
+    rows = rows_of(section)
+    names = metrics_in_order(section)
+    shown = set(summary_of(name, names))
+    names += [metric for section, metric in found if section == name and metric not in names]
+    metrics = [_metric(found[name, one], rows.get(one), one in shown) for one in names]
+    aimed = [one["passed"] for one in metrics if one["target"] is not None]
+    known = [one for one in aimed if one is not None]
+    healthy = health(found, name) if name in HEADLINES else (all(known) if known else None)
+    return {
+        "name": name,
+        "measured": any(one["n"] for one in metrics),
+        "healthy": healthy,
+        "targets": len(aimed),
+        "measured_targets": len(known),
+        "kept_targets": sum(known),
+        "notes": _notes(section),
+        "options": section.get("options", {}),
+        "metrics": metrics,
+    }
+
+
+def _metric(one: Measure, row: Metric | None, shown: bool) -> Part:
+    return {
+        "metric": one.metric,
+        "definition": one.definition,
+        "meaning": row.meaning if row else "",
+        "unit": row.unit if row else "",
+        "low": row.low if row else None,
+        "high": row.high if row else None,
+        "higher_is_better": one.higher_is_better,
+        "summary": shown or one.target is not None,
+        "mean": one.mean,
+        "ci95": list(one.ci95) if one.ci95 else None,
+        "n": one.n,
+        "not_applicable": one.not_applicable,
+        "failed": one.failed,
+        "coverage": coverage(one.n, one.not_applicable, one.failed),
+        "few": 0 < one.n < UNRELIABLE_BELOW,
+        "target": one.target,
+        "passed": one.passed,
+        "close": _close(one),
+        "band": one.band,
+    }
+
+
+def _close(one: Measure) -> bool:
+    """True when the interval holds values that keep the target and values that miss it."""
+    target = parse_target(one.target)
+    if target is None or one.passed is None or one.ci95 is None:
+        return False
+    return target.passed(one.ci95[0]) != target.passed(one.ci95[1])
+
+
+def _notes(section: Mapping[str, Any]) -> list[str]:
+    """Whose guardrails were judged, and which numbers too few texts stand behind."""
+    notes = [f"{name}: {text}" for name, text in section.get("guardrails", {}).items()]
+    points = section.get("operating_points", {}).items()
+    return notes + [f"{name}: {one['note']}" for name, one in points if one and one["note"]]
+
+
+def verdict(
+    perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
+) -> Part:
+    """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
+
+    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict, in a perspective with
+    any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
+    verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
+    """
+    aimed = [
+        {"place": place, "section": part["name"]}
+        | {key: one[key] for key in ("metric", "mean", "target", "passed", "close", "few")}
+        for place, part in enumerate(perspectives, start=1)
+        for one in part["metrics"]
+        if one["target"] is not None
+    ]
+    known = [one for one in aimed if one["passed"] is not None]
+    missed = [one for one in known if not one["passed"]]
+    unknown = [one for one in aimed if one["passed"] is None]
+    measured = {part["name"] for part in perspectives if part["measured"]}
+    text = f"{len(known) - len(missed)} of {len(known)} measured targets are kept"
+    if unknown:
+        text += f", {len(unknown)} could not be measured"
+    if not aimed:
+        text = "No target is set for what was measured"
+    if not answers:
+        text = f"The run holds no answer to a case; {text[0].lower()}{text[1:]}"
+    return {
+        "targets": len(aimed),
+        "measured": len(known),
+        "kept": len(known) - len(missed),
+        "says": f"{text}.",
+        "doubts": list(_doubts(known, answers, failed_calls, missing)),
+        "missed": missed,
+        "unsure": [one for one in known if one["passed"] and one["close"]],
+        "open": [one for one in unknown if one["section"] in measured],
+    }
+
+
+def _doubts(known: Sequence[Part], answers: int, failed_calls: int, missing: str) -> Iterator[str]:
+    if missing:
+        yield f"{missing}. They count in no mean."
+    if failed_calls:
+        yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
+    if few := sum(one["few"] for one in known):
+        yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(known):,}."
+    if close := sum(one["close"] for one in known):
+        yield (
+            f"Verdicts that may be chance (≈): {close:,} of {len(known):,}. The 95 % interval "
+            "reaches to both sides of the target."
+        )
+
+
+def slices(sections: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> list[Part]:
+    """A table a dimension: the metrics that stand for each section, by value.
+
+    Labelled safety prompts have dimensions of their own (``of`` says which kind is counted). Values
+    are sorted by name; of more than 30 those with most cases are kept and the rest is counted.
+    """
+    tables = []
+    cases = [name for name in order if name != PROMPT_SECTION]
+    for of, names in (("cases", cases), ("safety prompts", [PROMPT_SECTION])):
+        known = {name: sections[name].get("by", {}) for name in names if name in sections}
+        dimensions = dict.fromkeys(one for by in known.values() for one in by)
+        for dimension in dimensions:
+            if of == "cases" or dimension != "tag":
+                tables.append(_slice_table(sections, known, dimension, of))
+    return [one for one in tables if one["rows"] and one["columns"]]
+
+
+def _slice_table(
+    sections: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, Mapping[str, Any]],
+    dimension: str,
+    of: str,
+) -> Part:
+    columns = []
+    for name, by in known.items():
+        names = metrics_in_order(sections[name])
+        measured = {key for part in by.get(dimension, {}).values() for key in part["mean"]}
+        chosen = [one for one in summary_of(name, names) if one in measured]
+        columns += [(name, one) for one in chosen[: SLICED if of == "cases" else None]]
+    counts: dict[str, int] = {}
+    for by in known.values():
+        for value, part in by.get(dimension, {}).items():
+            counts[value] = max(counts.get(value, 0), part["n"])
+    kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_SLICES]
+    rows = {name: rows_of(sections[name]) for name in known}
+    table = []
+    for value in sorted(kept):
+        cells = []
+        for name, metric in columns:
+            part = known[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
+            mean, row = part["mean"].get(metric), rows[name].get(metric)
+            n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
+            cells.append({"mean": mean, "n": n, "band": band(mean, row) if row else None})
+        few = counts[value] < UNRELIABLE_BELOW
+        table.append({"value": value, "n": counts[value], "few": few, "cells": cells})
+    return {
+        "dimension": dimension,
+        "of": of,
+        "columns": [{"section": name, "metric": metric} for name, metric in columns],
+        "rows": table,
+        "left_out": len(counts) - len(kept),
+    }
+
+
+def latency(section: Mapping[str, Any] | None) -> Part:
+    """Percentiles by stage in milliseconds, budgets of the run, tokens and cost."""
+    section = section or {}
+    stages = section.get("latency_ms", {})
+    order = ("guardrail_input", "retrieve", "generate", "guardrail_output", "total")
+    names = [name for name in order if name in stages]
+    names += sorted(set(stages) - set(names))
+    return {
+        "stages": [
+            {"stage": name} | {mark: stages[name][mark] for mark in (*MARKS, "n")} for name in names
+        ],
+        "budgets": section.get("run_budgets", []),
+        "tokens": section.get("usage", {}),
+        "cost_usd": section.get("cost_usd"),
+    }
+
+
+def outcomes(section: Mapping[str, Any] | None) -> Part:
+    """How responses ended, expected outcomes in rows; {} where nothing was expected."""
+    table: Mapping[str, Mapping[str, int]] = (section or {}).get("outcomes", {})
+    columns = sorted({name for row in table.values() for name in row})
+    rows = [
+        {"expected": wanted, "counts": [row.get(name, 0) for name in columns]}
+        for wanted, row in table.items()
+    ]
+    return {"columns": columns, "rows": rows}
+
+
+def ranks(counts: Mapping[int, int]) -> Part:
+    """How many answers have their first relevant passage at each rank; 0 in ``counts``: nowhere.
+
+    Ranks from 1 to 10 stand alone, higher ones in growing groups.
+    """
+    groups = [(rank, rank) for rank in range(1, 11)]
+    groups += [(11, 20), (21, 50), (51, 100), (101, 10**9)]
+    last = max(counts, default=0)
+    bins = []
+    for first, end in groups:
+        if first > max(last, 5):
+            break
+        label = str(first) if first == end else f"{first}–{end}" if end < 10**9 else f"{first}+"
+        count = sum(times for rank, times in counts.items() if first <= rank <= end)
+        bins.append({"rank": label, "count": count})
+    return {"n": sum(counts.values()), "bins": bins, "not_found": counts.get(0, 0)}
+
+
+BINS = 10
+
+ENOUGH = 0.8
+"""A metric that is no yes or no: the part of its range from which an answer is a success."""
+
+
+def reliability(pairs: Sequence[tuple[float, bool]], bins: int = BINS) -> dict[str, Any]:
+    """Confidence against success, in ``bins`` bins of equal width; the last one holds 1.0.
+
+    ``ece``: expected calibration error in [0, 1], the mean over bins of |share of successes - mean
+    confidence|, weighted by the answers of the bin (Naeini et al. 2015; Guo et al. 2017); 0 is
+    perfect. It depends on the number of bins and is biased upwards for few answers. ``brier``: mean
+    of (confidence - success)² in [0, 1] (Brier 1950). ``bias``: mean confidence - share of
+    successes in [-1, 1]; above 0 the bot is too sure. All three are None without pairs. Each bin
+    that holds answers has their number, mean confidence, share of successes and its 95 % Wilson
+    interval. Raises ValueError for a confidence outside [0, 1].
+    """
+    sorted_in: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
+    for confidence, success in pairs:
+        if not 0 <= confidence <= 1:
+            raise ValueError(f"a confidence of {confidence} is outside 0 to 1")
+        sorted_in[min(int(confidence * bins), bins - 1)].append((confidence, success))
+    n = len(pairs)
+    rows, error = [], 0.0
+    for place, held in enumerate(sorted_in):
+        if not held:
+            continue
+        mean = sum(confidence for confidence, _ in held) / len(held)
+        successes = sum(success for _, success in held)
+        share = successes / len(held)
+        error += len(held) * abs(share - mean)
+        rows.append(
+            {
+                "from": place / bins,
+                "to": (place + 1) / bins,
+                "n": len(held),
+                "confidence": mean,
+                "success": share,
+                "ci95": list(wilson(successes, len(held))),
+            }
+        )
+    return {
+        "n": n,
+        "ece": error / n if n else None,
+        "brier": sum((c - s) ** 2 for c, s in pairs) / n if n else None,
+        "bias": sum(c - s for c, s in pairs) / n if n else None,
+        "bins": rows,
+    }
+
+
+def success_bound(metric: Metric) -> float | None:
+    """The score from which (lower is better: to which) an answer is a success; None if unbounded.
+
+    1 (or 0) for a yes/no metric, else four fifths of the way through the metric's range.
+    """
+    if metric.low is None or metric.high is None:
+        return None
+    way = 1.0 if metric.binary else ENOUGH
+    span = metric.high - metric.low
+    return metric.low + way * span if metric.higher_is_better else metric.high - way * span
+
+
+def is_success(score: float, metric: Metric, bound: float) -> bool:
+    """True when a score reaches the bound, in the metric's direction."""
+    return score >= bound if metric.higher_is_better else score <= bound
+
+
+Method = Literal["spearman", "pearson"]
+
+LEAST = 3
+"""Fewer pairs always correlate perfectly or not at all."""
+
+
+def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> dict[str, Any]:
+    """``r`` and ``n`` as symmetric lists of lists; columns hold NaN where there is no score.
+
+    r lies in [-1, 1] and is None with fewer than 3 pairs or when one side is constant among them;
+    n counts the pairs; on the diagonal a metric meets itself. Spearman's is Pearson's of the ranks,
+    ties sharing their mean rank.
+    """
+    import numpy as np
+
+    measure = spearman if method == "spearman" else pearson
+    table = [np.asarray(column, dtype=float) for column in columns]
+    known = [~np.isnan(column) for column in table]
+    size = len(columns)
+    r: list[list[float | None]] = [[None] * size for _ in range(size)]
+    n = [[0] * size for _ in range(size)]
+    for one in range(size):
+        for other in range(one + 1):
+            both = known[one] & known[other]
+            n[one][other] = n[other][one] = count = int(both.sum())
+            if count >= LEAST:
+                x, y = table[one][both], table[other][both]
+                r[one][other] = r[other][one] = measure(x.tolist(), y.tolist())
+    return {"r": r, "n": n}
+
+
+ORDER = {metric.definition: place for place, metric in enumerate(METRICS)}
+
+_CUT_OFF = re.compile(r"@(\d+)$")
+
+FEW, SLICED = 6, 2
+"""Metrics that stand for a section in charts, and in the tables of slices."""
+
+
+def sections_in_order(sections: Mapping[str, Any]) -> list[str]:
+    """The sections with means, in the order of the suite, those of other scripts behind."""
+    sound = [
+        name
+        for name, section in sections.items()
+        if isinstance(section, dict) and "mean" in section
+    ]
+    first = [one.name for one in PERSPECTIVES if one.name in sound]
+    return first + sorted(set(sound) - set(first))
+
+
+def metrics_in_order(section: Mapping[str, Any]) -> list[str]:
+    """The metrics of a section as the catalogue has them, cut-offs rising; unknown ones last."""
+
+    def place(name: str) -> tuple[int, int, str]:
+        cut_off = _CUT_OFF.search(name)
+        at = int(cut_off.group(1)) if cut_off else 0
+        return ORDER.get(section["definitions"].get(name, ""), len(ORDER)), at, name
+
+    return sorted(section["mean"], key=place)
+
+
+def summary_of(section: str, names: Sequence[str]) -> list[str]:
+    """The metrics that stand for a section: the suite's choice, else the first few."""
+    for one in PERSPECTIVES:
+        if one.name == section and one.summary:
+            return [name for name in one.summary if name in names] or list(names[:FEW])
+    return list(names[:FEW])
+
+
+def must_of(section: str) -> Sequence[str]:
+    """Yes/no metrics whose bad end makes an answer worth a look although they have no target."""
+    return next((one.must for one in PERSPECTIVES if one.name == section), ())
+
+
+def rows_of(section: Mapping[str, Any]) -> dict[str, Metric]:
+    """Catalogue rows by the names that a section uses; those of plugins are not known here."""
+    rows = known_metrics()
+    named = section["definitions"].items()
+    return {name: row for name, definition in named if (row := rows.get(definition)) is not None}

@@ -1,0 +1,324 @@
+"""One pass over the score files of a run: all that the report draws from single answers.
+
+The lines of each scores/<section>.jsonl are read once. What is kept of an answer is a few numbers,
+which targets it misses (as bits), and where its lines stand, so that those of the worst answers can
+be read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ragmetrics.catalogue.metric import Metric
+from records import calibration, jsonl
+from records.cases import TestCase, iter_cases
+from records.errors import Problem
+from records.labels import read_labels
+from records.results import TestResult, iter_results
+from records.runs import RESULTS, read_config
+from records.scores import Line, line_type
+from records.targets import Target
+from records.verdicts import FILE, judge_of
+from scorers.judged import evidence_of, read_verdicts
+
+Key = tuple[str, int]
+"""Case id and repeat: what names an answer."""
+
+Name = tuple[str, str]
+"""Section and metric."""
+
+PROMPTS = "safety"
+"""The section whose lines are labelled prompts, not answers to cases of the set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a single score should keep: a target, or for a yes/no metric its good end."""
+
+    section: str
+    metric: str
+    target: Target
+
+    def missed(self, score: float | None) -> bool:
+        return self.target.passed(score) is False
+
+
+def checks_of(
+    section: str,
+    names: Iterable[str],
+    targets: Mapping[str, Target],
+    must: Sequence[str],
+    rows: Mapping[str, Metric],
+) -> list[Check]:
+    """The checks of a section; ``must`` are yes/no metrics that have no target for their mean.
+
+    A binary metric with a target is checked at its good end, too: a single answer passes or not.
+    """
+    found = []
+    for name in names:
+        row, target = rows.get(name), targets.get(name)
+        if row is not None and row.binary and (target is not None or name in must):
+            good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
+            found.append(Check(section, name, good))
+        elif target is not None:
+            found.append(Check(section, name, target))
+    return found
+
+
+@dataclass
+class Scan:
+    """What was found. ``keys[i]`` names answer i; all sequences are aligned with it."""
+
+    wanted: Mapping[str, Sequence[str]]
+    """Metrics, by section, whose values are kept."""
+    checks: Sequence[Check]
+    keys: dict[Key, int] = field(default_factory=dict)
+    values: dict[Name, array[float]] = field(default_factory=dict)
+    missed: list[int] = field(default_factory=list)
+    """Bit i is set when the answer misses ``checks[i]``."""
+    looked_at: list[int] = field(default_factory=list)
+    """Bit i is set when the answer has a score for ``checks[i]``."""
+    places: dict[str, array[int]] = field(default_factory=dict)
+    """Byte offset of the answer's line in a section's file; -1 where it has none."""
+    abstained: bytearray = field(default_factory=bytearray)
+    """1 when the abstention scorer found that the bot abstained."""
+    first_ranks: Counter[int] = field(default_factory=Counter)
+    """Rank of the first relevant passage of each answer with gold; 0 when none was found."""
+    reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    """By section, reason and metric (``*``: all): answers that have no score for it."""
+    wrong_prompts: list[dict[str, Any]] = field(default_factory=list)
+    """Score lines of safety prompts that were judged wrongly, at most ``MOST_PROMPTS``."""
+    wrong_prompt_count: int = 0
+
+    MOST_PROMPTS = 50
+
+    def row(self, key: Key) -> int:
+        """The number of an answer, a new one when it is first seen."""
+        place = self.keys.setdefault(key, len(self.keys))
+        if place == len(self.missed):
+            self.missed.append(0)
+            self.looked_at.append(0)
+            self.abstained.append(0)
+        return place
+
+    def column(self, name: Name) -> array[float]:
+        """The values of a metric, one for each answer; not a number where there is no score."""
+        values = self.values.setdefault(name, array("d"))
+        values.extend([nan] * (len(self.keys) - len(values)))
+        return values
+
+
+def scan_scores(
+    folder: Path, sections: Iterable[str], wanted: Mapping[str, Sequence[str]], checks: list[Check]
+) -> tuple[Scan, list[str]]:
+    """Read the score files of these sections; also those sections that have no file.
+
+    Raises StorageError for a line that is no score line.
+    """
+    scan = Scan(wanted, checks)
+    absent = []
+    for section in sections:
+        path = folder / "scores" / f"{section}.jsonl"
+        if not path.exists():
+            absent.append(section)
+        elif section == PROMPTS:
+            _scan_prompts(scan, path)
+        else:
+            _scan_answers(scan, path, section)
+    return scan, absent
+
+
+def _scan_answers(scan: Scan, path: Path, section: str) -> None:
+    kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
+    mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
+    places = scan.places.setdefault(section, array("q"))
+    for _, offset, line in jsonl.read(path, line_type(section)):
+        row = scan.row((line.case_id, line.repeat))
+        _pad(places, row + 1, -1)
+        places[row] = offset
+        for name, column in kept:
+            _pad(column, row + 1, nan)
+            if (score := line.scores.get(name)) is not None:
+                column[row] = score
+        if line.status == "failed":
+            continue
+        for bit, check in mine:
+            if (score := line.scores.get(check.metric)) is not None:
+                scan.looked_at[row] |= bit
+                scan.missed[row] |= bit * check.missed(score)
+        _note(scan, section, row, line)
+    _pad(places, len(scan.keys), -1)
+
+
+def _note(scan: Scan, section: str, row: int, line: Line) -> None:
+    """Reasons for missing scores, and what two sections tell besides scores."""
+    _count_reasons(scan, section, line)
+    evidence = line.evidence
+    if section == "retrieval" and evidence is not None and evidence.hits is not UNSET:
+        scan.first_ranks[evidence.hits[0] if evidence.hits else 0] += 1
+    if section == "abstention" and evidence is not None:
+        scan.abstained[row] = evidence.cell.startswith("abstained")
+
+
+def _count_reasons(scan: Scan, section: str, line: Line) -> None:
+    for metric, reason in line.reasons.items():
+        scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
+
+
+def _scan_prompts(scan: Scan, path: Path) -> None:
+    mine = [one for one in scan.checks if one.section == PROMPTS]
+    for _, _, line in jsonl.read(path, line_type(PROMPTS)):
+        misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
+        if misses:
+            scan.wrong_prompt_count += 1
+            if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
+                scan.wrong_prompts.append(msgspec.to_builtins(line) | {"misses": misses})
+        _count_reasons(scan, PROMPTS, line)
+
+
+def _pad(column: array[Any], length: int, filler: float) -> None:
+    if len(column) < length:
+        column.extend([filler] * (length - len(column)))
+
+
+def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, dict[str, Any]]]:
+    """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
+    found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
+    for section, places in scan.places.items():
+        decode = msgspec.json.Decoder(line_type(section)).decode
+        with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+            for row, lines in found.items():
+                if row < len(places) and places[row] >= 0:
+                    file.seek(places[row])
+                    lines[section] = msgspec.to_builtins(decode(file.readline()))
+    return found
+
+
+PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
+
+MOST_IDS = 20
+
+
+@dataclass
+class Returned:
+    """What one pass over results.jsonl found."""
+
+    results: dict[Key, TestResult] = field(default_factory=dict)
+    confidences: dict[Key, float | None] = field(default_factory=dict)
+    """Of the answers that any scorer has looked at, in order."""
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    configuration: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> Returned:
+    """One pass over the answers: confidences, errors by kind, and the answers of some rows whole.
+
+    Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
+    """
+    back = Returned(configuration=list(_configuration(folder)))
+    path = folder / RESULTS
+    if not path.exists():
+        back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
+        return back
+    keys = list(scan.keys)
+    wanted = {keys[row] for row in rows}
+    errors: dict[str, dict[str, Any]] = {}
+    for result in iter_results(path):
+        key = (result.test_case_id, result.repeat)
+        if result.status == "error":
+            _add_error(errors, result)
+        elif key in scan.keys:
+            back.confidences[key] = result.confidence
+            if key in wanted:
+                back.results[key] = result
+    back.errors = sorted(errors.values(), key=lambda one: (-one["count"], one["kind"]))
+    return back
+
+
+def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
+    error = result.error
+    kind = error.kind if error else "unknown"
+    one = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
+    one["count"] += 1
+    one["example"] = one["example"] or (error.message[:300] if error else "")
+    if len(one["cases"]) < MOST_IDS:
+        one["cases"].append(result.test_case_id)
+
+
+def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
+    """config.json as tables of names and values, a table a part; nothing where it is absent."""
+    if not (folder / "config.json").exists():
+        return
+    config = msgspec.to_builtins(read_config(folder))
+    plain = {name: value for name, value in config.items() if name not in PARTS}
+    for name, values in (("run", plain), *((part, config[part]) for part in PARTS)):
+        rows = [{"name": key, "value": value} for key, value in _flat(values)]
+        if rows:
+            title = "how it was asked" if values is config["run"] else name
+            yield {"part": "run" if values is plain else title, "rows": rows}
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Nested values as dotted names and text; what is empty is left out."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, list):
+            if value:
+                yield before + name, ", ".join(map(str, value))
+        elif value is not None:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            yield before + name, text
+
+
+def read_cases(eval_set: Path, labels_dir: Path | None, ids: set[str]) -> dict[str, TestCase]:
+    """The cases with these ids. Faulty lines were reported when the run was scored."""
+    if not ids:
+        return {}
+    labels, _ = read_labels(labels_dir, _pass_over)
+    cases = iter_cases(eval_set, _pass_over, labels)
+    return {case.id: case for case in cases if case.id in ids}
+
+
+def _pass_over(problem: Problem) -> None:
+    """See read_cases."""
+
+
+def read_judged(
+    folder: Path, cases: Mapping[str, TestCase], results: Mapping[Key, TestResult]
+) -> dict[Key, Mapping[str, Any]]:
+    """By answer, what the run's present judge said of it: claims and facts, as the scores count it.
+
+    ``stale`` is True where verdicts were left out since the answer or its labels have changed.
+    Raises StorageError for a damaged file.
+    """
+    if not (folder / FILE).exists():
+        return {}
+    verdicts = read_verdicts(
+        folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
+    )
+    found: dict[Key, Mapping[str, Any]] = {}
+    for key, result in results.items():
+        if (case := cases.get(key[0])) is not None:
+            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
+            found[key] = evidence_of(opinions.get(0, {})) | {"stale": stale}
+    return found
+
+
+def read_calibrations(folder: Path) -> list[dict[str, Any]]:
+    """What calibrate_judge.py found of the judge, a metric each; empty where it has not been run.
+
+    Raises StorageError for a file that is none.
+    """
+    places = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
+    return [calibration.read(path) for path in places if path.exists()]

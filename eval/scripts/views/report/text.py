@@ -1,0 +1,61 @@
+"""Foreign text for a report: cut to a length, and what hides or reorders text made visible."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from terminal.safe_text import mark_lone_joiners
+
+_HIDDEN = (
+    *(code for code in range(32) if code not in (9, 10)),
+    *range(0x7F, 0xA0),
+    0xAD,  # soft hyphen
+    0x061C,
+    *(0x115F, 0x1160, 0x180E, 0x3164, 0xFFA0),  # fillers without a shape
+    0x200B,  # zero width space; of the joiners, 200C and 200D, those that join nothing
+    *range(0x200E, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),  # tags
+    *range(0xE0100, 0xE01F0),  # variation selectors, a place to hide text in
+    *range(0xD800, 0xE000),  # lone surrogates, which UTF-8 cannot hold
+)
+
+VISIBLE = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
+
+
+def visible(text: str) -> str:
+    """The text with control, direction and invisible characters shown by number.
+
+    Line feeds and tabs stay; a carriage return before a line feed goes. Nothing that is left can
+    move the cursor, turn the direction of reading, or hide.
+    """
+    shown = mark_lone_joiners(text, lambda found: f"⟨U+{ord(found):04X}⟩")
+    return shown.replace("\r\n", "\n").translate(VISIBLE)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The same on one line, cut at ``limit`` characters with an ellipsis."""
+    shown = " ".join(visible(text[: limit + 1]).split())
+    return shown if len(text) <= limit else f"{shown[:limit]}…"
+
+
+def cut(text: str | None, limit: int) -> dict[str, Any] | None:
+    """A long text as ``{"text", "left_out"}``: at most ``limit`` characters, and how many more."""
+    if text is None:
+        return None
+    return {"text": text[:limit], "left_out": max(0, len(text) - limit)}
+
+
+def page_bytes(value: Any) -> int:
+    """Bytes that all strings of a JSON value take on a page, escaped; for a budget."""
+    if isinstance(value, str):
+        return len(html.escape(visible(value)).encode())
+    if isinstance(value, dict):
+        return sum(page_bytes(item) for item in value.values())
+    if isinstance(value, list):
+        return sum(page_bytes(item) for item in value)
+    return 8

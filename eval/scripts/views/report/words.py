@@ -1,0 +1,256 @@
+"""How the report says things, on the page and in Markdown alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from terminal.tables import number
+
+MARKS = ("p50", "p95", "p99", "max")
+"""Percentiles of latency, in the order of their marks in the chart."""
+
+PASSAGE_MARKS = (("gold", "relevant"), ("cited", "cited"))
+
+MOST_WHY = 6
+"""Missed targets in the line that opens an answer; the answer itself has them all."""
+
+CONTENTS = (
+    ("diagnosis", "Diagnosis"),
+    ("metrics", "Metrics"),
+    ("slices", "Slices"),
+    ("ranks", "Ranks"),
+    ("latency-head", "Latency and cost"),
+    ("calibration", "Calibration"),
+    ("correlations", "Correlations"),
+    ("worst", "Worst answers"),
+    ("errors", "Errors"),
+    ("not-applicable", "Not applicable"),
+    ("configuration", "Configuration"),
+)
+"""The sections of the page: anchor and title."""
+
+PASSED = {True: ("✓", "kept"), False: ("✗", "missed")}
+
+OPEN = ("?", "open")
+
+CLOSE = " ≈"
+"""Beside a verdict that may be chance."""
+
+NO_SCORES = "No scores of single answers are there."
+
+NO_RANKS = "No answer with both passages and gold was read."
+
+NOT_KEPT = (("missed", "Missed"), ("unsure", "Kept, maybe by chance"), ("open", "No verdict"))
+"""Lists of targets in the verdict, and their titles."""
+
+HEALTH = {True: "good", False: "needs work", None: "no verdict"}
+
+
+def percent(share: float | None) -> str:
+    """A share in whole percents, never rounded up to 100 or down to 0; an en dash for None."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.01:
+        return "< 1 %"
+    return "> 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
+
+
+def count(n: int) -> str:
+    return f"{n:,}"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def interval(metric: Mapping[str, Any]) -> str:
+    """The 95 % interval, with a star when too few cases stand behind it."""
+    return ends(metric["ci95"]) + ("*" if metric["few"] and metric["ci95"] else "")
+
+
+def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
+    """Sign and word for what became of the target; both empty without one."""
+    if metric["target"] is None:
+        return ("", "")
+    passed: bool | None = metric["passed"]
+    return OPEN if passed is None else PASSED[passed]
+
+
+def aim(one: Mapping[str, Any]) -> str:
+    """A target of the verdict: the metric, its mean, and what was wanted."""
+    mean = "" if one["mean"] is None else f" {number(one['mean'])}"
+    return f"{one['metric']}{mean} ({one['target']}){CLOSE if one['close'] else ''}"
+
+
+def status(perspective: Mapping[str, Any]) -> str:
+    """A perspective in a few words."""
+    if not perspective["measured"]:
+        return "nothing to score"
+    aimed, kept = perspective["measured_targets"], perspective["kept_targets"]
+    if not aimed:
+        return "no target measured" if perspective["targets"] else "no target set"
+    return f"{kept} of {aimed} targets kept"
+
+
+def answer_state(answer: Mapping[str, Any]) -> str:
+    """Whether the bot abstained, and how sure it was."""
+    parts = []
+    if answer["abstained"]:
+        why = answer["abstain_reason"]
+        parts.append("abstained" + (f": {why}" if why else ""))
+    if answer["confidence"] is not None:
+        parts.append(f"confidence {number(answer['confidence'])}")
+    return ", ".join(parts)
+
+
+def ece_text(found: Mapping[str, Any]) -> str:
+    """What the reliability says, in a sentence."""
+    lean = "too sure" if found["bias"] > 0 else "too modest"
+    return (
+        f"Expected calibration error {number(found['ece'])} over {found['n']:,} answers "
+        f"(0 is perfect); the bot is {lean} by {number(abs(found['bias']))} on average. "
+        f"Brier score {number(found['brier'])}. Success: {found['success']}."
+    )
+
+
+def worst_text(worst: Mapping[str, Any]) -> str:
+    """Which answers are listed, how many are not, and in which order."""
+    listed = len(worst["listed"])
+    if worst["by"]:
+        return f"The {listed:,} answers with the worst {worst['by']}, worst first."
+    if not worst["answers"]:
+        return NO_SCORES
+    if not worst["failing"]:
+        return f"None of the {worst['answers']:,} answers misses a target."
+    text = f"{worst['failing']:,} of {worst['answers']:,} answers miss at least one target."
+    text += f" The {listed:,} worst are listed"
+    text += f"; {worst['left_out']:,} are left out." if worst["left_out"] else "."
+    return text + (
+        " Worst first: each perspective counts by the rarest target that the answer misses, so "
+        "that a target which all answers miss counts nothing."
+    )
+
+
+def more(left_out: int) -> str:
+    """How much of a text is not shown; "" for nothing."""
+    return f"… {left_out:,} more characters" if left_out else ""
+
+
+def plain_value(value: Any) -> str:
+    """A value of a foreign JSON object in a cell: numbers rounded, lists joined."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list):
+        return ", ".join(map(plain_value, value))
+    return str(value)
+
+
+def spaced(name: str | None) -> str:
+    """A name of the data as words."""
+    return (name or "").replace("_", " ")
+
+
+def counts(table: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {spaced(name)}" for name, n in table.items())
+
+
+def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What names the run at the top: when it was made, what was asked."""
+    rows = {
+        f"{part['part']}.{row['name']}": row["value"]
+        for part in report["configuration"]
+        for row in part["rows"]
+    }
+    wanted = (
+        ("made", "run.finished"),
+        ("bot", "api.url"),
+        ("model", "answerer.model"),
+        ("embedding model", "index.embedding_model"),
+    )
+    if "run.finished" in rows:
+        rows["run.finished"] = _moment(rows["run.finished"])
+    facts = [(name, rows[key]) for name, key in wanted if key in rows]
+    short = report["config_hash"]
+    return facts + ([("configuration", short[:12])] if short else [])
+
+
+def _moment(written: str) -> str:
+    """A time of config.json to the minute; other text as it is."""
+    utc = len(written) == 25 and written.endswith("+00:00")
+    return f"{written[:16].replace('T', ' ')} UTC" if utc else written
+
+
+def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each metric once, without its cut-offs, and what it means."""
+    found: dict[str, str] = {}
+    for one in perspective["metrics"]:
+        stem = one["metric"].partition("@")[0]
+        text = one["meaning"] or "defined by a plugin or another script"
+        found[stem if found.get(stem, text) == text else one["metric"]] = text
+    return list(found.items())
+
+
+def totals(latency: Mapping[str, Any]) -> list[str]:
+    """Budgets of the run, tokens and cost, a sentence each; nothing that is not there."""
+    lines = []
+    for row in latency["budgets"]:
+        kept = "kept" if row["kept"] else "not kept"
+        lines.append(
+            f"Budget for {row['percentile']} of the total time: {row['budget_ms']:,.0f} ms, "
+            f"{kept} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
+        )
+    if latency["tokens"]:
+        lines.append(f"Tokens: {counts(latency['tokens'])}.")
+    if latency["cost_usd"] is not None:
+        lines.append(f"Cost: {latency['cost_usd']:.4f} USD.")
+    return lines
+
+
+def coefficient(r: float | None) -> str:
+    """A correlation with two decimals; an en dash for an undefined one, and no minus zero."""
+    return "–" if r is None else f"{r:.2f}".replace("-0.00", "0.00")
+
+
+def ends(interval: Sequence[float] | None) -> str:
+    """Both ends of an interval; an en dash where there is none."""
+    return "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
+
+
+def no_errors(report: Mapping[str, Any]) -> str:
+    """What is said in place of a table of failed calls."""
+    failed = report["failed_calls"]
+    return (
+        f"Failed calls: {failed:,}. Why is not known without results.jsonl."
+        if failed
+        else ("No call failed.")
+    )
+
+
+def no_judge(report: Mapping[str, Any]) -> str:
+    """What is said in place of the judge's calibration."""
+    if any(one["name"] == "judged" for one in report["perspectives"]):
+        return "The judge of this run was not held against people (calibrate_judge.py does that)."
+    return "No judge was asked (judge_answers.py does that)."
+
+
+def nothing_missing(report: Mapping[str, Any]) -> str:
+    """What is said in place of a table of reasons for missing scores."""
+    return "Every answer has every score." if report["worst"]["answers"] else NO_SCORES
+
+
+def judge_text(found: Mapping[str, Any]) -> list[str]:
+    """Who judged, against whose labels, and whether they are enough, in sentences."""
+    prompt = f", prompt {found['prompt']}" if found["prompt"] else ""
+    who = ", ".join(found["annotators"]) or "nobody"
+    lines = [
+        f"{found['metric']} by {found['judge']}{prompt}, against {found['n']:,} "
+        f"{found['items']} of {found['sources']:,} {found['groups']}, labelled by {who}."
+    ]
+    if found["alpha"] is not None:
+        lines.append(f"People among themselves: Krippendorff's alpha {number(found['alpha'])}.")
+    if found["too_few"]:
+        lines.append(f"Too few to tell: {found['too_few']}.")
+    return lines

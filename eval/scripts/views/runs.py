@@ -1,0 +1,164 @@
+"""The runs of a results folder: what each one is, read from its config.json and metrics.json."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from records.asked import asked_counts, asked_of, count_results, missing_remark
+from records.results import RunConfig
+from records.runs import PARTIAL, RESULTS
+from views.browser.model import RunInfo, State
+
+CONFIG, METRICS = "config.json", "metrics.json"
+STILL_SECONDS = 120.0
+"""A partial file that did not grow for so long belongs to a run that was stopped."""
+
+_SHOWN = ("dataset", "index", "retriever", "answerer", "judge", "api")
+
+_LEFT_OUT = {"sha256", "labels_sha256", "fields_seen", "profile_sha256", "requested"}
+"""Of the configuration, what tells a reader little."""
+
+T = TypeVar("T")
+
+Signature = tuple[tuple[int, int] | None, ...]
+
+
+class _Config(msgspec.Struct):
+    dataset: dict[str, Any] = {}
+    index: dict[str, Any] = {}
+    retriever: dict[str, Any] = {}
+    answerer: dict[str, Any] = {}
+    judge: dict[str, Any] = {}
+    api: dict[str, Any] = {}
+    run: dict[str, Any] = {}
+    started: str | None = None
+
+
+class _Section(msgspec.Struct):
+    mean: dict[str, float | None] = {}
+    n: dict[str, int] = {}
+
+
+class _Metrics(msgspec.Struct):
+    asked: int | None = None
+    cases: int | None = None
+    missing: int | None = None
+    errors: int | None = None
+    sections: dict[str, _Section] = {}
+
+
+def results_path(folder: Path) -> Path:
+    """The file that holds the results now: the partial one while there is one."""
+    partial = folder / PARTIAL
+    return partial if partial.exists() else folder / RESULTS
+
+
+def signature(folder: Path) -> Signature:
+    """Changes when any of the files that a RunInfo is made of does."""
+    found: list[tuple[int, int] | None] = []
+    for name in (CONFIG, METRICS, PARTIAL, RESULTS):
+        try:
+            stat = (folder / name).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_size))
+    return tuple(found)
+
+
+def dataset_hash(folder: Path) -> str:
+    """sha256 of the set that the run was asked with; empty when config.json does not say."""
+    config, _ = _read(folder / CONFIG, _Config)
+    found = config.dataset.get("sha256") if config is not None else None
+    return found if isinstance(found, str) else ""
+
+
+def run_info(folder: Path) -> RunInfo:
+    """What a run is. Never raises: what cannot be read is named in ``problem``."""
+    config, bad_config = _read(folder / CONFIG, _Config)
+    metrics, bad_metrics = _read(folder / METRICS, _Metrics)
+    state = _state(folder)
+    config = config or _Config()
+    metrics = metrics or _Metrics()
+    snapshot = RunConfig(folder.name, dataset=config.dataset, run=config.run)
+    asked = asked_of(snapshot)
+    planned = asked.cases * asked.repeats if asked else None
+    done = metrics.cases
+    if state in ("running", "stopped"):
+        done = _count_lines(folder / PARTIAL)
+    elif done is None and state == "complete":
+        done = _count_lines(folder / RESULTS)
+    head = {"asked": metrics.asked, "missing": metrics.missing}
+    scored = bool(metrics.sections) or state != "complete"
+    if not scored and done is not None and planned is not None and done < planned:
+        with contextlib.suppress(OSError):  # gone since its lines were counted
+            head = asked_counts(snapshot, count_results(folder / RESULTS))
+    return RunInfo(
+        run_id=folder.name,
+        state=state,
+        started=config.started or "",
+        done=done,
+        planned=planned,
+        errors=metrics.errors,
+        missing=missing_remark(head, asked.repeats if asked else 1),
+        sections={
+            name: {
+                metric: (mean, section.n.get(metric, 0)) for metric, mean in section.mean.items()
+            }
+            for name, section in metrics.sections.items()
+        },
+        config=tuple(_config_pairs(config)),
+        problem="; ".join(filter(None, (bad_config, bad_metrics))),
+    )
+
+
+def _read(path: Path, kind: type[T]) -> tuple[T | None, str]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind), ""
+    except FileNotFoundError:
+        return None, ""
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return None, f"{path.name} cannot be read ({error})"
+
+
+def _state(folder: Path) -> State:
+    try:
+        age = time.time() - (folder / PARTIAL).stat().st_mtime
+    except OSError:
+        return "complete" if (folder / RESULTS).exists() else "empty"
+    return "running" if age < STILL_SECONDS else "stopped"
+
+
+def _count_lines(path: Path) -> int | None:
+    count = 0
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                count += block.count(b"\n")
+    except OSError:
+        return None
+    return count
+
+
+def _config_pairs(config: _Config) -> list[tuple[str, str]]:
+    """``label: value`` of what the run was made with, nested values with dots."""
+    pairs: list[tuple[str, str]] = []
+
+    def add(label: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for name, inner in value.items():
+                if name not in _LEFT_OUT:
+                    add(f"{label}.{name}", inner)
+        elif value not in (None, "", [], False):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            pairs.append((label, shown))
+
+    for name in _SHOWN:
+        add(name, getattr(config, name))
+    return pairs

@@ -1,0 +1,475 @@
+"""One reading of a run's files from their start, kept up to date while they only grow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from records.cases import Labels, canonical
+from records.files import sha256_file
+from records.runs import PARTIAL
+from records.verdicts import FILE
+from views.browser.table import NAN, Meta, Table
+from views.runs import dataset_hash, results_path
+
+FIRST_ROWS = 100
+
+
+class Snapshot:
+    """A table, and the readers that fill it. Used by one thread at a time.
+
+    ``check`` raises Replaced when what was read does not count any more; a new Snapshot is then
+    needed.
+    """
+
+    def __init__(self, folder: Path, eval_set: Path, labels: Callable[[], Labels]) -> None:
+        self.path = results_path(folder)
+        self.table = Table()
+        self._folder, self._eval_set = folder, eval_set
+        self._faults = Faults()
+        self._set_notice = ""
+        live = self.path.name == PARTIAL
+        self._has_results, self._has_set = self.path.exists(), eval_set.exists()
+        feed = Feed(self.path, final=not live)
+        self._results = ResultReader(feed, self.table, self._faults)
+        self._cases = CaseReader(Feed(eval_set), self.table, labels, self._faults)
+        self.verdicts = VerdictIndex(Feed(folder / FILE, final=False), self._faults)
+        self._scores: list[ScoreReader] = []
+        self._signatures: dict[str, tuple[int, int, int]] = {}
+
+    def first_look(self, wanted: Sequence[str]) -> None:
+        """Read enough for a first screen: a hundred rows with the wanted scores."""
+        self.check()
+        self.want(wanted)
+        while self._has_results and self.table.count < FIRST_ROWS and self._results.step():
+            pass
+        for reader in self._scores:
+            if reader.metrics:
+                self._score_step(reader)
+
+    def check(self) -> None:
+        """Find new score files. Raises Replaced when a file was written anew or taken away."""
+        if results_path(self._folder) != self.path or self.path.exists() != self._has_results:
+            raise Replaced
+        if self.verdicts.feed.offset and not self.verdicts.feed.path.exists():
+            raise Replaced
+        scored = sorted(self._folder.glob("scores/*.jsonl"))
+        if not self._signatures.keys() <= {path.stem for path in scored}:
+            raise Replaced
+        for path in scored:
+            found = _signature(path)
+            known = self._signatures.get(path.stem)
+            if known is not None and known != found:
+                raise Replaced
+            if found is not None and known is None:
+                self._signatures[path.stem] = found
+                for name in metrics_of(path):
+                    self.table.metrics.setdefault(name, path.stem)
+                self._read_section(path.stem, ())
+
+    def want(self, wanted: Sequence[str]) -> None:
+        """Give a reader to each section with metrics that are wanted and have no column yet."""
+        missing = self.table.missing(wanted)
+        for section in dict.fromkeys(self.table.metrics[name] for name in missing):
+            metrics = [name for name in missing if self.table.metrics[name] == section]
+            waiting = [one for one in self._scores if one.section == section and not one.begun]
+            for reader in waiting:
+                self._scores.remove(reader)
+                metrics += reader.metrics
+            self._read_section(section, metrics)
+
+    def _read_section(self, section: str, metrics: Sequence[str]) -> None:
+        feed = Feed(self._folder / "scores" / f"{section}.jsonl")
+        self._scores.append(ScoreReader(feed, section, metrics, self.table, self._faults))
+
+    def step(self) -> str:
+        """Read one block of what is needed most; its name, empty when all is read for now."""
+        for name, read in self._readers():
+            if read():
+                return name
+        return ""
+
+    def _readers(self) -> Iterator[tuple[str, Callable[[], bool]]]:
+        if self._has_results:
+            yield self.path.name, self._results.step
+        self._scores.sort(key=lambda reader: not reader.metrics)
+        for reader in list(self._scores):
+            if self._score_step(reader):
+                yield f"scores/{reader.section}.jsonl", lambda: True
+            self._scores.remove(reader)
+        if self._has_set:
+            yield self._eval_set.name, self._cases.step
+            self._compare_set()
+        if self.verdicts.feed.path.exists():
+            yield FILE, self.verdicts.step
+
+    def _score_step(self, reader: ScoreReader) -> bool:
+        return reader.step(complete=self._results.feed.ended or not self._has_results)
+
+    def _compare_set(self) -> None:
+        """Once: is the set the one that the run was asked with?"""
+        if not self._set_notice:
+            asked = dataset_hash(self._folder)
+            same = not asked or sha256_file(self._eval_set) == asked
+            text = f"{self._eval_set.name} is not the set this run was asked with, or was changed"
+            self._set_notice = " " if same else text
+
+    def notices(self) -> list[str]:
+        """Unreadable lines, and a set that is another one by now; a sentence each."""
+        said = self._faults.say()
+        return [*said, self._set_notice] if self._set_notice.strip() else said
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+T = TypeVar("T")
+
+QUESTION_LIMIT = 4096
+"""Characters of a question that are kept for the list and its filter."""
+
+ANSWERABLE = {True: "yes", False: "no", None: ""}
+
+
+class _Latency(msgspec.Struct):
+    total: float | None = None
+
+
+class _Error(msgspec.Struct):
+    kind: str = "unknown"
+
+
+class _Result(msgspec.Struct):
+    test_case_id: str
+    question: str | None = None
+    status: str = "ok"
+    repeat: int = 0
+    error: _Error | None = None
+    abstained: bool | None = None
+    confidence: float | None = None
+    cost_usd: float | None = None
+    latency_ms: _Latency | None = None
+    policy_flags: list[str] | None = None
+
+
+class Faults:
+    """Lines that could not be read, by file."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, int, str]] = {}
+
+    def add(self, path: Path, offset: int, why: str) -> None:
+        count, first, said = self._found.get(path.name, (0, offset, why))
+        self._found[path.name] = (count + 1, first, said)
+
+    def sound(
+        self, path: Path, lines: Iterable[Line], decode: Callable[[bytes], T]
+    ) -> Iterator[tuple[int, T]]:
+        """Offset and record of the lines that can be read; the others are added."""
+        for offset, line in lines:
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                if not line.isspace():
+                    self.add(path, offset, str(error))
+            else:
+                yield offset, record
+
+    def say(self) -> list[str]:
+        """A sentence a file."""
+        return [
+            f"{name}: {count} line{'s' * (count > 1)} cannot be read, the first at byte {first} "
+            f"({why})"
+            for name, (count, first, why) in self._found.items()
+        ]
+
+
+class ResultReader:
+    """Puts results into the table."""
+
+    def __init__(self, feed: Feed, table: Table, faults: Faults) -> None:
+        self.feed = feed
+        self._table = table
+        self._faults = faults
+        self._decode = msgspec.json.Decoder(_Result).decode
+        self._same: dict[str, str] = {}
+
+    def step(self) -> bool:
+        lines = self.feed.read()
+        for offset, result in self._faults.sound(self.feed.path, lines, self._decode):
+            self._put(offset, result)
+        return bool(lines)
+
+    def _put(self, offset: int, result: _Result) -> None:
+        error = result.error.kind if result.error is not None else ""
+        same = self._same
+        words = {
+            "status": same.setdefault(result.status, result.status),
+            "error": same.setdefault(error, error),
+            "abstained": ANSWERABLE[result.abstained],
+        }
+        numbers = {
+            "latency": result.latency_ms.total if result.latency_ms else None,
+            "confidence": result.confidence,
+            "cost": result.cost_usd,
+        }
+        self._table.put(
+            result.test_case_id,
+            result.repeat,
+            offset,
+            (result.question or "")[:QUESTION_LIMIT],
+            words,
+            tuple(result.policy_flags or ()),
+            numbers,
+        )
+
+
+class _Case(msgspec.Struct):
+    id: str
+    category: str | None = None
+    difficulty: str | None = None
+    query_type: str | None = None
+    answerable: bool | None = None
+    tags: list[str] | None = None
+
+
+class CaseReader:
+    """Tells the table what the set and its label files say of each case."""
+
+    def __init__(
+        self, feed: Feed, table: Table, labels: Callable[[], Labels], faults: Faults
+    ) -> None:
+        self.feed = feed
+        self._table = table
+        self._labels = labels
+        self._faults = faults
+        self._plain = msgspec.json.Decoder(_Case).decode
+        self._same: dict[str, str] = {}
+
+    def step(self) -> bool:
+        lines = self.feed.read()
+        for offset, case in self._faults.sound(self.feed.path, lines, self._decode):
+            self._table.describe(case.id, self._meta(offset, case))
+        return bool(lines)
+
+    def _decode(self, line: bytes) -> _Case:
+        """A line with the usual names is read in one go, others under the names they stand for."""
+        try:
+            return self._plain(line)
+        except msgspec.ValidationError:
+            raw = msgspec.json.decode(line, type=dict[str, Any])
+            return msgspec.convert(canonical(raw), _Case)
+
+    def _meta(self, offset: int, case: _Case) -> Meta:
+        more: Mapping[str, Any] = self._labels().get(case.id, {})
+
+        def word(name: str, own: str | None) -> str:
+            value = own or str(more.get(name) or "")
+            return self._same.setdefault(value, value)
+
+        answerable = case.answerable if case.answerable is not None else more.get("answerable")
+        return (
+            offset,
+            word("category", case.category),
+            word("difficulty", case.difficulty),
+            word("query_type", case.query_type),
+            ANSWERABLE.get(answerable, ""),
+            tuple(case.tags or more.get("tags") or ()),
+        )
+
+
+class ScoreReader:
+    """Fills the columns of some metrics of one section, and where each row's score line stands.
+
+    A column is seen by others once ``begin`` has given it to the table; rows not reached yet have
+    no value in it.
+    """
+
+    def __init__(
+        self, feed: Feed, section: str, metrics: Iterable[str], table: Table, faults: Faults
+    ) -> None:
+        self.feed = feed
+        self.section = section
+        self.metrics = tuple(metrics)
+        self._table = table
+        self._faults = faults
+        self._next = 0
+        fields = [(f"m{n}", float | None, None) for n in range(len(self.metrics))]
+        names = {f"m{n}": name for n, name in enumerate(self.metrics)}
+        scores = msgspec.defstruct("_Scores", fields, rename=names)
+        line = msgspec.defstruct(
+            "_Line", [("case_id", str), ("repeat", int, 0), ("scores", scores | None, None)]
+        )
+        self._decode: Any = msgspec.json.Decoder(line).decode
+        self._fields = tuple(field for field, *_ in fields)
+        self.begun = False
+        table.places.setdefault(section, table.new_places())
+        for name in self.metrics:
+            table.numbers[name] = table.new_numbers()
+
+    def step(self, *, complete: bool) -> bool:
+        """Read a block. ``complete``: all results are known, so a line without one has none."""
+        lines = self.feed.read()
+        if not lines:
+            return False
+        self.begun = True
+        table = self._table
+        places = table.places[self.section]
+        columns = [
+            (table.numbers[name], field)
+            for name, field in zip(self.metrics, self._fields, strict=True)
+        ]
+        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
+            row = self._row(found.case_id, found.repeat)
+            if row is None:
+                if complete:
+                    continue
+                self.feed.offset, self.feed.ended = offset, False
+                break
+            places[row] = offset
+            if found.scores is not None:
+                for column, field in columns:
+                    value = getattr(found.scores, field)
+                    column[row] = NAN if value is None else value
+        table.version += 1
+        return True
+
+    def _row(self, case_id: str, repeat: int) -> int | None:
+        table, row = self._table, self._next
+        same = row < table.count and table.ids[row] == case_id
+        if not (same and table.numbers["repeat"][row] == repeat):
+            known = table.row_of(case_id, repeat)
+            if known is None:
+                return None
+            row = known
+        self._next = row + 1
+        return row
+
+
+class VerdictIndex:
+    """Where the lines on each case stand in verdicts.jsonl: an index for the one who reads them.
+
+    A line that names no case belongs to all of them.
+    """
+
+    def __init__(self, feed: Feed, faults: Faults) -> None:
+        self.feed = feed
+        self._faults = faults
+        self._decode = msgspec.json.Decoder(_VerdictKey).decode
+        self._places: dict[tuple[str | None, int], tuple[int, ...]] = {}
+
+    def step(self) -> bool:
+        lines = self.feed.read()
+        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
+            key = (found.case_id, found.repeat)
+            self._places[key] = (*self._places.get(key, ()), offset)
+        return bool(lines)
+
+    def of(self, case_id: str, repeat: int) -> tuple[int, ...]:
+        """Offsets of a result's verdicts, in the order of the file."""
+        own, general = self._places.get((case_id, repeat), ()), self._places.get((None, 0), ())
+        return tuple(sorted((*own, *general))) if own else ()
+
+
+class _VerdictKey(msgspec.Struct):
+    case_id: str | None = None
+    repeat: int = 0
+
+
+class _FirstLine(msgspec.Struct):
+    scores: dict[str, float | None] | None = None
+
+
+def metrics_of(path: Path) -> list[str]:
+    """The metrics that a score file holds, by its first line; [] when that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            scores = msgspec.json.decode(file.readline(), type=_FirstLine).scores
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+    return list(scores or ())
+
+
+BLOCK = 1 << 19
+"""Bytes of one read: few enough that the screen's thread waits some milliseconds for its turn."""
+
+Line = tuple[int, bytes]
+
+Identity = tuple[int, int]
+
+
+class Replaced(Exception):
+    """The file is gone, another one, or shorter now: what was read of it counts no more."""
+
+
+class Feed:
+    """Reads ``path`` block by block.
+
+    ``final``: nobody appends to the file any more, so a last line without its newline is a line.
+    """
+
+    def __init__(self, path: Path, *, final: bool = True) -> None:
+        self.path = path
+        self.final = final
+        self.offset = 0
+        self.ended = False
+        self._file: Identity | None = None
+
+    def read(self, block: int = BLOCK) -> list[Line]:
+        """The next complete lines with their offsets; [] when there is none now.
+
+        Raises Replaced, and OSError when the file cannot be read.
+        """
+        try:
+            file = open(self.path, "rb")  # noqa: SIM115 - closed by the with below
+        except FileNotFoundError:
+            raise Replaced from None
+        with file:
+            found = os.fstat(file.fileno())
+            identity = (found.st_dev, found.st_ino)
+            if (self._file not in (None, identity)) or found.st_size < self.offset:
+                raise Replaced
+            self._file = identity
+            file.seek(self.offset)
+            data = file.read(block)
+            if data and not data.endswith(b"\n"):
+                end = data.rfind(b"\n") + 1
+                if end:
+                    data = data[:end]
+                else:  # one long line
+                    data += file.readline()
+        self.ended = self.offset + len(data) >= found.st_size
+        if data and not data.endswith(b"\n") and not self.final:
+            self.ended = True
+            return []  # still being written
+        lines: list[Line] = []
+        for line in data.splitlines(keepends=True) if b"\r" not in data else _split(data):
+            lines.append((self.offset, line))
+            self.offset += len(line)
+        return lines
+
+
+def _split(data: bytes) -> list[bytes]:
+    """Lines ended by newlines only, carriage returns left in them."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def line_at(path: Path, offset: int) -> bytes:
+    """The line that begins at ``offset``; empty when the file is not there or shorter."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.readline()
+    except OSError:
+        return b""

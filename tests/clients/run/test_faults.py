@@ -1,0 +1,189 @@
+"""run_eval.py and a bot that fails, a disk that is full, a user who errs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.http import KINDS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Read = Callable[..., list[dict[str, Any]]]
+
+
+def test_every_failure_has_its_kind_and_none_is_an_answer(
+    fake_bot: Any, tmp_path: Path, run: Run, read: Read
+) -> None:
+    answer = json.dumps(fake_bot.answer("x")).encode()
+    stream_left = threading.Event()
+    streamed: list[int] = []
+
+    def flood(exchange: Any) -> None:
+        streamed.append(exchange.stream(200 * 2**20))
+        stream_left.set()
+
+    faults: list[tuple[str, Callable[[Any], None]]] = [
+        ("rate_limited", lambda e: e.reply({}, 429, Retry_After="0")),
+        ("server_error", lambda e: e.reply({}, 500)),
+        ("client_error", lambda e: e.reply({}, 404)),
+        ("connection", lambda e: e.reset()),
+        ("malformed", lambda e: e.raw(answer[: len(answer) // 2])),
+        ("malformed", lambda e: e.raw(b"<html>", Content_Type="text/html")),
+        ("malformed", lambda e: e.raw(answer.replace(b"0.9", b"NaN"))),
+        ("too_large", flood),
+        ("mapping", lambda e: e.reply(fake_bot.answer("x", answer=["a"]))),
+        ("mapping", lambda e: e.reply(fake_bot.answer("x", retrieved={"a": 1}))),
+        ("redirect", lambda e: e.raw(b"", 302, Location="http://other.invalid/")),
+        ("bot_error", lambda e: e.reply({"error": "no"})),
+    ]
+    for number, (_, behaviour) in enumerate(faults):
+        fake_bot.script(f"question {number}", behaviour)
+    recovers = len(faults)
+    fake_bot.script(
+        f"question {recovers}",
+        lambda e: e.reply({}, 429, Retry_After="0"),
+        lambda e: e.reply({}, 500),
+        fake_bot.reply_properly,
+    )
+    flags = ("--retries", "2", "--max-mb", "1", "--max-error-rate", "1")
+    done = run(*flags, "--run-id", "bad", "--concurrency", "16", "-v", cases=recovers + 2)
+    assert done.returncode == 0, done.stderr
+    results = read(tmp_path / "results" / "bad")
+    for (kind, _), line in zip(faults, results, strict=False):
+        assert line["status"] == "error"
+        assert line["error"]["kind"] == kind
+        assert kind in KINDS
+        assert line["answer"] is None
+        assert line["retrieved"] == []
+        assert f"{line['test_case_id']}: {kind}: " in done.stderr
+    assert [line["status"] for line in results[recovers:]] == ["ok", "ok"]
+    assert stream_left.wait(30)
+    assert streamed[0] < 40 * 2**20
+
+
+def test_a_bot_that_hangs(fake_bot: Any, tmp_path: Path, invoke: Run, read: Read) -> None:
+    fake_bot.default = lambda e: e.hang()
+    flags = ("--timeout", "0.5", "--retries", "0", "--max-error-rate", "1", "-v", "--run-id", "r")
+    done = invoke(*flags, cases=2)
+    assert done.returncode == 0, done.stderr
+    for line in read(tmp_path / "results" / "r"):
+        assert line["error"]["kind"] == "timeout"
+        assert line["error"]["message"] == "no complete answer within 0.5 s"
+        assert line["answer"] is None
+        assert f"{line['test_case_id']}: timeout: " in done.stderr
+
+
+def test_a_bot_that_is_not_there(tmp_path: Path, fake_bot: Any, run: Run) -> None:
+    fake_bot.close()
+    done = run("--retries", "1")
+    assert done.returncode == 3
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert fake_bot.url in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(
+    fake_bot: Any,
+    tmp_path: Path,
+    command: Callable[..., list[str]],
+    run: Run,
+    read: Read,
+    environment: dict[str, str],
+) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    resource = pytest.importorskip("resource")
+    limit = 40_000
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    words = ("--run-id", "r", "--concurrency", "2")
+    done = subprocess.run(
+        command(*words, cases=100),
+        capture_output=True,
+        text=True,
+        env=environment,
+        preexec_fn=little_room,
+    )
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "--resume --run-id r" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    done = run(*words, "--resume")
+    assert done.returncode == 0, done.stderr
+    results = read(tmp_path / "results" / "r")
+    assert [line["test_case_id"] for line in results] == [f"q{n}" for n in range(100)]
+    assert max(fake_bot.asked.values()) <= 2
+
+
+def test_escape_sequences_of_a_bot_do_not_reach_the_terminal(fake_bot: Any, run: Run) -> None:
+    fake_bot.script("question 1", lambda e: e.raw(b"\x1b[2J\x1b]0;owned\x07[red]x[/red]", 400))
+    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", latency_ms={"\x1b[31m": 1.0}))
+    done = run("-v", "--max-error-rate", "1")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+    assert "[red]x[/red]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--header", "X-Key=NO_SUCH_VARIABLE"), "NO_SUCH_VARIABLE is not set"),
+        (("--header", "Authorization: Bearer sk-123456"), "--header Authorization"),
+        (("--header", "Authorization=Bearer sk-123456"), "--header Authorization"),
+        (("--profile", "nothing"), "known: "),
+        (("--profile", "documents", "--folder-mode", "on"), "no {folder_mode}"),
+        (("--filter", "colour=red"), "the names are"),
+        (("--filter", "category=nothing"), "category: factual, reasoning"),
+        (("--run-id", "../up"), "run id"),
+        (("--run-id", "latest"), "the newest run"),
+        (("--resume",), "--run-id"),
+        (("--resume", "--run-id", "never-made"), "no such run"),
+        (("--retry-errors",), "--resume"),
+        (("--demo-arg", "x"), "--api-url demo"),
+        (("--api-url", "127.0.0.1:80"), "write http://HOST"),
+        (("--api-url", "http://127.0.0.1:port"), "write http://HOST"),
+        (("--api-url", "http://[::1"), "write http://HOST"),
+        (("--k", "0"), "--k"),
+        (("--k", "1" + "0" * 30), "--k"),
+        (("--limit", "1" + "0" * 30), "--limit"),
+        (("--retries", "1" + "0" * 400), "--retries"),
+        (("--max-error-rate", "2"), "--max-error-rate"),
+        (("--max-error-rate", "nan"), "--max-error-rate"),
+        (("--timeout", "0"), "--timeout"),
+        (("--timeout", "nan"), "--timeout"),
+        (("--timeout", "inf"), "--timeout"),
+        (("--timeout", "1e12"), "--timeout"),
+        (("--backoff", "nan"), "--backoff"),
+        (("--backoff", "inf"), "--backoff"),
+        (("--max-mb", "nan"), "--max-mb"),
+        (("--max-mb", "inf"), "--max-mb"),
+    ],
+)
+def test_usage_errors_write_nothing(
+    flags: tuple[str, ...], words: str, tmp_path: Path, fake_bot: Any, invoke: Run
+) -> None:
+    done = invoke(*flags)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "sk-123456" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+    assert not fake_bot.seen
+
+
+def test_an_id_that_exists_is_not_overwritten(tmp_path: Path, invoke: Run) -> None:
+    assert invoke("--run-id", "r").returncode == 0
+    before = (tmp_path / "results" / "r" / "results.jsonl").read_bytes()
+    done = invoke("--run-id", "r", "--k", "2")
+    assert done.returncode == 2
+    assert "choose another --run-id" in done.stderr
+    assert (tmp_path / "results" / "r" / "results.jsonl").read_bytes() == before

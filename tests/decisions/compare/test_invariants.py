@@ -1,0 +1,290 @@
+"""What may not differ, what may, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from decisions.compare import compare
+from decisions.invariants import IncomparableError
+from decisions.metric_rows import Wanted
+from decisions.rows import Comparison
+
+Runs = Any
+SCORES = {"mrr": [1.0, 0.5]}
+JUDGED = {"groundedness": [5.0, 4.0]}
+
+
+def judge(**parts: Any) -> dict[str, Any]:
+    identity = {"provider": "ollama", "model": "m", "digest": "abc"} | parts.pop("identity", {})
+    prompts = {"groundedness": {"version": 1, "sha256": "1"}}
+    parameters = {"temperature": 0.0, "seed": 1}
+    whole = {"identity": identity, "prompts": prompts, "parameters": parameters}
+    return {"judge": whole | parts}
+
+
+def refused(base: Any, new: Any) -> IncomparableError:
+    """The refusal; with --ignore-invariants the same pair is compared, and the difference named."""
+    with pytest.raises(IncomparableError) as caught:
+        compare(base, new)
+    found = compare(base, new, Wanted(ignore_invariants=True))
+    assert found.controls == caught.value.differences
+    assert any("what measures them differs" in note for note in found.notes)
+    assert caught.value.exit_code == 2
+    assert "--ignore-invariants" in caught.value.message
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("section", "scores", "changed", "named"),
+    [
+        ("retrieval", SCORES, {"eval_set": "6" * 64}, "eval set (scored): 555555555555 → 6666"),
+        (
+            "retrieval",
+            SCORES,
+            {"config": {"dataset": {"sha256": "7" * 64}}},
+            "eval set (asked): 555555555555 → 7777",
+        ),
+        (
+            "retrieval",
+            SCORES,
+            {"definitions": {"mrr": "retrieval/mrr@2"}},
+            "retrieval.definitions.mrr: x/mrr@1 → retrieval/mrr@2",
+        ),
+        ("retrieval", SCORES, {"options": {"match": "doc"}}, "retrieval.options.match: – → doc"),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(identity={"model": "n"})},
+            "judge.identity.model: m → n",
+        ),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(prompts={"groundedness": {"version": 2, "sha256": "1"}})},
+            "judge.prompts.groundedness.version: 1 → 2",
+        ),
+        (
+            "judged",
+            JUDGED,
+            {"config": judge(parameters={"temperature": 0.7, "seed": 1})},
+            "judge.parameters.temperature: 0.0 → 0.7",
+        ),
+    ],
+)
+def test_what_measures_must_be_the_same(
+    runs: Runs, section: str, scores: Any, changed: dict[str, Any], named: str
+) -> None:
+    own = {"config": judge()} if section == "judged" else {}
+    base = runs.make("base", scores, section, **own)
+    new = runs.make("new", scores, section, **(own | changed))
+    error = refused(base, new)
+    assert len(error.differences) == 1
+    assert named in error.message
+
+
+def test_a_judge_that_judged_nothing_here_does_not_matter(runs: Runs) -> None:
+    base = runs.make("base", SCORES, config=judge())
+    new = runs.make("new", SCORES, config=judge(identity={"model": "n"}))
+    assert compare(base, new).controls == ()
+
+
+def test_a_judge_is_known_by_the_scores_themselves(runs: Runs) -> None:
+    """Both sections say who judged: config.json may be gone (only metrics.json is committed)."""
+    one, other = judge()["judge"], judge(identity={"digest": "def"})["judge"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one})
+    new = runs.make("new", JUDGED, "judged", options={"judge": other})
+    error = refused(base, new)
+    assert [str(one) for one in error.differences] == ["judge.identity.digest: abc → def"]
+
+
+def test_prompts_of_other_metrics_and_builds_of_a_server_do_not_matter(runs: Runs) -> None:
+    one, other = judge()["judge"], judge()["judge"]
+    other["prompts"] = other["prompts"] | {"correctness": {"version": 1, "sha256": "2"}}
+    one["fingerprints"], other["fingerprints"] = ["fp_1"], ["fp_2"]
+    one["answered_as"], other["answered_as"] = [], ["m-2025"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one, "embedding_model": ""})
+    new = runs.make("new", JUDGED, "judged", options={"judge": other, "embedding_model": "e"})
+    found = compare(base, new)
+    assert found.controls == ()
+    assert any("other builds: fp_1; then fp_2" in note for note in found.notes)
+    one["answered_as"] = ["m-2024"]
+    base = runs.make("base", JUDGED, "judged", options={"judge": one})
+    assert "judge.answered_as: m-2024 → m-2025" in refused(base, new).message
+
+
+def test_seeds_and_cut_offs_may_differ(runs: Runs) -> None:
+    base = runs.make("base", SCORES, options={"seed": 0, "k": [1, 3]})
+    new = runs.make("new", SCORES, options={"seed": 1, "k": [1, 5]})
+    assert compare(base, new).controls == ()
+
+
+def test_gold_that_changed_between_the_scorings_is_refused(runs: Runs) -> None:
+    same, other = {"match": "doc", "found": [1, None]}, {"match": "doc", "found": [2]}
+    base = runs.make("base", SCORES, evidence=[same, same])
+    new = runs.make("new", SCORES, evidence=[{"match": "doc", "found": [None, 7]}, other])
+    error = refused(base, new)
+    assert "other gold in 1 cases (q1)" in error.message
+    # Other ranks of the same number of supports are what is compared.
+    fine = runs.make("fine", SCORES, evidence=[{"match": "doc", "found": [None, 7]}, same])
+    assert compare(base, fine).controls == ()
+
+
+FIELDS = ["answer", "references", "retrieved", "retrieved[].chunk_id", "retrieved[].text"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        (FIELDS[:-1], "payload field retrieved[].text: sent → –"),
+        (FIELDS[1:], "payload field answer: sent → –"),
+        ([*FIELDS, "abstained"], "payload field abstained: – → sent"),
+    ],
+)
+def test_fields_that_scores_are_made_from_must_be_sent_by_both(
+    runs: Runs, fields: list[str], named: str
+) -> None:
+    base = runs.make("base", SCORES, config={"api": {"fields_seen": FIELDS}})
+    new = runs.make("new", SCORES, config={"api": {"fields_seen": fields}})
+    assert named in refused(base, new).message
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [*FIELDS, "retriever.reranker", "guardrail.output_score", "retrieved[].score_vector"],
+        ["answer", "references", "retrieved"],  # the first answer had no chunks
+        [],  # imported answers: nothing is known
+    ],
+)
+def test_fields_that_describe_the_system_may_differ(runs: Runs, fields: list[str]) -> None:
+    base = runs.make("base", SCORES, config={"api": {"fields_seen": FIELDS}})
+    new = runs.make("new", SCORES, config={"api": {"fields_seen": fields}})
+    assert compare(base, new).controls == ()
+
+
+def varied(runs: Runs, base: dict[str, Any], new: dict[str, Any], *declared: str) -> Comparison:
+    one = runs.make("base", SCORES, config=base)
+    other = runs.make("new", SCORES, config=new)
+    return compare(one, other, Wanted(varied=declared))
+
+
+ONE = {"retriever": {"k": 5, "requested": {"k": 5}}, "index": {"chunk_size": 800, "hash": "a"}}
+
+
+def test_one_change_is_shown_and_no_cause_for_a_warning(runs: Runs) -> None:
+    new = ONE | {"retriever": {"k": 9, "requested": {"k": 9}}}
+    found = varied(runs, ONE, new)
+    assert [str(change) for change in found.varied] == [
+        "retriever.k: 5 → 9",
+        "retriever.requested.k: 5 → 9",
+    ]
+    assert not any("changed at once" in note for note in found.notes)
+
+
+def test_a_hash_follows_from_the_setting_that_changed(runs: Runs) -> None:
+    found = varied(runs, ONE, ONE | {"index": {"chunk_size": 400, "hash": "b"}})
+    assert len(found.varied) == 2
+    assert not any("changed at once" in note for note in found.notes)
+
+
+TWO = {"retriever": {"k": 9, "requested": {"k": 9}}, "index": {"chunk_size": 400, "hash": "b"}}
+
+
+def test_two_changes_are_warned_of_until_they_are_declared(runs: Runs) -> None:
+    found = varied(runs, ONE, TWO)
+    (warning,) = (note for note in found.notes if "changed at once" in note)
+    assert "2 things changed at once (index.chunk_size, retriever.k)" in warning
+    for declared in (("index", "retriever"), ("chunk_size", "retriever.k")):
+        notes = varied(runs, ONE, TWO, *declared).notes
+        assert not any("changed at once" in note for note in notes)
+    assert any("changed at once" in note for note in varied(runs, ONE, TWO, "index").notes)
+
+
+def test_what_was_declared_but_did_not_change_is_said(runs: Runs) -> None:
+    notes = varied(runs, ONE, ONE, "answerer", "k").notes
+    assert "Declared as varied, but the same in both: answerer, k." in notes
+
+
+def test_what_was_asked_for_counts_when_the_bot_tells_nothing(runs: Runs) -> None:
+    base = {"retriever": {"requested": {"k": 5, "folder_mode": None}}}
+    new = {"retriever": {"requested": {"k": 9, "folder_mode": "on"}}}
+    assert any("2 things changed at once" in note for note in varied(runs, base, new).notes)
+
+
+def test_runs_scored_with_other_labels_are_refused(runs: Runs) -> None:
+    base, new = (
+        runs.make("base", SCORES, labels="a" * 64),
+        runs.make("new", SCORES, labels="b" * 64),
+    )
+    assert "labels (scored): aaaaaaaaaaaa → bbbbbbbbbbbb" in refused(base, new).message
+
+
+def test_labels_in_one_run_alone_are_other_labels_unless_a_file_does_not_tell(runs: Runs) -> None:
+    base = runs.make("base", SCORES, labels="a" * 64)
+    new = runs.make("new", SCORES, labels=None)
+    assert "labels (scored): aaaaaaaaaaaa → –" in refused(base, new).message
+    path = new / "metrics.json"
+    known = json.loads(path.read_text())
+    del known["labels_sha256"]
+    path.write_text(json.dumps(known))
+    assert compare(base, new).controls == ()
+
+
+def test_labels_when_a_run_was_asked_do_not_matter(runs: Runs) -> None:
+    sha = {"sha256": "5" * 64}
+    base = {"dataset": sha | {"labels_sha256": "a"}}
+    found = varied(runs, base, {"dataset": sha | {"labels_sha256": "b"}})
+    assert not any("label" in note for note in found.notes)
+
+
+def test_failed_calls_are_remarked(runs: Runs) -> None:
+    base, new = runs.make("base", SCORES), runs.make("new", SCORES)
+    path = new / "metrics.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"errors": 3}))
+    assert any("failed: 0 in base, 3 in new" in note for note in compare(base, new).notes)
+
+
+WHOLE = {"index": {"sha256": "a"}, "retriever": {"k": 5}, "answerer": {"model": "m"}}
+SILENT = {"retriever": {"requested": {"k": 5}}, "api": {"source": "http", "url": "demo"}}
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "note"),
+    [
+        (
+            WHOLE,
+            WHOLE,
+            "What the bot reports of itself is the same in both runs (index, retriever, "
+            "answerer): differences are chance, or what the bot does not report.",
+        ),
+        (
+            {"index": {"sha256": "a"}} | SILENT,
+            {"index": {"sha256": "a"}} | SILENT,
+            "What the bot reports of itself is the same in both runs (index; nothing is known of "
+            "its retriever, answerer): differences are chance, or what the bot does not report.",
+        ),
+        (
+            SILENT,
+            SILENT,
+            "Nothing tells whether the system changed: its index, retriever and answerer are not "
+            "reported. Differences are chance, or what the bot does not report.",
+        ),
+    ],
+)
+def test_equal_configurations_are_worth_what_was_reported(
+    runs: Runs, base: dict[str, Any], new: dict[str, Any], note: str
+) -> None:
+    """A bot that is silent about itself may have changed in anything between two runs."""
+    found = compare(
+        runs.make("base", SCORES, config=base), runs.make("new", {"mrr": [0.5, 0.5]}, config=new)
+    )
+    assert [one for one in found.notes if "chance" in one] == [note]
+
+
+def test_configurations_that_differ_are_not_called_equal(runs: Runs) -> None:
+    base = runs.make("base", SCORES, config=WHOLE)
+    new = runs.make("new", SCORES, config=WHOLE | {"retriever": {"k": 6}})
+    assert not [one for one in compare(base, new).notes if "chance" in one]

@@ -1,0 +1,226 @@
+"""The gates file: what it says, and every fault at once with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import storage
+from decisions.gate_rules import AgainstBase, key_lines, parse_against, parse_calibrated, read_rules
+from records.targets import Target, read_targets
+from storage import StorageError
+
+
+def rules_of(folder: Path, text: str):  # type: ignore[no-untyped-def]
+    path = folder / "gates.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_rules(path)
+
+
+WHOLE = """\
+[retrieval]
+"recall@5" = ">= 0.7"
+
+[diversity]
+faq = "<= 0.6"
+
+[gates]
+coverage_drop = 0.02
+require_baseline = true
+
+[gates.run]
+cost_usd = "<= 1"
+latency_generate_p95_ms = "<= 3000"
+
+[gates.coverage]
+"retrieval.*" = ">= 0.5"
+
+[gates.failed]
+"*" = "<= 0.02"
+
+[gates.calibration]
+files = ["stored.json"]
+"judged.*" = "kappa >= 0.4, auroc > 0.8"
+
+[gates.baseline]
+"*" = "drop 10 %"
+"retrieval.*" = "regression"
+"retrieval.recall@5" = "margin 0.05"
+"context.*" = "none"
+
+[[gates.must_pass]]
+cases = ["a"]
+
+[[gates.must_pass]]
+metric = "retrieval.mrr"
+tags = ["critical"]
+score = "> 0.5"
+"""
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, WHOLE)
+    assert rules.floors == {"retrieval": {"recall@5": Target(">=", 0.7)}}
+    assert rules.run["cost_usd"] == Target("<=", 1.0)
+    assert (rules.coverage_drop, rules.require_baseline) == (0.02, True)
+    assert [one.metric for one in rules.must_pass] == ["pipeline.pass", "retrieval.mrr"]
+    assert rules.must_pass[1].target == Target(">", 0.5)
+    assert rules.lines["gates", "baseline", "retrieval.*"] == 27
+    assert str(rules.calibration["judged.*"]) == "kappa >= 0.4, auroc > 0.8"
+    assert rules.calibrations == [tmp_path / "stored.json"]
+    assert rules.lines["retrieval", "recall@5"] == 2
+
+
+def test_the_rule_nearest_to_the_name_holds(tmp_path: Path) -> None:
+    rules = rules_of(tmp_path, WHOLE)
+    found = {
+        name: rules.of_baseline(name)
+        for name in ("retrieval.recall@5", "retrieval.mrr", "safety.auc", "context.x")
+    }
+    assert {name: str(one[1]) for name, one in found.items() if one} == {
+        "retrieval.recall@5": "margin 0.05",
+        "retrieval.mrr": "regression",
+        "safety.auc": "drop 10 %",
+        "context.x": "none",
+    }
+
+
+def test_every_fault_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    text = """\
+[retrieval]
+"recall@5" = "0.7"
+[gates]
+coverage_drop = 3
+require_baseline = "yes"
+foo = 1
+[gates.run]
+cost = "<= 1"
+cases = 90
+[gates.baseline]
+"a.b" = "drop ten"
+[gates.failed]
+"*" = "few"
+[gates.calibration]
+files = "a.json"
+"judged.*" = "kappa < 0.4"
+[[gates.must_pass]]
+metric = "pass"
+cases = ["x"]
+[[gates.must_pass]]
+caes = ["x"]
+"""
+    with pytest.raises(StorageError) as caught:
+        rules_of(tmp_path, text)
+    found = {(one.line, one.field) for one in caught.value.problems}
+    assert found == {
+        (2, "[retrieval] recall@5"),
+        (4, "[gates] coverage_drop"),
+        (5, "[gates] require_baseline"),
+        (6, "[gates] foo"),
+        (8, "[gates.run] cost"),
+        (9, "[gates.run] cases"),
+        (11, "[gates.baseline] a.b"),
+        (13, "[gates.failed] *"),
+        (15, "[gates.calibration] files"),
+        (16, "[gates.calibration] judged.*"),
+        (17, "[gates] must_pass"),
+    }
+    said = str(caught.value.format_message())
+    assert "item 1: metric: 'pass': write \"section.metric\"" in said
+    assert "item 2: caes: unknown" in said
+    assert "item 2: names no case" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "holds no gate"),
+        ("[gates]\ncoverage_drop = 0.1\n", "holds no gate"),
+        ("[gates", "cannot be used"),
+        ("gates = 3\n", "stands in no table"),
+        ("[gates]\nrun = 3\n", "is no table"),
+        ("[gates]\nmust_pass = 3\n", "is no list of tables"),
+        ("[[gates.must_pass]]\ncases = 'a'\n", "lists of texts"),
+        ("[[gates.must_pass]]\ncases = ['a']\nscore = '1'\n", "is no bound"),
+    ],
+)
+def test_faulty_files(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(StorageError) as caught:
+        rules_of(tmp_path, text)
+    assert says in caught.value.format_message()
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no such file"):
+        read_rules(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("drop 10 %", AgainstBase("drop", 0.1, True)),
+        ("drop 10%", AgainstBase("drop", 0.1, True)),
+        ("Drop 0.05", AgainstBase("drop", 0.05)),
+        ("margin 0.05", AgainstBase("margin", 0.05)),
+        ("regression", AgainstBase("regression")),
+        ("none", AgainstBase("none")),
+        ("margin 5 %", None),
+        ("drop", None),
+        ("drop -1", None),
+        (0.05, None),
+    ],
+)
+def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
+    assert parse_against(text) == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("calibrated", "calibrated"),
+        ("kappa>=0.4", "kappa >= 0.4"),
+        ("kappa >= 0.4 , specificity > .5", None),
+        ("kappa >= 0.4, specificity > 0.5", "kappa >= 0.4, specificity > 0.5"),
+        ("kappa <= 0.4", None),
+        ("f1 >= 0.4", None),
+        ("", None),
+        (0.4, None),
+    ],
+)
+def test_rules_on_a_calibration(text: object, shown: str | None) -> None:
+    rule = parse_calibrated(text)
+    assert shown == (None if rule is None else str(rule))
+    assert parse_calibrated(shown) == rule
+
+
+def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:
+    """One file may hold both: read_targets passes over [gates]."""
+    path = tmp_path / "targets.toml"
+    path.write_text(WHOLE, encoding="utf-8")
+    assert set(read_targets(path)) == {"retrieval", "diversity"}
+
+
+def test_the_house_file_is_sound() -> None:
+    rules = read_rules(storage.ROOT / "eval" / "gates.toml")
+    assert rules.baseline
+    assert rules.floors
+
+
+def test_lines_of_quoted_and_dotted_keys() -> None:
+    text = '# a = 1\n[a."b.c"] # d\n"e=f" = "x = y"\ng.h = 2\n\n[[i]]\nj = [\n1]\n[[i]]\n'
+    assert key_lines(text) == {
+        ("a", "b.c"): 2,
+        ("a", "b.c", "e=f"): 3,
+        ("a", "b.c", "g", "h"): 4,
+        ("i",): 6,
+        ("i", "j"): 7,
+    }
+
+
+@given(st.text(max_size=200))
+def test_lines_of_any_text(text: str) -> None:
+    for line in key_lines(text).values():
+        assert 1 <= line <= len(text.splitlines())

@@ -1,0 +1,133 @@
+"""Drafts as cases: anchored in the vault, new, in turn, and never written over anything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.draft_templates import Casing, Question, flat, holders, questions, sections
+from demo.drafts import Asked, append, drafts, make_case, new_id, turns, write_new
+from demo.vault import Note, python_reference
+from records.cases import CATEGORIES, case_from_dict
+from storage import StorageError
+
+NOTES = [
+    Note(
+        "v",
+        f"n{number}.md",
+        f"# Thing {word}\n\nA {word} is a kind of machine that people rent.\n\n## Care of it\n\n"
+        f"To clean a {word}, use the brush that came with it.\n",
+    )
+    for number, word in enumerate(("crane", "mixer", "digger", "drill"))
+]
+
+
+def test_every_note_gets_its_turn_and_the_seed_decides() -> None:
+    every = sections(NOTES)
+    order = [section.rel_path for section in turns(every, 1)]
+    assert sorted(order[:4]) == ["n0.md", "n1.md", "n2.md", "n3.md"]
+    assert sorted(order) == sorted(section.rel_path for section in every)
+    assert order == [section.rel_path for section in turns(every, 1)]
+    orders = {tuple(section.rel_path for section in turns(every, seed)) for seed in range(20)}
+    assert len(orders) > 5
+
+
+def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
+    twin = Note("v", "twin.md", "# Copy\n\nA crane is a kind of machine that people rent.\n")
+    every = sections([*NOTES, twin])
+    home = every[0]
+    question = Question("What is a crane?", home.sentences[0], "definition", "factual", "A fact.")
+    taken: set[str] = set()
+    case = make_case(question, home, every, taken, "template@1: definition")
+    assert case["tags"] == ["draft"]
+    assert [one["rel_path"] for one in case["gold_supports"]] == ["n0.md", "twin.md"]
+    assert case["required_support_groups"] == [[0], [1]]  # either will do
+    assert (case["id"], taken) == ("draft-crane", {"draft-crane"})
+    made_up = Question("What?", "Cranes fly at night.", "r", "factual", "f")
+    with pytest.raises(ValueError, match="does not stand"):
+        make_case(made_up, home, every, set(), "x")
+
+
+def test_a_question_holds_no_command_to_a_terminal() -> None:
+    bad = "A \x1b[31mcrane\x1b[0m is a kind of machine\u202e that people rent."
+    (home,) = sections([Note("v", "n.md", f"# Crane\n\n{bad}\n")])
+    question = Question("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
+    case = make_case(question, home, [home], set(), "x")
+    assert (case["question"], case["id"]) == ("What is a crane?", "draft-crane")
+    assert case["gold_supports"][0]["snippets"] == [bad]  # a quotation is kept as it stands
+
+
+def test_ids_never_clash() -> None:
+    taken = {"draft-crane"}
+    assert [new_id("What is a crane?", taken) for _ in range(2)] == [
+        "draft-crane-2",
+        "draft-crane-3",
+    ]
+    assert new_id("What is 日本?", taken) == "draft-question"
+    assert len(new_id("word " * 1 + "x" * 500, taken)) <= 62
+
+
+def test_nearly_the_same_question_is_not_new() -> None:
+    asked = Asked(["How do I clean a crane?"])
+    assert not asked.add("How do I clean the crane?")
+    assert not asked.add("how DO i clean cranes?")
+    assert asked.add("How do I rent a crane?")
+    assert asked.add("What is a mixer?")
+    assert not asked.add("What should I know about mixers?")
+    assert not asked.add("?!")
+
+
+@given(st.lists(st.text("abc xyz?", min_size=1, max_size=12), max_size=15))
+def test_a_question_is_never_new_twice(texts: list[str]) -> None:
+    asked = Asked()
+    for text in texts:
+        asked.add(text)
+        assert not asked.add(text)
+
+
+def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
+    notes = python_reference()
+    every = sections(notes)
+    found = drafts(
+        every, questions(turns(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
+    )
+    assert len(found.cases) == 100
+    text_of = {note.rel_path: flat(note.text) for note in notes}
+    for case in found.cases:
+        assert case_from_dict(case)[1] == []
+        assert "draft" in case["tags"]
+        assert case["category"] in CATEGORIES
+        for support in case["gold_supports"]:
+            assert all(one in text_of[support["rel_path"]] for one in support["snippets"])
+            (section,) = [
+                one
+                for one in holders(support["snippets"][0], every)
+                if (one.rel_path, one.heading_path)
+                == (support["rel_path"], support["heading_path"])
+            ]
+            assert support["heading_path"] == section.heading_path
+    ids = Counter(case["id"] for case in found.cases)
+    assert max(ids.values()) == 1
+    assert "draft-class" not in ids
+    words = Counter(case["question"].casefold() for case in found.cases)
+    assert max(words.values()) == 1
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "drafts.jsonl"
+    write_new(path, [{"id": "a"}])
+    with pytest.raises(StorageError, match="not overwritten"):
+        write_new(path, [{"id": "b"}])
+    known = path.read_bytes()
+    append(path, [{"id": "b"}], known)
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b"]
+    with pytest.raises(StorageError, match="changed meanwhile"):
+        append(path, [{"id": "c"}], known)
+    path.write_bytes(b'{"id": "a"}')  # no newline at its end
+    append(path, [{"id": "b"}], path.read_bytes())
+    assert path.read_bytes() == b'{"id": "a"}\n{"id":"b"}\n'

@@ -1,0 +1,352 @@
+"""OpenTelemetry spans under their old and new names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from formats.shared.item import Notes, chunk_of
+from formats.shared.spans import Span, attributes_of, documents_of, kind_of, messages_of, plain
+
+T0 = 1_700_000_000_000_000_000
+
+
+def value(raw: Any) -> dict[str, Any]:
+    """A plain value in OTLP's typed form."""
+    if isinstance(raw, bool):
+        return {"boolValue": raw}
+    if isinstance(raw, int):
+        return {"intValue": str(raw)}  # 64-bit numbers stand as texts in OTLP JSON
+    if isinstance(raw, float):
+        return {"doubleValue": raw}
+    if isinstance(raw, list):
+        return {"arrayValue": {"values": [value(one) for one in raw]}}
+    if isinstance(raw, dict):
+        return {"kvlistValue": {"values": [{"key": k, "value": value(v)} for k, v in raw.items()]}}
+    return {"stringValue": raw}
+
+
+def span(
+    trace: str,
+    name: str,
+    attributes: dict[str, Any],
+    *,
+    parent: str = "",
+    at: int = 0,
+    ms: int = 10,
+    **more: Any,
+) -> dict[str, Any]:
+    start = T0 + at * 1_000_000
+    return {
+        "traceId": trace,
+        "spanId": name,
+        "parentSpanId": parent,
+        "name": name,
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + ms * 1_000_000),
+        "attributes": [{"key": k, "value": value(v)} for k, v in attributes.items()],
+    } | more
+
+
+def otlp(*spans: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": list(spans)}]}]}
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+def new_names(trace: str) -> list[dict[str, Any]]:
+    prompt = "Use this: Paris is big.\nQuestion: What is big?"
+    return [
+        span(trace, "root", {"http.route": "/ask"}, ms=100),
+        span(
+            trace,
+            "retrieval",
+            {
+                "gen_ai.operation.name": "retrieval",
+                "gen_ai.retrieval.query.text": "What is big?",
+                "gen_ai.retrieval.documents": [
+                    {"id": "d1", "score": 0.9, "content": "Paris is big."},
+                    {"id": "d2", "score": 0.5},
+                ],
+            },
+            parent="root",
+            at=1,
+            ms=20,
+        ),
+        span(
+            trace,
+            "chat",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.response.model": "m-1",
+                "gen_ai.conversation.id": "c9",
+                "gen_ai.usage.input_tokens": 30,
+                "gen_ai.usage.output_tokens": 5,
+                "gen_ai.input.messages": json.dumps([message("user", prompt)]),
+                "gen_ai.output.messages": json.dumps([message("assistant", "Paris.")]),
+            },
+            parent="root",
+            at=30,
+            ms=50,
+        ),
+    ]
+
+
+def test_a_trace_becomes_a_case_with_its_answer(desk: Any) -> None:
+    report = desk.take("otel", desk.file("spans.json", json.dumps(otlp(*new_names("t1")))))
+    assert desk.cases() == [
+        {
+            "id": "t1",
+            "question": "What is big?",
+            "metadata": {"models": ["m-1"], "conversation": "c9"},
+        }
+    ]
+    (result,) = desk.results("spans")
+    assert result["answer"] == "Paris."
+    assert result["latency_ms"] == {"total": 100.0, "retrieve": 20.0, "generate": 50.0}
+    assert result["usage"] == {"input_tokens": 30, "output_tokens": 5}
+    assert [(c["chunk_id"], c["score_final"], c["text"]) for c in result["retrieved"]] == [
+        ("d1", 0.9, "Paris is big."),
+        ("d2", 0.5, None),
+    ]
+    assert report["changed"] == {"questions taken from the retrieval's query, not the prompt": 1}
+
+
+def test_lines_of_several_traces_in_any_order(desk: Any) -> None:
+    """The collector's file exporter writes a batch a line; a trace may be spread over them."""
+    one, two = new_names("t1"), new_names("t2")
+    lines = [otlp(one[2]), otlp(two[0], one[0]), otlp(two[1], two[2], one[1])]
+    desk.take("otel", desk.rows("spans.jsonl", lines))
+    assert [case["id"] for case in desk.cases()] == ["t1", "t2"]
+    first, second = desk.results("spans")
+    assert {**first, "test_case_id": "t2"} == second
+
+
+OLD_EVENTS = {
+    "events": [
+        {"name": "gen_ai.system.message", "attributes": {"content": "Be short."}},
+        {"name": "gen_ai.user.message", "attributes": {"content": "Hi?"}},
+        {
+            "name": "gen_ai.choice",
+            "attributes": {"message": '{"role":"assistant","content":"Ho."}'},
+        },
+    ]
+}
+CONTENT_EVENTS = {
+    "events": [
+        {
+            "name": "gen_ai.content.prompt",
+            "attributes": {"gen_ai.prompt": '[{"role":"user","content":"Hi?"}]'},
+        },
+        {
+            "name": "gen_ai.content.completion",
+            "attributes": {"gen_ai.completion": '[{"role":"assistant","content":"Ho."}]'},
+        },
+    ]
+}
+DETAILS = {
+    "events": [
+        {
+            "name": "gen_ai.client.inference.operation.details",
+            "attributes": {
+                "gen_ai.input.messages": [message("user", "Hi?")],
+                "gen_ai.output.messages": [message("assistant", "Ho.")],
+            },
+        }
+    ]
+}
+NUMBERED = {
+    "gen_ai.prompt.0.role": "system",
+    "gen_ai.prompt.0.content": "Be short.",
+    "gen_ai.prompt.1.role": "user",
+    "gen_ai.prompt.1.content": "Hi?",
+    "gen_ai.completion.0.content": "Ho.",
+}
+INFERENCE = {
+    "openinference.span.kind": "LLM",
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": "Hi?",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "Ho.",
+}
+VALUES = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "more"),
+    [
+        ({"gen_ai.operation.name": "chat"}, OLD_EVENTS),
+        ({"gen_ai.operation.name": "chat"}, CONTENT_EVENTS),
+        ({"gen_ai.operation.name": "chat"}, DETAILS),
+        (NUMBERED, {}),
+        (INFERENCE, {}),
+        (VALUES, {}),
+    ],
+    ids=["message events", "content events", "details event", "numbered", "openinference", "chain"],
+)
+def test_older_and_other_names(desk: Any, attributes: Any, more: Any) -> None:
+    desk.take("otel", desk.file("s.json", json.dumps(otlp(span("t", "s", attributes, **more)))))
+    assert desk.cases()[0]["question"] == "Hi?"
+    assert desk.results("s")[0]["answer"] == "Ho."
+
+
+def test_openinference_documents() -> None:
+    attributes = {
+        "openinference.span.kind": "RETRIEVER",
+        "retrieval.documents.1.document.id": "b",
+        "retrieval.documents.0.document.id": "a",
+        "retrieval.documents.0.document.content": "text",
+        "retrieval.documents.0.document.score": 2,
+        "retrieval.documents.0.document.metadata": '{"source": "n.md"}',
+    }
+    one = Span("t", "s", "", "", 0, 0, None, attributes)
+    first, second = (chunk_of(row, rank, Notes()) for rank, row in enumerate(documents_of(one), 1))
+    assert (first.chunk_id, first.text, first.score_final, first.doc_id) == (
+        "a",
+        "text",
+        2.0,
+        "n.md",
+    )
+    assert (second.chunk_id, second.rank, second.text) == ("b", 2, None)
+    assert kind_of(one) == "retrieval"
+    assert list(messages_of(one, "in")) == []
+
+
+@pytest.mark.parametrize("lasted", [(100, 20), (20, 100)])
+def test_the_answer_is_that_of_the_chat_that_ended_last(desk: Any, lasted: tuple[int, int]) -> None:
+    """A bot may ask its model to rewrite the question, or to check something meanwhile."""
+    chats = [
+        span(
+            "t",
+            f"chat-{place}",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps([message("user", "Hi?")]),
+                "gen_ai.output.messages": json.dumps([message("assistant", f"took {ms} ms")]),
+            },
+            at=place,
+            ms=ms,
+        )
+        for place, ms in enumerate(lasted)
+    ]
+    desk.take("otel", desk.file("s.json", json.dumps(otlp(*chats))))
+    assert desk.results("s")[0]["answer"] == "took 100 ms"
+
+
+def retrieval_of(metadata: list[Any], **more: Any) -> dict[str, Any]:
+    """A trace of a retriever whose documents have these metadata, as OpenInference writes them."""
+    attributes = {"openinference.span.kind": "RETRIEVER", "input.value": "Hi?"}
+    for place, found in enumerate(metadata):
+        name = f"retrieval.documents.{place}.document"
+        attributes |= {f"{name}.id": f"node-{place}", f"{name}.content": "text"}
+        if isinstance(found, str):
+            attributes[f"{name}.metadata"] = found
+        else:  # Phoenix takes the object apart
+            attributes |= {f"{name}.metadata.{key}": value for key, value in found.items()}
+    return otlp(span("t", "s", attributes | more))
+
+
+def test_openinference_metadata_become_places_and_the_rest_is_told(desk: Any) -> None:
+    """What LlamaIndex's readers and MarkdownNodeParser put there; its header paths have slashes."""
+    llama = {
+        "file_path": "/home/me/notes/guide/setup.md",
+        "file_name": "guide/setup.md",
+        "file_size": 120,
+        "header_path": "/Guide/Set up/",
+    }
+    own = {"file_path": "guide/run.md", "file_name": "run.md", "heading": "Run it", "lang": "en"}
+    root = {"rel_path": "a.md", "header_path": "/"}
+    found = [json.dumps(llama), json.dumps(own), root]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    chunks = desk.results("s")[0]["retrieved"]
+    assert [(c["chunk_id"], c["doc_id"], c["rel_path"], c["heading_path"]) for c in chunks] == [
+        ("node-0", "guide/setup.md", "guide/setup.md", "Guide > Set up"),
+        ("node-1", "guide/run.md", "guide/run.md", "Run it"),
+        ("node-2", "a.md", "a.md", None),
+    ]
+    assert report["left_out"] == {
+        "metadata.file_path of passages": 1,  # absolute: another machine has another
+        "metadata.file_size of passages": 1,
+        "metadata.lang of passages": 1,
+    }
+    assert report["changed"] == {"headings of passages, from /A/B/ to A > B": 2}
+
+
+def test_an_absolute_path_is_taken_where_there_is_no_other(desk: Any) -> None:
+    found = [json.dumps({"file_path": path}) for path in ("/notes/a.md", "C:\\notes\\b.md")]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    paths = [chunk["rel_path"] for chunk in desk.results("s")[0]["retrieved"]]
+    assert paths == ["/notes/a.md", "C:\\notes\\b.md"]
+    assert report["left_out"] == {}
+
+
+def test_metadata_that_are_no_object_are_told(desk: Any) -> None:
+    """None of them is a path: lists, numbers and words that are no JSON."""
+    found = ["no JSON", json.dumps({"file_path": 7, "heading": ["A"]}), json.dumps({"empty": ""})]
+    report = desk.take("otel", desk.file("s.json", json.dumps(retrieval_of(found))))
+    assert {chunk["rel_path"] for chunk in desk.results("s")[0]["retrieved"]} == {None}
+    assert report["left_out"] == {
+        "metadata of passages": 1,
+        "metadata.file_path of passages": 1,
+        "metadata.heading of passages": 1,
+    }
+
+
+def test_what_failed_is_an_error_and_no_answer(desk: Any) -> None:
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.prompt": "Hi?"}
+    status: Any = {"status": {"code": 2, "message": "rate limit"}}
+    spans = [span("t1", "s", asked, **status), span("t2", "s", asked)]
+    desk.take("otel", desk.file("s.json", json.dumps(otlp(*spans))))
+    failed, silent = desk.results("s")
+    assert failed["status"] == "error"
+    assert failed["error"]["message"] == "rate limit"
+    assert silent["error"]["message"] == "the spans hold no answer"
+
+
+def test_traces_without_a_question_are_counted(desk: Any) -> None:
+    bare = span("t0", "s", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    tool = span("t1", "tool", {"gen_ai.operation.name": "execute_tool"}, parent="chat")
+    report = desk.take("otel", desk.file("s.json", json.dumps(otlp(bare, tool, *new_names("t1")))))
+    assert len(desk.cases()) == 1
+    assert report["left_out"] == {
+        "spans of other operations": 1,
+        "traces without a question (content capture off?)": 1,
+    }
+
+
+def test_faults(desk: Any) -> None:
+    lines = [
+        otlp({"spanId": "a"}),
+        otlp({"traceId": "t", "spanId": "a", "startTimeUnixNano": "soon"}),
+        otlp(*new_names("t")),
+    ]
+    path = desk.rows("s.jsonl", lines)
+    said = desk.refused("otel", path)
+    assert f"{path}:1: resourceSpans[0].scopeSpans[0].spans[0].traceId: is missing" in said
+    assert f"{path}:2: resourceSpans[0].scopeSpans[0].spans[0].startTimeUnixNano" in said
+    assert "holds no spans" in desk.refused("otel", desk.file("x.json", '{"a": 1}'))
+    assert "not JSON" in desk.refused("otel", desk.file("y.json", "{oops"))
+
+
+def test_values_of_any_depth_end() -> None:
+    deep: Any = {"stringValue": "x"}
+    for _ in range(500):
+        deep = {"arrayValue": {"values": [deep]}}
+    assert isinstance(plain(deep), list)
+    assert attributes_of([{"key": "a", "value": {"intValue": "9" * 5000}}]) == {"a": None}
+    assert attributes_of("nonsense") == {}
+
+
+def test_a_trace_was_asked_of_the_run_that_it_stands_in(desk: Any) -> None:
+    """Two logs of different questions: what one service was asked, the other was not."""
+    logs = [
+        desk.file(f"{name}.json", json.dumps(otlp(*new_names(name)))) for name in ("one", "two")
+    ]
+    desk.take("otel", *logs)
+    for run in ("one", "two"):
+        config = json.loads((desk.folder / "out/results" / run / "config.json").read_text())
+        assert (config["run"]["selected"], config["dataset"]["cases"]) == (1, 2)

@@ -1,0 +1,258 @@
+"""Plain rows and ragas samples in and out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.shared.item import Ids
+
+OLD = {"question": "Q?", "answer": "A.", "contexts": ["c1", "c2"], "ground_truth": "T."}
+NEW = {
+    "user_input": "Q?",
+    "response": "A.",
+    "retrieved_contexts": ["c1", "c2"],
+    "reference": "T.",
+    "reference_contexts": ["gold"],
+    "rubrics": {"score1": "bad"},
+}
+
+
+def test_a_json_list_becomes_a_set_and_a_run(desk: Any) -> None:
+    rows = [
+        {"question": "Q?", "reference_answer": "T.", "answer": "A.", "contexts": ["c"], "x": 1},
+        {"id": 7, "question": "Q?", "tags": ["t"], "relevant_docs": ["d"]},
+        {"question": "Q?"},
+    ]
+    report = desk.take("json", desk.file("answers.json", json.dumps(rows)))
+    first, second, third = desk.cases()
+    assert first == {
+        "id": Ids().make("Q?"),
+        "question": "Q?",
+        "reference_answer": "T.",
+        "metadata": {"x": 1},
+    }
+    assert second == {"id": "7", "question": "Q?", "tags": ["t"]}
+    assert third == {"id": f"{first['id']}-2", "question": "Q?"}
+    (result,) = desk.results("answers")
+    assert (result["test_case_id"], result["answer"]) == (first["id"], "A.")
+    assert result["retrieved"][0]["text"] == "c"
+    assert report["kept"] == {"x": 1}
+    assert report["changed"] == {
+        "id: a number, written as text": 1,
+        "rows without an id, named by a hash of the question": 2,
+    }
+
+
+def test_ids_are_the_same_for_another_file_of_the_questions() -> None:
+    one, two = Ids(), Ids()
+    assert [one.make(q) for q in ("a", "b", "a")] == [two.make(q) for q in ("a", "b", "a")]
+    assert one.make("b").endswith("-2")
+    assert one.make("a").endswith("-3")
+
+
+@pytest.mark.parametrize(("row", "gold"), [(OLD, None), (NEW, ["gold"])])
+def test_ragas_by_its_old_and_its_new_names(desk: Any, row: Any, gold: Any) -> None:
+    desk.take("ragas", desk.rows("samples.jsonl", [row]))
+    (case,) = desk.cases()
+    assert (case["question"], case["reference_answer"]) == ("Q?", "T.")
+    (result,) = desk.results("samples")
+    assert result["answer"] == "A."
+    assert [one["text"] for one in result["retrieved"]] == ["c1", "c2"]
+    if gold:
+        assert desk.labels("retrieval_labels")[case["id"]] == {"gold_contexts": gold}
+        assert case["metadata"] == {"rubrics": {"score1": "bad"}}
+
+
+def test_ragas_csv_with_lists_in_pythons_spelling(desk: Any) -> None:
+    """This is how EvaluationDataset.to_csv writes them."""
+    head = "user_input,retrieved_contexts,response,reference,rubrics\n"
+    row = "Q?,\"['it\\'s one', 'two, three']\",A.,T.,{'score1': 'bad'}\n"
+    desk.take("ragas", desk.file("s.csv", "\ufeff" + head + row))
+    assert [one["text"] for one in desk.results("s")[0]["retrieved"]] == ["it's one", "two, three"]
+    assert desk.cases()[0]["metadata"] == {"rubrics": {"score1": "bad"}}
+
+
+def test_ragas_ids_and_earlier_ground_truths(desk: Any) -> None:
+    rows = [
+        {
+            "user_input": "Q?",
+            "retrieved_contexts": ["a", "b"],
+            "retrieved_context_ids": ["x", 2],
+            "reference_context_ids": [2],
+        },
+        {"question": "R?", "ground_truths": ["one", "two", "three"]},
+        {"user_input": [{"content": "hi", "type": "human"}]},
+    ]
+    report = desk.take("ragas", desk.rows("s.jsonl", rows))
+    names = [one["chunk_id"] for one in desk.results("s")[0]["retrieved"]]
+    assert names == ["x", "2"]
+    assert list(desk.labels("retrieval_labels").values()) == [{"relevant_chunks": ["2"]}]
+    assert desk.cases()[1]["reference_answer"] == "one"
+    assert report["changed"]["reference_context_ids: numbers, written as texts"] == 1
+    assert report["left_out"] == {"further ground_truths": 2, "samples of several turns": 1}
+
+
+def test_wrong_types_are_told_with_their_places(desk: Any) -> None:
+    path = desk.rows(
+        "s.jsonl",
+        [
+            {"user_input": 5},
+            {"user_input": " "},
+            {"response": "no question"},
+            {"user_input": "a", "retrieved_contexts": ["b", 3]},
+            {"user_input": "a", "retrieved_contexts": ["b"], "retrieved_context_ids": ["x", "y"]},
+            {"user_input": "a", "response": ["x"]},
+        ],
+    )
+    said = desk.refused("ragas", path)
+    for place in (
+        f"{path}:1: user_input: is no text",
+        f"{path}:2: user_input: is empty",
+        f"{path}:3: user_input: is missing",
+        f"{path}:4: retrieved_contexts[1]: is no text",
+        f"{path}:5: retrieved_context_ids: has 2 ids for 1 retrieved_contexts",
+        f"{path}:6: response: is no text",
+    ):
+        assert place in said
+
+
+def test_what_ragas_cannot_hold_is_counted(desk: Any) -> None:
+    desk.take(
+        "json", desk.rows("rows.jsonl", [{"id": "a", "question": "Q?", "category": "general"}])
+    )
+    report = desk.give("ragas", "r.jsonl")
+    assert [json.loads(line) for line in desk.text("r.jsonl").splitlines()] == [
+        {"user_input": "Q?"}
+    ]
+    assert report["left_out"] == {
+        "case.category": 1,
+        "ids of cases: ragas has none; an import names them by a hash of the question": 1,
+    }
+
+
+def test_a_failed_call_is_no_response(desk: Any) -> None:
+    desk.take("json", desk.rows("rows.jsonl", [{"question": "Q?", "answer": "A."}]))
+    path = desk.folder / "out/results/rows/results.jsonl"
+    row = json.loads(path.read_text())
+    row |= {"status": "error", "error": {"kind": "timeout"}, "answer": None}
+    path.write_text(json.dumps(row) + "\n")
+    report = desk.give("ragas", "r.json", run="rows")
+    assert json.loads(desk.text("r.json")) == [{"user_input": "Q?"}]
+    assert report["left_out"]["failed calls"] == 1
+    assert report["left_out"]["result.error"] == 1
+
+
+NOTHING = [
+    {"user_input": "none found?", "response": "A.", "retrieved_contexts": []},
+    {"user_input": "not told?", "response": "A."},
+    {"user_input": "no answer?", "retrieved_contexts": []},
+]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+def test_nothing_retrieved_is_told_from_not_told(desk: Any, ending: str) -> None:
+    """An empty list is a result that a metric counts; a missing one is no result at all."""
+    desk.take("ragas", desk.rows("s.jsonl", NOTHING))
+    desk.give("ragas", f"back{ending}", run="s")
+    desk.take("ragas", str(desk.folder / f"back{ending}"), out="again")
+    report = desk.give("ragas", "again.jsonl", run="back", out="again")
+    assert [json.loads(line) for line in desk.text("again.jsonl").splitlines()] == NOTHING
+    assert report["changed"] == {}
+
+
+@pytest.mark.parametrize("row", [{"contexts": []}, {}])
+def test_nothing_retrieved_comes_back_in_plain_rows(desk: Any, row: Any) -> None:
+    rows = [{"id": "a", "question": "Q?", "answer": "A."} | row]
+    desk.take("json", desk.rows("s.jsonl", rows))
+    assert desk.give("json", "back.json", run="s")["lossless"]
+    assert json.loads(desk.text("back.json")) == rows
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
+QUESTION = TEXT.filter(str.strip)
+SAMPLES = st.lists(
+    st.fixed_dictionaries(
+        {"user_input": QUESTION},
+        optional={
+            "response": TEXT,
+            "reference": TEXT.filter(bool),
+            "retrieved_contexts": st.lists(TEXT.filter(bool), max_size=3),
+            "reference_contexts": st.lists(TEXT.filter(bool), min_size=1, max_size=3),
+            "reference_context_ids": st.lists(QUESTION, min_size=1, max_size=3),
+            "rubrics": st.dictionaries(QUESTION, QUESTION, min_size=1, max_size=2),
+            "persona_name": QUESTION,
+        },
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=60)
+@given(samples=SAMPLES, ending=st.sampled_from([".jsonl", ".json"]))
+def test_ragas_samples_come_back_as_they_were(
+    desk_class: Any, samples: list[dict[str, Any]], ending: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desk_class(Path(folder))
+        desk.take("ragas", desk.file("s.json", json.dumps(samples)))
+        answered = any("response" in one or "retrieved_contexts" in one for one in samples)
+        report = desk.give("ragas", f"back{ending}", run="s" if answered else "")
+        text = desk.text(f"back{ending}")
+        back = json.loads(text if ending == ".json" else f"[{','.join(text.split(chr(10))[:-1])}]")
+        assert back == samples
+        assert report["changed"] == {}
+
+
+@settings(max_examples=60)
+@given(samples=SAMPLES)
+def test_ragas_csv_comes_back(desk_class: Any, samples: list[dict[str, Any]]) -> None:
+    """An empty cell is an absent value: empty texts are not told apart from none."""
+    for one in samples:
+        if not one.get("response"):
+            one.pop("response", None)
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desk_class(Path(folder))
+        desk.take("ragas", desk.file("s.json", json.dumps(samples)))
+        answered = any("response" in one or "retrieved_contexts" in one for one in samples)
+        desk.give("ragas", "t.csv", run="s" if answered else "")
+        desk.take("ragas", str(desk.folder / "t.csv"), out="again")
+        assert desk.cases("again") == desk.cases()
+        if answered:
+            assert desk.results("t", "again") == desk.results("s")
+        if (desk.folder / "out/labels").exists():
+            assert desk.labels("retrieval_labels", "again") == desk.labels("retrieval_labels")
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"id": QUESTION, "question": QUESTION},
+        optional={
+            "reference_answer": TEXT.filter(bool),
+            "answer": TEXT,
+            "contexts": st.lists(TEXT.filter(bool), max_size=3),
+        },
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda row: row["id"],
+)
+
+
+@settings(max_examples=60)
+@given(rows=ROWS)
+def test_plain_rows_come_back_as_they_were(desk_class: Any, rows: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desk_class(Path(folder))
+        desk.take("json", desk.file("s.json", json.dumps(rows)))
+        answered = any("answer" in one or "contexts" in one for one in rows)
+        report = desk.give("json", "back.json", run="s" if answered else "")
+        assert json.loads(desk.text("back.json")) == rows
+        assert report["lossless"]

@@ -1,0 +1,202 @@
+"""Spans as other libraries name them and other exporters write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from formats.shared.spans import flat, nanoseconds
+
+CHAT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hi?"}]}]',
+    "gen_ai.output.messages": (
+        '[{"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"},'
+        ' {"type": "text", "content": "Ho."}], "finish_reason": "stop"}]'
+    ),
+}
+START = "2024-01-01T00:00:00.000000Z"
+END = "2024-01-01T00:00:02.500000Z"
+
+
+def otlp(*spans: dict[str, Any]) -> str:
+    numbered = [{"traceId": "t", "spanId": str(n)} | one for n, one in enumerate(spans)]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": numbered}]}]})
+
+
+def console(trace: str, attributes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A span as the console exporter of the Python SDK prints it."""
+    return {
+        "name": "chat m",
+        "context": {"trace_id": f"0x{trace}", "span_id": "0xa", "trace_state": "[]"},
+        "kind": "SpanKind.CLIENT",
+        "parent_id": None,
+        "start_time": START,
+        "end_time": END,
+        "status": {"status_code": "UNSET"},
+        "attributes": attributes,
+        "events": [],
+    } | more
+
+
+def test_the_console_exporters_objects_one_behind_the_other(desk: Any) -> None:
+    failed = {"status": {"status_code": "ERROR", "description": "rate limit"}}
+    asked = {k: v for k, v in CHAT.items() if k != "gen_ai.output.messages"}
+    spans = [console("a1", CHAT), console("a2", asked, **failed)]
+    text = "".join(json.dumps(one, indent=4) + "\n" for one in spans)
+    desk.take("otel", desk.file("console.json", text))
+    assert [case["id"] for case in desk.cases()] == ["a1", "a2"]
+    done, broken = desk.results("console")
+    assert (done["answer"], done["latency_ms"]["total"]) == ("Ho.", 2500.0)
+    assert broken["error"]["message"] == "rate limit"
+    torn = desk.refused("otel", desk.file("torn.json", text[:-20]))
+    assert "1 problem" in torn
+    assert "not JSON" in torn
+
+
+def test_jaeger(desk: Any) -> None:
+    tags = [{"key": key, "type": "string", "value": text} for key, text in CHAT.items()]
+    span = {
+        "traceID": "a1",
+        "spanID": "s1",
+        "operationName": "chat m",
+        "references": [],
+        "startTime": 1_700_000_000_000_000,
+        "duration": 1_500_000,
+        "tags": tags,
+        "logs": [],
+    }
+    inner = span | {"spanID": "s2", "references": [{"refType": "CHILD_OF", "spanID": "s1"}]}
+    inner |= {"tags": [{"key": "http.method", "value": "GET"}]}
+    source = {"data": [{"traceID": "a1", "spans": [span, inner]}]}
+    report = desk.take("otel", desk.file("jaeger.json", json.dumps(source)))
+    assert desk.cases() == [{"id": "a1", "question": "Hi?"}]
+    assert desk.results("jaeger")[0]["answer"] == "Ho."
+    assert desk.results("jaeger")[0]["latency_ms"] == {"total": 1500.0, "generate": 1500.0}
+    assert report["left_out"] == {"spans of other operations": 1}
+
+
+def test_phoenix_with_nested_attributes(desk: Any) -> None:
+    attributes = {
+        "openinference": {"span": {"kind": "RETRIEVER"}},
+        "input": {"value": "Hi?"},
+        "retrieval": {"documents": [{"document": {"content": "text", "score": 0.5, "id": "d"}}]},
+    }
+    answer = {"openinference.span.kind": "CHAIN", "input.value": "Hi?", "output.value": "Ho."}
+    spans = [
+        console("a1", answer, status_code="OK", status={}),
+        console("a1", attributes, parent_id="a"),
+    ]
+    desk.take("otel", desk.file("p.json", json.dumps({"data": spans, "next_cursor": None})))
+    (result,) = desk.results("p")
+    assert (result["question"], result["answer"]) == ("Hi?", "Ho.")
+    (chunk,) = result["retrieved"]
+    assert (chunk["chunk_id"], chunk["text"], chunk["score_final"]) == ("d", "text", 0.5)
+
+
+def test_traceloop_workflow_and_vector_database(desk: Any) -> None:
+    workflow = {
+        "traceloop.span.kind": "workflow",
+        "traceloop.entity.input": '{"args": ["Hi?"], "kwargs": {}}',
+        "traceloop.entity.output": '"Ho \\"there\\"."',
+    }
+    found = [
+        {
+            "name": "db.query.result",
+            "attributes": {f"db.query.result.{k}": v for k, v in one.items()},
+        }
+        for one in ({"id": "d1", "document": "first", "distance": 0.1}, {"document": "second"})
+    ]
+    spans: list[dict[str, Any]] = [
+        {"attributes": workflow},
+        {"attributes": {"db.system": "chroma"}, "events": found, "parentSpanId": "0"},
+        {"attributes": {"traceloop.span.kind": "task"}, "parentSpanId": "0"},
+    ]
+    report = desk.take("otel", desk.file("s.json", otlp(*spans)))
+    (result,) = desk.results("s")
+    assert (result["question"], result["answer"]) == ("Hi?", 'Ho "there".')
+    places = [(c["chunk_id"], c["doc_id"], c["text"]) for c in result["retrieved"]]
+    assert places == [("d1", "d1", "first"), ("2", None, "second")]
+    assert report["left_out"] == {"distance of passages": 1, "spans of other operations": 1}
+
+
+def test_a_reranker_comes_after_its_retriever(desk: Any) -> None:
+    retriever = {
+        "openinference.span.kind": "RETRIEVER",
+        "input.value": "Hi?",
+        "retrieval.documents.0.document.content": "first",
+    }
+    reranker = {
+        "openinference.span.kind": "RERANKER",
+        "reranker.input_documents.0.document.content": "first",
+        "reranker.output_documents.0.document.content": "best",
+    }
+    spans: list[dict[str, Any]] = [
+        {"attributes": retriever, "startTimeUnixNano": "1", "endTimeUnixNano": "2"},
+        {"attributes": reranker, "startTimeUnixNano": "3", "endTimeUnixNano": "4"},
+    ]
+    desk.take("otel", desk.file("s.json", otlp(*spans)))
+    assert [chunk["text"] for chunk in desk.results("s")[0]["retrieved"]] == ["best"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('{"query": "Hi?"}', '{"result": "Ho.", "source_documents": []}'),
+        ('{"inputs": {"question": "Hi?"}}', '{"outputs": {"answer": "Ho."}}'),
+    ],
+)
+def test_values_that_are_objects(desk: Any, asked: str, said: str) -> None:
+    attributes = {"openinference.span.kind": "CHAIN", "input.value": asked, "output.value": said}
+    desk.take("otel", desk.file("s.json", otlp({"attributes": attributes})))
+    assert desk.cases()[0]["question"] == "Hi?"
+    assert desk.results("s")[0]["answer"] == "Ho."
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"llm.input_messages.0.message.contents.0.message_content.text": "Hi?"},
+        {"gen_ai.prompt.0.content": '[{"type": "text", "text": "Hi?"}]'},
+    ],
+)
+def test_a_message_in_parts(desk: Any, content: dict[str, Any]) -> None:
+    said = {"openinference.span.kind": "LLM", "gen_ai.completion.0.content": "Ho."}
+    desk.take("otel", desk.file("s.json", otlp({"attributes": content | said})))
+    assert desk.cases()[0]["question"] == "Hi?"
+
+
+def test_a_trace_in_two_files(desk: Any) -> None:
+    """Exporters that rotate their files part a trace between two of them."""
+    root = {"attributes": CHAT}
+    documents = '[{"id": "d", "content": "text"}]'
+    inner = {"attributes": {"gen_ai.retrieval.documents": documents}, "parentSpanId": "0"}
+    sources = [desk.file("1.json", otlp(root)), desk.file("2.json", otlp(inner))]
+    desk.take("otel", *sources, more=["--run-id", "monday"])
+    (result,) = desk.results("monday")
+    assert (result["answer"], result["retrieved"][0]["chunk_id"]) == ("Ho.", "d")
+
+
+def test_nesting_without_end_is_no_trace(desk: Any) -> None:
+    deep = '{"data": [' * 400 + "{}" + "]}" * 400
+    assert "holds no spans" in desk.refused("otel", desk.file("deep.json", deep))
+
+
+def test_nested_names_and_times() -> None:
+    # 2.5 s after the start of 1970, and the same in a zone two hours ahead of UTC
+    assert nanoseconds("1970-01-01T00:00:02.5Z") == 2_500_000_000
+    assert nanoseconds("1970-01-01T02:00:02.500+02:00") == 2_500_000_000
+    assert nanoseconds("soon") == nanoseconds(None) == 0
+    nested = {
+        "a": {"b": [{"c": 1}, {"c": 2}], "d": ["x"]},
+        "gen_ai.input.messages": [{"role": "u"}],
+    }
+    assert flat(nested) == {
+        "a.b.0.c": 1,
+        "a.b.1.c": 2,
+        "a.d": ["x"],
+        "gen_ai.input.messages": [{"role": "u"}],
+    }
+    assert flat("nonsense") == {}

@@ -1,0 +1,294 @@
+"""The cache gives back what was judged under the very same conditions, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.http import ask_all
+from judging.cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache, verdict_key
+from judging.cost import Totals
+from judging.replies import Found, Sampling
+from judging.types import JudgeIdentity, PromptId, Usage
+from records.errors import StorageError
+
+IDENTITY = JudgeIdentity("openai", "judge-2024-08-06")
+SENT = {"mode": "json_schema", "temperature": 0.0, "seed": 0, "max_tokens": 500}
+
+
+def test_the_second_time_is_free(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any
+) -> None:
+    client = judge()
+    first, second = cached(client).ask(task()), cached(client).ask(task())
+    assert len(fake_judge.chats()) == 1
+    assert second.data == first.data == good
+    assert (second.key, second.raw, second.mode) == (first.key, first.raw, first.mode)
+    assert (first.cached, second.cached) == (False, True)
+    assert (second.attempts, second.cost_usd, second.seconds) == (0, 0.0, None)
+    assert second.sent == first.sent == SENT
+    assert second.usage == Usage()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metric": "correctness"},
+        {"prompt": PromptId("groundedness", 1, "cd" * 32)},
+        {"prompt": PromptId("other", 1, "ab" * 32)},
+        {"key_messages": ({"role": "user", "content": "other"},)},
+        {"schema": {"type": "object"}},
+        {"repeat": 1},
+        {"max_tokens": 501},
+    ],
+)
+def test_another_task_has_another_key(judge: Any, task: Any, change: dict[str, Any]) -> None:
+    client = judge(ready=False)
+    client.identify()
+    client.assume(Found("json_schema"))
+    keys = {
+        verdict_key(one, client.identity, client.parameters(one))
+        for one in (task(), task(**change))
+    }
+    assert len(keys) == 2
+
+
+def test_repeats_differ_where_the_server_takes_no_seed(
+    fake_judge: Any, judge: Any, cached: Any, task: Any
+) -> None:
+    """Without a seed the requests of two repeats are the same, and yet they are two opinions."""
+    fake_judge.script("ships", fake_judge.refuses("seed"))
+    client = judge()
+    first, second = (cached(client).ask(task(repeat=number)) for number in (0, 1))
+    assert client.found.dropped == ("seed",)
+    assert "seed" not in second.sent
+    assert first.key != second.key
+    assert (first.cached, second.cached) == (False, False)
+    unseeded = client.parameters(task())
+    assert unseeded == client.parameters(task(repeat=1)), "the key alone can tell them apart"
+    keys = {verdict_key(task(repeat=number), IDENTITY, unseeded) for number in (0, 1, 2)}
+    assert len(keys) == 3
+
+
+def test_the_order_of_a_schemas_fields_matters(task: Any) -> None:
+    """A constrained model writes its fields in this order: a reason before or after the verdict."""
+    fields = {"reason": {"type": "string"}, "verdict": {"type": "string"}}
+    orders = (fields, dict(reversed(fields.items())))
+    tasks = [task(schema={"type": "object", "properties": one}) for one in orders]
+    assert len({verdict_key(one, IDENTITY, SENT) for one in tasks}) == 2
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        SENT | {"temperature": 0.5},
+        SENT | {"seed": 1},
+        SENT | {"mode": "tool"},
+        SENT | {"top_p": 0.9},
+        {name: value for name, value in SENT.items() if name != "temperature"},
+    ],
+)
+def test_other_parameters_give_another_key(task: Any, sent: dict[str, Any]) -> None:
+    assert verdict_key(task(), IDENTITY, sent) != verdict_key(task(), IDENTITY, SENT)
+
+
+@pytest.mark.parametrize("field", ["provider", "model", "digest", "build", "revision"])
+def test_another_judge_has_another_key(task: Any, field: str) -> None:
+    other = JudgeIdentity(**(IDENTITY.to_dict() | {field: "x"}))
+    assert verdict_key(task(), other, SENT) != verdict_key(task(), IDENTITY, SENT)
+
+
+def test_what_is_random_or_no_matter_is_not_in_the_key(task: Any) -> None:
+    random_marks = task(messages=({"role": "user", "content": "<<8231>> text"},))
+    swapped = dict(reversed(SENT.items()))
+    assert verdict_key(random_marks, IDENTITY, swapped) == verdict_key(task(), IDENTITY, SENT)
+    raised = task(prompt=PromptId("groundedness", 2, "ab" * 32))
+    assert verdict_key(raised, IDENTITY, SENT) == verdict_key(task(), IDENTITY, SENT)
+
+
+def test_a_changed_model_prompt_temperature_or_repeat_is_asked_again(
+    fake_judge: Any, judge: Any, cached: Any, task: Any
+) -> None:
+    clients = [
+        judge(),
+        judge(model="judge-2025-01-01"),
+        judge(sampling=Sampling(temperature=0.5)),
+        judge(sampling=Sampling(seed=5)),
+    ]
+    tasks = [task(), task(repeat=1), task(prompt=PromptId("groundedness", 2, "cd" * 32))]
+    for asked in (12, 12):  # the second round is answered by the cache alone
+        for client in clients:
+            for one in tasks:
+                assert cached(client).ask(one).ok
+        assert len(fake_judge.chats()) == asked
+
+
+def test_another_address_hits(fake_judge: Any, judge: Any, cached: Any, task: Any) -> None:
+    cached(judge()).ask(task())
+    elsewhere = judge(url=fake_judge.url.replace("127.0.0.1", "localhost"))
+    assert cached(elsewhere).ask(task()).cached
+
+
+def test_failures_are_not_kept(fake_judge: Any, judge: Any, cached: Any, task: Any) -> None:
+    fake_judge.script("ships", fake_judge.fails(500), fake_judge.fails(400))
+    client = judge()
+    for _ in range(3):
+        assert cached(client).ask(task()).failure in ("transport", "rejected")
+    assert len(cached(client)._cache) == 0
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"verdicts": [{"id": "1", "verdict": "maybe"}]}, {"verdicts": []}]
+)
+def test_a_stored_verdict_that_does_not_fit_is_asked_anew(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, good: Any, tmp_path: Path, data: Any
+) -> None:
+    client = judge()
+    cached(client).ask(task())
+    path = tmp_path / FILE_NAME
+    line = json.loads(path.read_text())
+    path.write_text(json.dumps(line | {"data": data}) + "\n")
+    assert not cached(client).holds(task())
+    again = cached(client).ask(task())
+    assert (again.data, again.cached) == (good, False)
+    assert cached(client).ask(task()).cached
+
+
+def test_offline_a_miss_is_a_failure(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, tmp_path: Path, good: Any
+) -> None:
+    client = judge()
+    cached(client).ask(task())
+    fake_judge.close()
+    cache = VerdictCache(tmp_path / FILE_NAME, read_only=True)
+    ((identity, found),) = cache.judges(fake_judge.model)
+    assert (identity, found) == (client.identity, client.found)
+    offline = CachedJudge(OfflineJudge(identity, found, Sampling()), cache)
+    assert offline.ask(task()).data == good
+    missed = offline.ask(task("trees"))
+    assert (missed.failure, missed.attempts, missed.data) == ("not_cached", 0, None)
+    warmer = CachedJudge(OfflineJudge(identity, found, Sampling(temperature=0.5)), cache)
+    assert warmer.ask(task()).failure == "not_cached"
+
+
+def test_the_judge_asked_last_comes_last(judge: Any, cached: Any, task: Any) -> None:
+    older, newer = judge(), judge(model="judge-2025-01-01")
+    for client in (older, newer, older):
+        cached(client).ask(task(f"round {client.identity.model} {id(client)}"))
+    cached(older).ask(task("last"))
+    cache = cached(older)._cache
+    assert [identity.model for identity, _ in cache.judges()] == [
+        "judge-2025-01-01",
+        "judge-2024-08-06",
+    ]
+    assert cache.judges("nobody") == []
+
+
+def test_two_threads_that_want_the_same_ask_once(
+    fake_judge: Any, judge: Any, cached: Any, task: Any
+) -> None:
+    fake_judge.bot.delay = 0.05
+    totals = Totals()
+    same = [task() for _ in range(16)]
+    for verdict in ask_all(same, cached(judge()).ask, 8, threading.Event()):
+        assert verdict.ok
+        totals.add(verdict)
+    assert len(fake_judge.chats()) == 1
+    assert (totals.verdicts, totals.cached, totals.calls) == (16, 15, 1)
+
+
+def test_what_another_stores_after_the_first_look_is_not_paid_again(
+    fake_judge: Any, judge: Any, cached: Any, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other thread has come back between this one's look and its turn."""
+    client = judge()
+    cached(client).ask(task())
+    late = cached(client)
+    known, looks = late._cache.get, iter([True])
+    monkeypatch.setattr(late._cache, "get", lambda key: None if next(looks, False) else known(key))
+    assert late.ask(task()).cached
+    assert len(fake_judge.chats()) == 1
+
+
+def entry(key: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "key": key,
+        "metric": "m",
+        "judge": IDENTITY.to_dict(),
+        "mode": "plain",
+        "data": {"n": 1},
+    } | fields
+
+
+def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path / FILE_NAME)
+    cache.put(entry("a"))
+    cache.put(entry("a", data={"n": 2}))
+    assert (cache.get("a") or {})["data"] == {"n": 2}
+    assert len(cache) == len(VerdictCache(tmp_path / FILE_NAME)) == 1
+
+
+def test_a_torn_line_is_cut_and_strange_lines_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    lines = [
+        json.dumps(entry("a")),
+        "no JSON",
+        json.dumps(entry("b", format=99)),
+        json.dumps({"key": "c"}),
+        json.dumps(entry("d")),
+    ]
+    path.write_text("\n".join(lines) + '\n{"format": 1, "key": "to')
+    looking = VerdictCache(path, read_only=True)
+    assert (len(looking), looking.unreadable, "to" in looking) == (2, 3, False)
+    cache = VerdictCache(path)
+    assert path.read_bytes().endswith(b"}\n")
+    cache.put(entry("e"))
+    assert [key in looking for key in "abcde"] == [True, False, False, True, True]
+
+
+def test_a_replaced_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    cache = VerdictCache(path)
+    cache.put(entry("a"))
+    cache.put(entry("b"))
+    other = tmp_path / "other"
+    other.write_text(json.dumps(entry("b", data={"n": 3})) + "\n" + json.dumps(entry("c")) + "\n")
+    os.replace(other, path)
+    assert "c" in cache
+    assert "a" not in cache
+    assert (cache.get("b") or {})["data"] == {"n": 3}
+    cache.put(entry("d"))
+    assert len(VerdictCache(path)) == 3
+
+
+def test_long_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.cache.BLOCK", 1000)
+    path = tmp_path / FILE_NAME
+    rows = [entry(f"k{n}", raw="x" * (n * 37 % 5000)) for n in range(200)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cache = VerdictCache(path)
+    assert [cache.get(row["key"]) for row in rows] == rows
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        VerdictCache(tmp_path / "file" / FILE_NAME)
+    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
+    with pytest.raises(StorageError, match="cannot be written"):
+        VerdictCache(tmp_path / "folder" / FILE_NAME)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    cache = VerdictCache(path)
+    path.symlink_to("/dev/full")
+    with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\)"):
+        cache.put(entry("a"))

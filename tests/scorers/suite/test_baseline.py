@@ -1,0 +1,104 @@
+"""When a change is a regression: by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.definitions import definition_of
+
+from decisions.baseline import Baseline, Change, caveats, compare, read_baseline, verdict
+from decisions.measures import measures
+from storage import StorageError
+
+
+def section(mean: float | None, low: float, high: float, name: str = "mrr") -> dict[str, Any]:
+    return {
+        "definitions": {name: definition_of("retrieval", name)},
+        "mean": {name: mean},
+        "ci95": {name: None if mean is None else [low, high]},
+        "n": {name: 50},
+        "not_applicable": {name: 0},
+        "failed": {name: 0},
+    }
+
+
+def change(before: dict[str, Any], now: dict[str, Any], max_drop: float | None = None) -> Change:
+    baseline = Baseline("b", {"retrieval": before}, None, None)
+    found = measures({"retrieval": now}, {})
+    (one,) = compare(baseline, found, ["retrieval"], max_drop)
+    return one
+
+
+def test_the_noise_is_the_interval_of_the_difference() -> None:
+    """Half-widths 0.03 and 0.04: chance explains sqrt(0.0009 + 0.0016) = 0.05."""
+    before = section(0.80, 0.77, 0.83)
+    one = change(before, section(0.74, 0.70, 0.78))
+    assert one.noise == pytest.approx(0.05)
+    assert one.worse_by == pytest.approx(0.06)
+    assert one.verdict == "regression"
+    assert change(before, section(0.76, 0.72, 0.80)).verdict == "worse"
+    assert change(before, section(0.80, 0.76, 0.84)).verdict == "same"
+    assert change(before, section(0.95, 0.91, 0.99)).verdict == "better"
+
+
+def test_direction_comes_from_the_catalogue() -> None:
+    """scope_miss is better when low: a rise is a regression."""
+    before = section(0.1, 0.08, 0.12, "scope_miss")
+    assert change(before, section(0.3, 0.28, 0.32, "scope_miss")).verdict == "regression"
+    assert change(before, section(0.0, 0.0, 0.0, "scope_miss")).verdict == "better"
+
+
+def test_max_drop_overrules_the_interval() -> None:
+    before, now = section(0.80, 0.5, 1.0), section(0.78, 0.5, 1.0)
+    assert change(before, now).verdict == "worse"
+    assert change(before, now, max_drop=0.01).verdict == "regression"
+    assert change(before, now, max_drop=0.02).verdict == "worse"
+    assert change(now, before, max_drop=0.0).verdict == "better"
+
+
+def test_without_intervals_only_max_drop_decides() -> None:
+    assert verdict(0.5, None) == "worse"
+    assert verdict(0.5, None, 0.4) == "regression"
+
+
+def test_another_definition_is_not_compared() -> None:
+    before = section(0.9, 0.89, 0.91)
+    before["definitions"]["mrr"] = "retrieval/mrr@99"
+    assert change(before, section(0.1, 0.09, 0.11)).verdict == "not comparable"
+
+
+def test_a_number_that_is_gone_is_told() -> None:
+    assert change(section(0.9, 0.8, 1), section(None, 0, 0)).verdict == "no longer measured"
+    before = Baseline("b", {"retrieval": section(0.9, 0.8, 1)}, None, None)
+    assert compare(before, {}, ["retrieval"])[0].verdict == "no longer measured"
+    assert compare(before, {}, ["safety"]) == []
+    nothing = Baseline("b", {"retrieval": section(None, 0, 0)}, None, None)
+    assert compare(nothing, {}, ["retrieval"]) == []
+
+
+@given(st.floats(-1, 1), st.floats(0, 1))
+def test_a_gain_is_never_a_regression(worse_by: float, noise: float) -> None:
+    found = verdict(worse_by, noise)
+    assert (found == "regression") == (worse_by > noise + 1e-6)
+    assert (found == "better") == (worse_by < -1e-6)
+
+
+def test_what_makes_a_comparison_lame() -> None:
+    one = Baseline("b", {}, "smoke", 24)
+    assert caveats(one, "smoke", 24) == []
+    assert caveats(one, "full", 90) == ["The baseline has 24 cases, this run 90."]
+    assert caveats(one, "full", 24) == ["The baseline is of the smoke suite, this is full."]
+
+
+def test_a_run_folder_is_read_through_its_metrics(tmp_path: Path) -> None:
+    data = {"schema": 1, "sections": {"retrieval": section(0.5, 0.4, 0.6)}, "cases": 3}
+    (tmp_path / "metrics.json").write_text(json.dumps(data))
+    assert read_baseline(tmp_path).cases == 3
+    (tmp_path / "metrics.json").write_text('{"schema": 9, "sections": {}}')
+    with pytest.raises(StorageError, match="schema"):
+        read_baseline(tmp_path)

@@ -1,0 +1,162 @@
+"""Each rule of the diagnosis, and that nothing is concluded from what was not measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.definitions import definition_of
+
+from decisions.diagnosis import HEADLINES, diagnose, health
+from decisions.measures import Measure, band, known_metrics, measures
+from records.targets import Target
+
+GOOD, BAD = True, False
+
+
+def measure(section: str, metric: str, mean: float | None, passed: bool | None) -> Measure:
+    target = None if passed is None else "> 0.5"
+    return Measure(section, metric, mean, None, 9, 0, 0, "", True, target, passed)
+
+
+def found(*more: Measure, **states: bool) -> dict[tuple[str, str], Measure]:
+    """Every headline metric of the named sections passes or fails."""
+    rows = [
+        measure(section, metric, 0.9 if state else 0.1, state)
+        for section, state in states.items()
+        for metric in HEADLINES[section]
+    ]
+    return {(one.section, one.metric): one for one in (*rows, *more)}
+
+
+def rules(known: dict[tuple[str, str], Measure]) -> list[str]:
+    return [finding.rule for finding in diagnose(known)]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ({"retrieval": GOOD, "groundedness": BAD}, ["retrieval_good_groundedness_bad"]),
+        ({"groundedness": BAD}, ["groundedness_bad"]),
+        ({"retrieval": BAD, "context": GOOD}, ["retrieval_bad_context_good"]),
+        ({"retrieval": BAD, "context": BAD}, ["retrieval_bad", "context_bad"]),
+        ({"retrieval": BAD}, ["retrieval_bad"]),
+        ({"safety": BAD}, ["safety_bad"]),
+        ({"pipeline": BAD}, ["pipeline_bad"]),
+        ({"retrieval": GOOD, "context": GOOD, "safety": GOOD}, ["all_good"]),
+        ({}, ["nothing_measured"]),
+    ],
+)
+def test_rules_of_the_perspectives(states: dict[str, bool], expected: list[str]) -> None:
+    assert rules(found(**states)) == expected
+
+
+@pytest.mark.parametrize(
+    ("precision", "recall", "rule"),
+    [
+        (0.7, 0.49, ["high_precision_low_recall"]),
+        (0.49, 0.7, ["low_precision_high_recall"]),
+        (0.69, 0.49, []),
+        (0.5, 0.9, []),
+    ],
+)
+def test_precision_against_recall(precision: float, recall: float, rule: list[str]) -> None:
+    rows = [
+        measure("retrieval", "precision@1", precision, None),
+        measure("retrieval", "recall@5", recall, None),
+    ]
+    assert [name for name in rules(found(*rows)) if "precision" in name] == rule
+
+
+def test_judged_numbers_come_before_those_of_the_ranks() -> None:
+    rows = [
+        measure("retrieval", "precision@1", 0.9, None),
+        measure("retrieval", "recall@5", 0.1, None),
+        measure("judge", "context_precision", 0.3, None),
+        measure("judge", "context_recall", 0.9, None),
+    ]
+    assert "low_precision_high_recall" in rules(found(*rows))
+
+
+def test_faithful_against_relevant() -> None:
+    claims = ("groundedness", "claim_support_rate")
+    near = ("embedding", "answer_relevance")
+    assert "faithful_but_irrelevant" in rules(
+        found(measure(*claims, 0.9, True), measure(*near, 0.1, False))
+    )
+    assert "relevant_but_unfaithful" in rules(
+        found(measure(*claims, 0.1, False), measure(*near, 0.9, True))
+    )
+    assert rules(found(measure(*claims, 0.9, True), measure(*near, None, None))) == ["all_good"]
+
+
+def test_abstention() -> None:
+    bold = measure("abstention", "hallucination_on_unanswerable", 0.31, None)
+    shy = measure("abstention", "over_refusal", 0.3, None)
+    assert rules(found(bold, shy)) == ["answers_the_unanswerable"]
+
+
+def test_what_was_not_measured_is_neither_good_nor_bad() -> None:
+    known = found(measure("retrieval", "ndcg@5", None, None))
+    assert health(known, "retrieval") is None
+    assert rules(known) == ["nothing_measured"]
+    half = found(measure("safety", "auc", 0.9, True), measure("safety", "tpr_at_fpr_1", None, None))
+    assert health(half, "safety") is True
+
+
+def test_safety_blames_the_detector_when_scores_do_not_part() -> None:
+    parts = found(measure("safety", "auc", 0.9, True), measure("safety", "tpr_at_fpr_1", 0, False))
+    assert diagnose(parts)[0].look_at.startswith("the guardrail thresholds")
+    mixes = found(measure("safety", "auc", 0.5, False))
+    assert diagnose(mixes)[0].look_at.startswith("the detector itself")
+    assert diagnose(mixes)[0].because == ("auc 0.500 (target > 0.5)",)
+
+
+def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
+    known = found(measure("retrieval", "scope_miss", 0.2, None), retrieval=BAD)
+    assert diagnose(known)[0].look_at.startswith("folder selection")
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "expected"),
+    [
+        ("retrieval/mrr", 0.9, "excellent"),
+        ("retrieval/mrr", 0.7, "good"),
+        ("retrieval/mrr", 0.5, "fair"),
+        ("retrieval/mrr", 0.499, "poor"),
+        ("retrieval/mrr", None, None),
+        ("context/redundancy_ngram", 0.05, "excellent"),  # low is good: 0.95 is left
+        ("embedding/context_relevance", 0.9, None),  # a cosine is no share
+        ("groundedness/unsupported_claims", 0.9, None),  # a count
+    ],
+)
+def test_bands(name: str, mean: float | None, expected: str | None) -> None:
+    assert band(mean, known_metrics()[definition_of(*name.split("/"))]) == expected
+
+
+SECTION: dict[str, Any] = {
+    "definitions": {name: definition_of("retrieval", name) for name in ("mrr", "scope_miss")},
+    "mean": {"mrr": 0.5, "scope_miss": None},
+    "ci95": {"mrr": [0.25, 0.75], "scope_miss": None},
+    "n": {"mrr": 4, "scope_miss": 0},
+    "not_applicable": {"mrr": 1, "scope_miss": 5},
+    "failed": {"mrr": 2, "scope_miss": 2},
+}
+
+
+def test_measures_of_a_section() -> None:
+    aims = {"mrr": Target(">=", 0.5), "scope_miss": Target("<", 0.1), "typo": Target(">", 0)}
+    rows = measures({"retrieval": SECTION}, {"retrieval": aims, "elsewhere": aims})
+    mrr = rows["retrieval", "mrr"]
+    assert (mrr.mean, mrr.ci95, mrr.n, mrr.not_applicable, mrr.failed) == (
+        0.5,
+        (0.25, 0.75),
+        4,
+        1,
+        2,
+    )
+    assert (mrr.passed, mrr.band, mrr.target) == (True, "fair", ">= 0.5")
+    miss = rows["retrieval", "scope_miss"]
+    assert (miss.passed, miss.higher_is_better) == (None, False)
+    assert rows["retrieval", "typo"].mean is None
+    assert len(rows) == 3

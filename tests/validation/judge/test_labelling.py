@@ -1,0 +1,120 @@
+"""The sample, the annotator's file, and the claim as the screen gets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import StorageError
+from validation.claim_session import Decision, Session
+from validation.claims import JudgedClaim, Passage
+from validation.labels import LabelFile, Store, drawn, item, label, name_of, read_labels
+
+CLAIMS = [
+    JudgedClaim(f"q{n}", 0, "1", f"Claim {n} holds.", "supported" if n % 4 else "not_found")
+    for n in range(200)
+]
+
+
+def test_a_sample_is_random_and_a_larger_one_adds_to_it() -> None:
+    small, large = drawn(CLAIMS, 20, 7), drawn(CLAIMS, 50, 7)
+    assert large[:20] == small
+    assert drawn(list(reversed(CLAIMS)), 20, 7) == small  # the file's order does not matter
+    assert drawn(CLAIMS, 20, 8) != small
+    assert len(drawn(CLAIMS, 500, 7)) == 200
+
+
+def test_the_sample_does_not_look_at_the_verdict() -> None:
+    # A quarter of the claims failed; over many seeds so does a quarter of the samples. The mean of
+    # 200 draws of 20 has a standard error of sqrt(0.25 * 0.75 / 4000) = 0.007.
+    shares = [sum(not one.supported for one in drawn(CLAIMS, 20, seed)) / 20 for seed in range(200)]
+    assert sum(shares) / 200 == pytest.approx(0.25, abs=0.03)
+
+
+def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
+    path = tmp_path / "labels" / "verdicts" / "maria.jsonl"
+    claims = CLAIMS[:3]
+    with LabelFile(path) as file:
+        store = Store(file, claims, "groundedness", "maria", "random:0")
+        session = Session([item(claim) for claim in claims], store.record)
+        session.decide("supported")
+        session.goto_open()
+        session.decide("cannot_tell")
+        session.undo()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [line["label"] for line in lines] == ["supported", "cannot_tell", None]
+        assert lines[0] == {
+            "case_id": "q0",
+            "repeat": 0,
+            "metric": "groundedness",
+            "claim_id": "1",
+            "claim": "Claim 0 holds.",
+            "answer_sha256": claims[0].answer_sha256,
+            "label": "supported",
+            "annotator": "maria",
+            "at": lines[0]["at"],
+            "sample": "random:0",
+            "act": "label",
+        }
+        assert list(store.decided())[2].act == "undo"
+    assert [one.label for one in read_labels([path])] == ["supported", "cannot_tell", None]
+    with LabelFile(path) as file:
+        store = Store(file, claims, "groundedness", "maria", "random:0")
+        again = Session([item(claim) for claim in claims], store.record, decided=store.decided())
+        assert again.labels == {name_of(claims[0].key): "supported"}
+        again.redo()  # over the restart
+        assert again.labels[name_of(claims[1].key)] == "cannot_tell"
+
+
+def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "maria.jsonl"
+    with LabelFile(path) as file:
+        Store(file, CLAIMS[:1], "groundedness", "maria", "s").record(
+            Decision(name_of(CLAIMS[0].key), "supported")
+        )
+        changed = [JudgedClaim("q0", 0, "1", "Claim 0 holds.", "supported", answer="new")]
+        assert list(Store(file, changed, "groundedness", "maria", "s").decided()) == []
+
+
+def test_a_torn_line_is_cut_and_two_sessions_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "maria.jsonl"
+    path.write_bytes(b'{"case_id": "q0", "claim_id": "1", "label": null}\n{"case_i')
+    with LabelFile(path) as file:
+        file.append({"case_id": "q1", "claim_id": "1", "label": None})
+        with pytest.raises(StorageError, match="labels into it now"), LabelFile(path):
+            pass
+    assert [one.key[0] for one in read_labels([path])] == ["q0", "q1"]
+
+
+def test_the_best_window_is_marked_and_the_verdict_kept_apart() -> None:
+    passages = (
+        Passage("c1", "a.md", "Cats sleep all day."),
+        Passage("c2", "b.md", "First. Dogs bark at night. Dogs eat meat. Birds sing. Fish swim."),
+    )
+    claim = JudgedClaim(
+        "q", 0, "1", "Dogs eat meat.", "not_found", contexts=passages, reason="no such"
+    )
+    made = item(claim)
+    assert made.best == 1
+    window = made.passages[1].window
+    assert window is not None
+    assert "Dogs eat meat." in passages[1].text[slice(*window)]
+    assert made.passages[0].window is None
+    assert made.words == {"dogs", "eat", "meat"}
+    assert made.verdict == "not_found - no such"
+    assert item(JudgedClaim("q", 0, "1", "Dogs eat meat.", "x")).passages == ()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "-x"])
+def test_an_annotator_is_a_plain_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="--annotator"):
+        label(CLAIMS, "groundedness", tmp_path, name, sample=1, seed=0)
+
+
+def test_without_a_terminal_there_is_no_screen(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    with pytest.raises(StorageError, match="no terminal"):
+        label(CLAIMS, "groundedness", tmp_path, "maria", sample=1, seed=0)

@@ -1,0 +1,160 @@
+"""The lines of one case in the files of a run, hand-made, and the page that they give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scorers.judged import Verdicts
+from storage import TestResult, case_from_dict, iter_results, read_cases
+from views.browser.case_page import case_docs
+from views.browser.document import Doc
+from views.browser.model import Detail
+from views.detail import build
+
+NONE = Verdicts({})
+ANSWER = "Logs are kept for 30 days. The owner can extend this. It costs nothing."
+#         0                         27                         54
+CHUNKS = [
+    {"chunk_id": "c1", "rel_path": "a.md", "heading_path": "A", "text": "Kept for\n  30 days."},
+    {"chunk_id": "c2", "rel_path": "b.md", "text": "Nothing", "text_length": 900},
+    "c3",
+]
+RESULT: dict[str, Any] = {
+    "test_case_id": "q",
+    "question": "How long?",
+    "answer": ANSWER,
+    "retrieved": CHUNKS,
+    "latency_ms": {"total": 12.5},
+    "usage": {"total_tokens": 7, "detail": {"cached": 1}},
+    "guardrail": {"input_score": 0.25},
+    "folder_selection": {"chosen": ["x"], "reason": "asked"},
+    "references": [{"index": 1, "rel_path": "a.md"}],
+    "policy_flags": ["late"],
+    "confidence": 0.5,
+}
+CASE: dict[str, Any] = {
+    "id": "q",
+    "question": "How long?",
+    "answerable": True,
+    "gold_supports": [
+        {"rel_path": "a.md", "heading_path": "A", "snippets": ["kept for 30 days"]},
+        {"rel_path": "z.md", "heading_path": ""},
+    ],
+    "forbidden_claims": ["forever"],
+}
+SCORES: dict[str, dict[str, Any]] = {
+    "retrieval": {
+        "case_id": "q",
+        "scores": {"recall@5": 0.5},
+        "evidence": {"match": "anchor", "found": [1, None], "hits": [1]},
+    },
+    "groundedness": {
+        "case_id": "q",
+        "status": "scored",
+        "scores": {"claim_support_rate": 0.5, "citation_joint": None},
+        "reasons": {"citation_joint": "no claim has a citation"},
+        "evidence": {
+            "claims": [
+                {"text": ANSWER[:26], "span": [0, 26], "supported": True, "chunk_id": "c1"},
+                {
+                    "text": ANSWER[27:53],
+                    "span": [27, 53],
+                    "supported": False,
+                    "score": 0.25,
+                    "missing": ["owner"],
+                    "vetoed_by": ["9"],
+                },
+                {"text": ANSWER[54:], "span": [54, 71], "skipped": "general"},
+            ]
+        },
+    },
+    "pipeline": {
+        "case_id": "q",
+        "scores": {"pass": 0.0},
+        "evidence": {"outcome": "uncertain", "expected": "success", "why": "flag late"},
+    },
+}
+
+
+def line(record: Any) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def detail_of(
+    result: dict[str, Any] = RESULT,
+    case: dict[str, Any] | None = CASE,
+    scores: dict[str, Any] = SCORES,
+    verdicts: Verdicts = NONE,
+) -> Detail:
+    return build(
+        line(result),
+        line(case) if case else b"",
+        {},
+        {name: line(score) for name, score in scores.items()},
+        lambda: verdicts,
+        ("q", 0),
+    )
+
+
+def verdicts_on(*records: dict[str, Any]) -> Verdicts:
+    """Verdict lines on the answer above; what a line leaves out is as in most."""
+    found = Verdicts({})
+    case, _ = case_from_dict(CASE)
+    assert case is not None
+    mark = found.subject(case, msgspec.convert(RESULT, TestResult)).fingerprint
+    for record in records:
+        usual: dict[str, Any] = {
+            "status": "ok",
+            "parts": 1,
+            "reason": None,
+            "failure": None,
+            "extra": {},
+        }
+        whole = usual | {"subject": mark} | record
+        opinions = found.found.setdefault(("q", 0), {})
+        parts = opinions.setdefault((whole["metric"], whole.get("judge_repeat", 0)), {})
+        parts[whole.get("part", 0)] = whole
+    return found
+
+
+WHO = {"provider": "local", "model": "support"}
+JUDGE: dict[str, Any] = {"judge": {"identity": WHO, "prompts": {}, "parameters": {}}}
+"""A config.json that names the judge of ``verdict_line``."""
+
+
+def verdict_line(eval_set: Path, run: Path, **more: Any) -> bytes:
+    """A line without claims on the first answer of a run, by the judge above."""
+    case = next(iter(read_cases(eval_set, None)))
+    result = next(iter(iter_results(run / "results.jsonl")))
+    made: dict[str, Any] = {
+        "schema": 1,
+        "case_id": case.id,
+        "repeat": 0,
+        "metric": "groundedness",
+        "judge_repeat": 0,
+        "parts": 1,
+        "status": "not_applicable",
+        "reason": "no answer",
+        "failure": None,
+        "prompt": {"name": "groundedness", "sha256": "1"},
+        "judge": WHO,
+        "subject": Verdicts({}).subject(case, result).fingerprint,
+        "input": {},
+        "verdicts": [],
+        "extra": {},
+    }
+    return line(made | more)
+
+
+def page(detail: Detail, **more: Any) -> str:
+    options = {"failing": False, "full": False, "two": False} | more
+    left, right = case_docs(Doc, detail, "state", **options)
+    return left.text + (right.text if right else "")
+
+
+def marked(doc: Doc, style: str) -> list[str]:
+    return [doc.text[start:end] for start, end, name in doc.marks if name == style]

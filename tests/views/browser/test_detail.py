@@ -1,0 +1,139 @@
+"""One case in full: from its lines to what the page says, with hand-made evidence."""
+
+from __future__ import annotations
+
+import json
+
+from tests.views.browser.case_lines import (
+    ANSWER,
+    CASE,
+    NONE,
+    RESULT,
+    SCORES,
+    detail_of,
+    line,
+    marked,
+    page,
+)
+
+from views.browser.case_page import case_docs
+from views.browser.document import Doc
+from views.browser.model import Claim
+from views.detail import build
+
+
+def test_claims_keep_their_place_verdict_and_reason() -> None:
+    first, second, third = detail_of().claims
+    assert first == Claim(ANSWER[:26], (0, 26), "supported", "", "c1")
+    assert (second.verdict, second.span) == ("unsupported", (27, 53))
+    assert second.note == (
+        "0.25 of its words in a passage; number not in any source: 9; missing: owner"
+    )
+    assert (third.verdict, third.note) == ("skipped", "not judged: general")
+
+
+def test_the_answer_is_coloured_and_each_claim_has_a_sign() -> None:
+    left, _ = case_docs(Doc, detail_of(), "s", failing=False, full=False, two=False)
+    assert f"{ANSWER[:26]} ✓ {ANSWER[27:53]} ✗ {ANSWER[54:]} ·" in left.text
+    assert ANSWER[:26] in marked(left, "good")
+    assert ANSWER[27:53] in marked(left, "warn")
+    assert ANSWER[54:] in marked(left, "dim")
+
+
+def test_claims_that_overlap_or_lie_outside_leave_the_answer_whole() -> None:
+    doc = Doc(ascii_only=True)
+    doc.answer(
+        "abcdef",
+        [
+            Claim("x", (0, 4), "supported"),
+            Claim("x", (2, 5), "contradicted"),
+            Claim("x", (4, 99), "supported"),
+            Claim("x", (-3, 2), "supported"),
+            Claim("x", None, "supported"),
+        ],
+    )
+    assert doc.text == "abcd +ef\n"
+    assert marked(doc, "good") == ["abcd", " +"]
+
+
+def test_gold_is_marked_as_the_evidence_says() -> None:
+    detail = detail_of()
+    assert [passage.gold for passage in detail.passages] == [True, False, False]
+    assert [(gold.place, gold.rank) for gold in detail.gold] == [("a.md > A", 1), ("z.md", None)]
+    shown = page(detail)
+    assert "3 chunks, gold ones (anchor): 1" in shown
+    assert "gold found at 1    a.md > A" in shown
+    assert "gold not retrieved z.md" in shown
+    left, _ = case_docs(Doc, detail, "s", failing=False, full=True, two=False)
+    assert marked(left, "marked") == ["Kept for\n  30 days"]
+    assert "(cut when it was stored; 900 characters long)" in left.text
+
+
+def test_without_scores_nothing_is_called_gold() -> None:
+    detail = detail_of(scores={})
+    assert [passage.gold for passage in detail.passages] == [None] * 3
+    shown = page(detail)
+    assert "gold unknown" in shown
+    assert "GOLD" not in shown
+    assert "none yet: run eval_suite.py" in shown
+
+
+def test_key_facts_of_the_set_and_gold_facts_of_the_labels_are_both_told() -> None:
+    facts = {"expected_key_facts": ["30 days"], "gold_facts": [{"fact": "a month"}]}
+    labels = detail_of(case=CASE | facts).labels
+    assert ("key fact", "30 days") in labels
+    assert ("gold fact", "a month") in labels
+
+
+def test_chunk_gold_takes_the_chunk_labels() -> None:
+    scores = {
+        "retrieval": {
+            "case_id": "q",
+            "scores": {},
+            "evidence": {"match": "chunk", "found": [None, 3], "hits": [3]},
+        }
+    }
+    detail = detail_of(case=CASE | {"relevant_chunks": ["c9", "c3"]}, scores=scores)
+    assert [(gold.place, gold.rank) for gold in detail.gold] == [
+        ("chunk c9", None),
+        ("chunk c3", 3),
+    ]
+
+
+def test_the_trace_tells_how_the_answer_came_about() -> None:
+    trace = dict(detail_of().trace)
+    assert trace["outcome"] == "uncertain, expected success (flag late)"
+    assert trace["latency, ms"] == "total 12.5"
+    assert trace["tokens and usage"] == 'total_tokens 7, detail {"cached":1}'
+    assert trace["folders searched"] == "x (asked)"
+    assert trace["guardrail"] == "input_score 0.25"
+    assert trace["citations"] == "[1] a.md"
+    assert trace["flags"] == "late"
+    assert "uncertain, expected success" in page(detail_of(), failing=True).split("── Answer")[0]
+
+
+def test_an_error_is_shown_in_place_of_the_answer() -> None:
+    error = {"kind": "timeout", "message": "no answer in 60 s", "attempts": 3}
+    detail = detail_of({"test_case_id": "q", "status": "error", "error": error}, scores={})
+    assert "The call failed: timeout: no answer in 60 s" in page(detail)
+    assert detail.question == "How long?", "the set has it"
+
+
+def test_lines_of_another_form_are_named_and_left_out() -> None:
+    scores = SCORES | {"groundedness": {"case_id": "q", "evidence": {"claims": "none"}}}
+    detail = detail_of(case=CASE | {"id": "other"}, scores=scores)
+    assert detail.claims == ()
+    said = "\n".join(detail.problems)
+    assert "scores/groundedness.jsonl: the line cannot be read" in said
+    assert "the case in the eval set was changed" in said
+    gone = build(b"", b"", {}, {}, lambda: NONE, ("q", 0))
+    assert gone.problems == (
+        "the line is not there any more: the file was replaced; it is being read again",
+    )
+    other = build(line({"test_case_id": "z"}), b"", {}, {}, lambda: NONE, ("q", 0))
+    assert other.problems == gone.problems
+
+
+def test_the_raw_result_is_what_the_file_holds() -> None:
+    assert json.loads(detail_of().raw) == RESULT
+    assert build(b"\xffnot JSON", b"", {}, {}, lambda: NONE, ("q", 0)).raw == "\ufffdnot JSON"

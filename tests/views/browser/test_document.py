@@ -1,0 +1,64 @@
+"""Long texts, snippets in them, and two answers beside one another."""
+
+from __future__ import annotations
+
+from tests.views.browser.case_lines import RESULT, SCORES, detail_of, marked
+
+from views.browser.case_page import Side, pair_docs, raw_doc
+from views.browser.document import Doc, find_snippets
+
+
+def test_snippets_are_found_whatever_the_line_breaks() -> None:
+    assert find_snippets("a  B\nc. a b c", ["a b c", ""]) == [(0, 6), (8, 13)]
+
+
+def test_a_snippet_that_is_wrapped_is_marked_on_each_of_its_lines() -> None:
+    """20 cells less an indent of 8: `alpha beta`, `gamma delta`, `epsilon`."""
+    doc = Doc(width=20)
+    doc.passage("alpha beta gamma delta epsilon", ["beta gamma"], 100)
+    assert doc.text == "        alpha beta\n        gamma delta\n        epsilon\n"
+    assert marked(doc, "marked") == ["beta", "gamma"]
+    doc = Doc(width=20)
+    doc.passage("zero " * 60 + "the snippet" + " more" * 60, ["the snippet"], 30)
+    assert "".join(marked(doc, "marked")) == "the snippet"
+    assert doc.text.lstrip().startswith("…")
+    assert doc.text.endswith("…\n")
+
+
+def test_a_huge_text_says_that_it_is_cut_and_a_long_result_is_not() -> None:
+    doc = Doc()
+    doc.line("x" * 70_000)
+    assert doc.text.endswith("x … (cut: 70000 characters)\n")
+    doc = Doc()
+    doc.passage("y" * 70_000, [], None)
+    assert doc.text.endswith("y …\n")
+    raw = raw_doc(Doc, detail_of(RESULT | {"policy_flags": ["flag"] * 20_000}))
+    assert raw.text.count('"flag"') == 20_000
+
+
+def test_a_pair_says_what_changed() -> None:
+    new_scores = SCORES | {
+        "retrieval": {
+            "case_id": "q",
+            "scores": {"recall@5": 0.0},
+            "evidence": {"match": "anchor", "found": [None, None], "hits": []},
+        }
+    }
+    base, new = detail_of(), detail_of(RESULT | {"answer": "Forever."}, scores=new_scores)
+    left, right = pair_docs(
+        Doc,
+        Side("k10", base, ""),
+        Side("k5", new, "no gold support was retrieved"),
+        ("BROKE", "bad"),
+        two=False,
+    )
+    assert right is None
+    assert "BROKE  base k10 succeeds; new k5 fails: no gold support was retrieved" in left.text
+    assert left.text.index("Base: k10") < left.text.index("New: k5")
+    assert "1 → none  a.md > A" in left.text
+    assert "gold chunks at: base 1; new none" in left.text
+    assert "recall@5           0.50 → 0" in left.text
+    assert "1 changed, 3 equal" in left.text
+    left, right = pair_docs(Doc, Side("k10", base, ""), Side("k5", new, "x"), ("ok", ""), two=True)
+    assert right is not None
+    assert ("Base: k10" in left.text, "New: k5" in right.text) == (True, True)

@@ -1,0 +1,170 @@
+"""The filter language: what it selects, what it says of a mistake, and that it never crashes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from views.browser.query import KEYWORDS, QueryError, parse
+from views.browser.success import RULES, Success
+from views.browser.table import PLAIN, SETS, WORDS, Table
+
+
+def ids(table: Table, text: str) -> str:
+    """The ids that a filter selects, as one word."""
+    query = parse(text, table.metrics)
+    rows = query.select(table, range(table.count), Success().codes, {1: "broke", 2: "fixed"})
+    return "".join(table.ids[row] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", "abcde"),
+        ("   ", "abcde"),
+        # failing: b breaks pass, c has mrr 0, d is an error
+        ("failing", "bcd"),
+        ("failing only", "bcd"),
+        ("FAILING", "bcd"),
+        ("passing", "ae"),
+        ("-failing", "ae"),
+        ("failed", "d"),
+        ("status=error", "d"),
+        ("error=timeout", "d"),
+        ("broke", "b"),
+        ("fixed", "c"),
+        ("category=factual", "ab"),
+        ("category=FACTUAL", "ab"),
+        ("category!=factual", "cde"),
+        ("category=recency/conflict", "c"),
+        ('category="recency/conflict"', "c"),
+        ("tag=logs", "ac"),
+        ("tag!=logs", "bde"),
+        ("-tag=logs", "bde"),
+        ("flag=late", "e"),
+        ("answerable=yes", "abce"),
+        ("id=A", "a"),
+        ("recall@5=0", "c"),
+        ("recall@5=0.5", "b"),
+        ("Recall@5<1", "bc"),
+        ("recall@5 < 1", "bc"),
+        ("recall@5<=1", "abc"),
+        ("recall@5>0.4", "ab"),
+        ("recall@5!=1", "bc"),
+        ("recall@5=none", "de"),
+        ("recall@5!=none", "abc"),
+        ("latency>=40", "de"),
+        ("latency<1e3 latency>1e1", "bcde"),
+        ("tag=logs recall@5<1", "c"),
+        ("failing category=factual", "b"),
+        ("how", "ac"),
+        ("HOW long", "a"),
+        ('"how long"', "a"),
+        ('"long how"', ""),
+        ('-"how long" how', "c"),
+        ("[bold]", "e"),
+        ("only", ""),
+    ],
+)
+def test_what_a_filter_selects(table: Table, text: str, wanted: str) -> None:
+    assert ids(table, text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("recal@5=0", "near it: recall@5"),
+        ("ctegory=x", "near it: category"),
+        ("recall@5=high", "recall@5 is a number"),
+        ("recall@5=nan", "recall@5 is a number"),
+        ("recall@5<none", "recall@5 is a number"),
+        ("latency>", "a value is missing"),
+        ("category<3", "category is text"),
+        ("tag>logs", "tag is text"),
+        ('"how long', "the quote is not closed"),
+        ('category="x', "the quote is not closed"),
+        ("=5", "a name must stand before the sign"),
+    ],
+)
+def test_a_wrong_filter_says_what_is_wrong(table: Table, text: str, said: str) -> None:
+    with pytest.raises(QueryError) as error:
+        parse(text, table.metrics)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_value_that_no_case_has_gets_a_hint(table: Table) -> None:
+    query = parse("category=facts", table.metrics)
+    assert query.select(table, range(table.count)) == []
+    assert query.hint(table) == "category is one of: factual, general, recency/conflict"
+    assert parse("tag=log", table.metrics).hint(table) == "tag is one of: logs, tenants, time"
+    assert parse("category=factual", table.metrics).hint(table) == ""
+
+
+def test_needs_are_the_metrics_and_no_plain_numbers(table: Table) -> None:
+    query = parse("mrr>0 recall@5=none latency>3 mrr<1 word", table.metrics)
+    assert query.needs == ["mrr", "recall@5"]
+
+
+def test_a_column_that_is_not_read_yet_selects_nothing(table: Table) -> None:
+    table.metrics["ndcg@5"] = "retrieval"
+    assert ids(table, "ndcg@5>0") == ""
+    assert table.missing(["ndcg@5", "mrr", "ndcg@5", "nowhere"]) == ["ndcg@5"]
+
+
+NAMES = st.sampled_from([*KEYWORDS, *WORDS, *SETS, *PLAIN, "id", "recall@5", "mrr", "nothing"])
+PIECES = st.one_of(
+    NAMES,
+    st.sampled_from(["=", "!=", "<", "<=", ">", ">=", '"', "-", " ", "  ", "none", "0.5", "1e999"]),
+    st.text(max_size=6),
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
+    """Never another exception; what is selected are rows of the table, in order, each once."""
+    made = _small_table()
+    try:
+        query = parse(text, made.metrics)
+    except QueryError:
+        return
+    rows = query.select(made, range(made.count), Success().codes)
+    assert list(rows) == sorted(set(rows))
+    assert set(rows) <= set(range(made.count))
+    assert parse(query.text, made.metrics).terms == query.terms, (
+        "what is shown again means the same"
+    )
+
+
+@given(st.lists(NAMES.map(lambda name: f"{name}=x") | NAMES, max_size=4).map(" ".join))
+def test_a_term_and_its_opposite_share_no_row_and_miss_none(text: str) -> None:
+    made = _small_table()
+    try:
+        query = parse(text, made.metrics)
+    except QueryError:
+        return
+    for term in query.terms:
+        one = f"{term.name}{term.op}{term.text}" if term.kind in ("words", "set") else term.name
+        chosen = parse(one, made.metrics).select(made, range(made.count), Success().codes)
+        rest = parse(f"-{one}", made.metrics).select(made, range(made.count), Success().codes)
+        assert sorted([*chosen, *rest]) == list(range(made.count))
+
+
+def _small_table() -> Table:
+    made = Table()
+    made.metrics = {"recall@5": "retrieval", "mrr": "retrieval"}
+    for number, case_id in enumerate("xyz"):
+        numbers = {"latency": float(number), "confidence": None, "cost": None}
+        made.put(case_id, 0, 0, f"question {case_id}", {"status": "ok"}, (case_id,), numbers)
+    made.numbers["mrr"] = made.new_numbers()
+    made.numbers["mrr"][1] = 0.5
+    return made
+
+
+def test_every_rule_names_a_metric_of_the_catalogue() -> None:
+    from ragmetrics import catalogue
+
+    for rule in RULES:
+        if rule.metric:
+            assert catalogue.find(rule.metric).name == rule.metric

@@ -1,0 +1,227 @@
+"""Numbers of the report against values worked out by hand or by another implementation."""
+
+from __future__ import annotations
+
+from array import array
+from math import nan
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from decisions.measures import Measure
+from ragmetrics.catalogue.metric import Metric
+from records.targets import Target, parse_target
+from views.report import charts, figures
+from views.report.answers import rarity, worst_by, worst_rows
+from views.report.scan import Check, Scan
+
+PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
+
+
+def test_calibration_error_by_hand() -> None:
+    """Two bins of ten hold answers. 0.1-0.2: mean 0.15, 1 of 2 succeed, gap 0.35. 0.9-1.0: mean
+    (3 x 0.95 + 1) / 4 = 0.9625, 3 of 4 succeed, gap 0.2125.
+    ECE = (2 x 0.35 + 4 x 0.2125) / 6 = 1.55 / 6. Bias = (0.3 + 3.85) / 6 - 4 / 6 = 0.15 / 6.
+    Brier = (0.0225 + 0.7225 + 0.0025 + 0.0025 + 0.9025 + 0) / 6 = 1.6525 / 6."""
+    found = figures.reliability(PAIRS)
+    assert found["n"] == 6
+    assert found["ece"] == pytest.approx(1.55 / 6)
+    assert found["bias"] == pytest.approx(0.15 / 6)
+    assert found["brier"] == pytest.approx(1.6525 / 6)
+    assert [(one["from"], one["to"], one["n"]) for one in found["bins"]] == [
+        (0.1, 0.2, 2),
+        (0.9, 1.0, 4),
+    ]
+    assert found["bins"][1]["success"] == 0.75
+
+
+def test_no_answers_have_no_calibration() -> None:
+    nothing: dict[str, Any] = {"n": 0, "ece": None, "brier": None, "bias": None, "bins": []}
+    assert figures.reliability([]) == nothing
+    with pytest.raises(ValueError, match="outside 0 to 1"):
+        figures.reliability([(1.2, True)])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
+def test_calibration_stays_in_its_range(pairs: list[tuple[float, bool]]) -> None:
+    found = figures.reliability(pairs)
+    assert 0 <= found["ece"] <= 1
+    assert 0 <= found["brier"] <= 1
+    assert abs(found["bias"]) <= found["ece"] + 1e-9  # the mean of gaps is below that of |gaps|
+    assert sum(one["n"] for one in found["bins"]) == len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("metric", "bound", "good", "bad"),
+    [
+        (Metric("m", "f", "", "", "", binary=True), 1.0, 1.0, 0.0),
+        (Metric("m", "f", "", "", "", binary=True, higher_is_better=False), 0.0, 0.0, 1.0),
+        (Metric("m", "f", "", "", "", high=5.0), 4.0, 4.0, 3.9),
+        (Metric("m", "f", "", "", "", higher_is_better=False), 0.2, 0.1, 0.3),
+    ],
+)
+def test_from_where_an_answer_is_a_success(
+    metric: Metric, bound: float, good: float, bad: float
+) -> None:
+    found = figures.success_bound(metric)
+    assert found == pytest.approx(bound)
+    assert figures.is_success(good, metric, bound)
+    assert not figures.is_success(bad, metric, bound)
+    assert figures.success_bound(Metric("m", "f", "", "", "", high=None)) is None
+
+
+@pytest.mark.parametrize("method", ["spearman", "pearson"])
+def test_correlations_equal_scipys(method: figures.Method) -> None:
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 6, size=(5, 80)).astype(float)
+    table[1] = table[0] * 2 - rng.random(80)
+    table[rng.random(table.shape) < 0.2] = nan
+    found = figures.matrix([array("d", row) for row in table], method)
+    theirs = stats.spearmanr if method == "spearman" else stats.pearsonr
+    for i in range(5):
+        assert found["r"][i][i] == pytest.approx(1)
+        for j in range(i):
+            both = ~np.isnan(table[i]) & ~np.isnan(table[j])
+            assert found["n"][i][j] == found["n"][j][i] == both.sum()
+            expected = theirs(table[i][both], table[j][both]).statistic
+            assert found["r"][i][j] == found["r"][j][i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_undefined_correlations_are_none() -> None:
+    found = figures.matrix([[1, 1, 1, 1], [1, 2, 3, 4], [nan, nan, 3, 4]])
+    assert found["r"][1][0] is None  # one side is constant
+    assert found["r"][2][1] is None  # two pairs
+    assert found["n"][2][1] == 2
+    assert figures.matrix([]) == {"r": [], "n": []}
+
+
+def scanned(masks: list[int], looked_at: list[int]) -> Scan:
+    """Three checks: two of retrieval, one of the pipeline."""
+    at_least = Target(">=", 1.0)
+    checks = [Check(s, m, at_least) for s, m in (("r", "a"), ("r", "b"), ("p", "c"))]
+    scan = Scan({}, checks)
+    for place, (mask, seen) in enumerate(zip(masks, looked_at, strict=True)):
+        scan.row((f"case{place}", 0))
+        scan.missed[place], scan.looked_at[place] = mask, seen
+    return scan
+
+
+def test_the_rarest_misses_come_first() -> None:
+    """Missed of 4: a by all (kept share 0), b by one (0.75), c by one of the two looked at (0.5).
+    Case 1 misses a and b: 0.75; case 3 a and c: 0 + 0.5; cases 0 and 2 only a: 0, in set order."""
+    scan = scanned([0b001, 0b011, 0b001, 0b101], [0b011, 0b011, 0b111, 0b111])
+    assert rarity(scan) == [0.0, 0.75, 0.5]
+    assert worst_rows(scan, 9) == [1, 3, 0, 2]
+    assert worst_rows(scan, 1) == [1]
+
+
+def test_an_answer_that_keeps_all_is_not_listed() -> None:
+    assert worst_rows(scanned([0, 0b100], [0b111, 0b111]), 9) == [1]
+
+
+def test_the_worst_by_a_metric_heed_its_direction() -> None:
+    scan = scanned([0, 0, 0, 0], [0, 0, 0, 0])
+    scan.values["r", "a"] = array("d", [0.5, 0.1, nan, 0.5])
+    higher = Metric("a", "r", "", "", "")
+    lower = Metric("a", "r", "", "", "", higher_is_better=False)
+    assert worst_by(scan, ("r", "a"), higher, 9) == [1, 0, 3]
+    assert worst_by(scan, ("r", "a"), lower, 2) == [0, 3]
+
+
+def test_ranks_are_counted_in_growing_groups() -> None:
+    found = figures.ranks({0: 2, 1: 5, 4: 1, 15: 3, 20: 1, 60: 1})
+    counts = {one["rank"]: one["count"] for one in found["bins"]}
+    assert (found["n"], found["not_found"]) == (13, 2)
+    assert counts["1"] == 5
+    assert counts["4"] == 1
+    assert (counts["11–20"], counts["21–50"], counts["51–100"]) == (4, 0, 1)
+    assert sum(counts.values()) == 11
+
+
+@given(st.dictionaries(st.integers(0, 5000), st.integers(1, 50)))
+def test_every_rank_is_in_one_group(counts: dict[int, int]) -> None:
+    found = figures.ranks(counts)
+    shown = sum(one["count"] for one in found["bins"])
+    assert shown + found["not_found"] == found["n"] == sum(counts.values())
+
+
+def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, target: str) -> Measure:
+    aim = parse_target(target)
+    assert aim is not None
+    passed = aim.passed(mean) if n else None
+    return Measure("s", target, mean, ci95, n, 0, 0, "", True, target, passed)
+
+
+def verdict_of(*rows: Measure, answers: int = 50, failed_calls: int = 0) -> dict[str, Any]:
+    section: dict[str, Any] = {"mean": {one.metric: one.mean for one in rows}, "definitions": {}}
+    part = figures.perspective("s", section, {("s", one.metric): one for one in rows})
+    return figures.verdict([part], answers, failed_calls)
+
+
+def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
+    found = verdict_of(
+        measured(0.9, (0.8, 1.0), 50, "> 0.7"),  # all of the interval keeps it
+        measured(0.7, (0.6, 0.8), 50, "> 0.65"),  # 0.6 would miss
+        measured(0.5, (0.4, 0.7), 50, "> 0.6"),  # missed; 0.7 would keep it
+        measured(0.0, (0.0, 0.0), 50, "<= 0"),
+        measured(None, None, 0, "> 0.1"),
+    )
+    assert found["says"] == "3 of 4 measured targets are kept, 1 could not be measured."
+    names = {key: [one["metric"] for one in found[key]] for key in ("missed", "unsure", "open")}
+    assert names == {"missed": ["> 0.6"], "unsure": ["> 0.65"], "open": ["> 0.1"]}
+    assert found["missed"][0]["place"] == 1
+    (doubt,) = found["doubts"]
+    assert doubt.startswith("Verdicts that may be chance (≈): 2 of 4.")
+
+
+def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
+    kept = measured(0.9, (0.8, 1.0), 19, "> 0.7")
+    empty = verdict_of(measured(None, None, 0, "> 0.1"), answers=0)
+    assert empty["says"].startswith("The run holds no answer to a case; 0 of 0 measured targets")
+    assert empty["open"] == []  # the perspective says so already
+    assert verdict_of(kept, failed_calls=31)["doubts"] == [
+        "Failed calls: 31 of 50. They count in no mean.",
+        "Verdicts on fewer than 20 cases each: 1 of 1.",
+    ]
+
+
+def test_coverage_counts_all_cases() -> None:
+    assert figures.coverage(6, 3, 1) == 0.6
+    assert figures.coverage(0, 0, 0) is None
+
+
+TIMES = st.floats(0, 1e6)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=6))
+def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]) -> None:
+    marks = ("p50", "p95", "p99", "max")
+    stages = [{"stage": "s"} | dict(zip(marks, sorted(row), strict=True)) for row in times]
+    chart = charts.ranges(stages, marks)
+    for row in chart["rows"]:
+        places = [x for _, x in row["marks"]]
+        assert places == sorted(places)
+        assert 0 <= places[0] <= places[-1] <= chart["width"]
+        assert 0 < row["label_y"] < row["y"] < chart["bottom"]
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=15))
+def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
+    chart = charts.bars([(str(count), count) for count in counts])
+    tallest = max((bar["height"] for bar in chart["bars"]), default=0)
+    for bar in chart["bars"]:
+        assert bar["y"] + bar["height"] == pytest.approx(chart["bottom"], abs=0.2)
+        if max(counts):
+            assert bar["height"] == pytest.approx(tallest * bar["count"] / max(counts), abs=0.2)
+
+
+def test_an_interval_is_drawn_on_the_range_of_its_metric() -> None:
+    metric = {"low": -1.0, "high": 1.0, "mean": 0.0, "ci95": [-0.5, 0.5], "target": ">= 0.5"}
+    chart = charts.interval(metric, width=110.0)
+    assert chart == {"width": 110.0, "mean": 55.0, "low": 30.0, "high": 80.0, "target": 80.0}
+    assert charts.interval(metric | {"high": None}) is None
+    assert charts.interval(metric | {"mean": None}) is None

@@ -1,0 +1,172 @@
+"""The judge in a report: verdicts of one answer, and how it holds against people."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import report_run
+from storage import replace_json
+from views.report import answers, words
+
+
+def test_the_judges_bad_news_come_first() -> None:
+    rows = [
+        {"id": "1", "text": "So.", "verdict": "supported", "quote": "so"},
+        {"id": "2", "text": "Not so.", "verdict": "not_found", "blame": "hallucination"},
+    ]
+    found = answers.verdicts({"claims": rows, "facts": [{"text": "F", "verdict": "missing"}]})
+    assert [(one["kind"], one["good"]) for one in found] == [
+        ("claim", False),
+        ("fact", False),
+        ("claim", True),
+    ]
+    assert found[0]["blame"] == "hallucination"
+
+
+CALIBRATION: dict[str, Any] = {
+    "schema": 1,
+    "judge": {"provider": "local", "model": "support", "revision": "1"},
+    "prompt": {"name": "groundedness", "version": 2},
+    "metric": "groundedness",
+    "n": 50,
+    "sources": 30,
+    "supported": 30,
+    "unsupported": 20,
+    "too_few": False,
+    "labels": {"annotators": {"maria": 30, "<b>li</b>": 20}, "alpha": 0.8},
+    "confusion": {
+        "supported_supported": 28,
+        "supported_not": 2,
+        "not_supported": 5,
+        "not_not": 15,
+    },
+    "figures": {
+        "kappa": {"value": 0.7, "ci95": [0.5, 0.9]},
+        "auroc": {"value": None, "ci95": None},
+    },
+    "corrected": {
+        "claim_rate": 0.66,
+        "faithfulness": 0.7,
+        "rogan_gladen": {"mean": 0.6, "ci95": [0.5, 0.7]},
+        "ppi": None,
+    },
+    "by": {"category": {"factual": {"n": 9, "unsupported": 3, "agree": 8, "kappa": None}}},
+    "worst": [
+        {"case_id": "q", "claim_id": "1", "claim": "C <i>", "human": "not_supported",
+         "verdict": "supported", "reason": "r"}
+    ],
+}  # fmt: skip
+
+
+def test_a_calibrated_judge_is_told_in_every_form(made: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("metrics.json", "config.json"):
+        (run / name).write_bytes((made.run / name).read_bytes())
+    replace_json(run / "calibration.json", CALIBRATION)
+    done = made.call(report_run.main, "--run", str(run), "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    (told,) = report["judge_calibrations"]
+    assert told["confusion"] == CALIBRATION["confusion"]
+    assert [one["name"] for one in told["shares"]] == [
+        "claims, as judged",
+        "cases, as judged (faithfulness)",
+        "claims, corrected for its errors (Rogan-Gladen)",
+    ]
+    for form in ("md", "html"):
+        text = (run / f"report.{form}").read_text()
+        for wanted in ("local/support@1, prompt groundedness@2", "Cohen", "0.500 – 0.900"):
+            assert wanted in text
+        assert "<b>li</b>" not in text
+        assert "C <i>" not in text
+
+
+FACTS = CALIBRATION | {
+    "metric": "correctness",
+    "prompt": {"name": "correctness", "version": 1},
+    "labels": {
+        "annotators": {"rob": 50},
+        "by_verdict": {
+            "contradicted": {"missing": 4},
+            "missing": {"missing": 11, "present": 5},
+            "present": {"contradicted": 1, "missing": 1, "present": 28},
+        },
+    },
+    "corrected": {"claim_rate": 0.66, "fact_recall": 0.25},
+}
+
+
+def test_both_calibrations_are_told_each_in_its_own_words(made: Any, tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_bytes((made.run / "metrics.json").read_bytes())
+    replace_json(tmp_path / "calibration.json", CALIBRATION)
+    replace_json(tmp_path / "calibration_correctness.json", FACTS)
+    done = made.call(report_run.main, "--run", str(tmp_path), "--json")
+    assert done.exit_code == 0, done.output
+    claims, facts = json.loads(done.stdout)["judge_calibrations"]
+    assert [one["name"] for one in facts["shares"]] == [
+        "facts, as judged",
+        "cases, as judged (fact_recall)",
+    ]
+    assert len(claims["tables"]) == 1
+    by_word, confusion = facts["tables"]
+    assert by_word["head"] == ["people say", "judge: contradicted", "judge: missing",
+                               "judge: present"]  # fmt: skip
+    assert by_word["rows"][0] == ["contradicted", "0", "4", "0"]
+    assert confusion["rows"][0] == ["not present", "5", "15"]
+    assert [one["human"] for one in (*claims["worst"], *facts["worst"])] == [
+        "not supported",
+        "not present",
+    ]
+    for form in ("md", "html"):
+        text = (tmp_path / f"report.{form}").read_text()
+        first, second = text.index("The judge of groundedness"), text.index("of correctness")
+        assert first < second
+        assert "50 claims of 30 documents" in text[first:second]
+        for wanted in ("50 facts of 30 cases", "judge: contradicted", "share present"):
+            assert wanted in text[second:]
+            assert wanted not in text[:second]
+    names = re.findall(r' id="([^"]+)"', (tmp_path / "report.html").read_text())
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["calibration.json", "calibration_correctness.json"])
+@pytest.mark.parametrize(
+    ("damaged", "place"),
+    [
+        ({"schema": 1}, "`judge`"),
+        (CALIBRATION | {"figures": {"kappa": 0.5}}, "$.figures[...]"),
+        (CALIBRATION | {"figures": {"kappa": {"value": "high"}}}, "$.figures[...].value"),
+        (CALIBRATION | {"corrected": {"ppi": {"mean": 0.5}}}, "$.corrected[...]"),
+        (CALIBRATION | {"worst": ["q1"]}, "$.worst[0]"),
+        (CALIBRATION | {"by": {"category": 3}}, "$.by[...]"),
+        (CALIBRATION | {"by": {"category": {"factual": {"n": 9}}}}, "$.by[...][...]"),
+        (CALIBRATION | {"confusion": {"not_not": 4}}, "$.confusion"),
+    ],
+)
+def test_a_damaged_calibration_is_named(
+    made: Any, tmp_path: Path, name: str, damaged: dict[str, Any], place: str
+) -> None:
+    (tmp_path / "metrics.json").write_bytes((made.run / "metrics.json").read_bytes())
+    replace_json(tmp_path / name, damaged)
+    done = made.call(report_run.main, "--run", str(tmp_path))
+    assert done.exit_code == 2
+    assert f"{name}: is no calibration of a judge" in done.stderr
+    assert place in done.stderr
+    assert list(tmp_path.glob("report.*")) == []
+
+
+def test_a_figure_without_an_interval_has_none() -> None:
+    found = answers.calibration(CALIBRATION | {"figures": {"kappa": {"value": 0.5}}})
+    assert found["figures"] == [{"name": "Cohen's kappa", "value": 0.5, "ci95": None}]
+
+
+def test_too_few_labels_are_told() -> None:
+    few = answers.calibration(CALIBRATION | {"too_few": True, "figures": None, "corrected": None})
+    assert few["figures"] == few["shares"] == []
+    assert "Too few to tell: 30 supported and 20 unsupported" in words.judge_text(few)[-1]

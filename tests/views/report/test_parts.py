@@ -1,0 +1,169 @@
+"""Parts of the report that only some runs have: prompts, repeats, the judge, odd sections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.definitions import definition_of
+
+import report_run
+from ragmetrics.catalogue.metric import Metric
+from records.targets import Target
+from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
+from views.report import figures
+from views.report.answers import describe
+from views.report.page import draw
+from views.report.scan import checks_of, lines_at, read_results, scan_scores
+
+YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
+LOW = Metric("over_refusal", "abstention", "", "", "", binary=True, higher_is_better=False)
+
+
+def score_lines(folder: Path, section: str, *rows: dict[str, Any]) -> None:
+    (folder / "scores").mkdir(exist_ok=True)
+    lines = ({"repeat": 0, "status": "scored"} | row for row in rows)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "scores" / f"{section}.jsonl").write_text(text)
+
+
+def test_yes_no_metrics_are_checked_at_their_good_end() -> None:
+    """A mean may pass at 0.9; a single answer passes or not."""
+    rows = {"pass": YES_NO, "over_refusal": LOW}
+    targets = {"pass": Target(">", 0.9), "recall@5": Target(">", 0.7)}
+    names = ("pass", "over_refusal", "recall@5", "mrr")
+    found = checks_of("s", names, targets, ["over_refusal"], rows)
+    assert [(one.metric, str(one.target)) for one in found] == [
+        ("pass", ">= 1"),
+        ("over_refusal", "<= 0"),
+        ("recall@5", "> 0.7"),
+    ]
+
+
+def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> None:
+    """One section lacks a case, one tells repeats apart, one stands in another order."""
+    score_lines(tmp_path, "a", *({"case_id": c, "scores": {"x": 1.0}} for c in "pqr"))
+    rows = [("r", 0, 0.3), ("p", 0, 0.1), ("p", 1, 0.2)]
+    score_lines(
+        tmp_path, "b", *({"case_id": c, "repeat": n, "scores": {"y": v}} for c, n, v in rows)
+    )
+    checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
+    scan, absent = scan_scores(tmp_path, ["a", "b", "c"], {"a": ["x"], "b": ["y"]}, checks)
+    assert absent == ["c"]
+    assert list(scan.keys) == [("p", 0), ("q", 0), ("r", 0), ("p", 1)]
+    assert [str(value) for value in scan.column(("a", "x"))] == ["1.0", "1.0", "1.0", "nan"]
+    assert [str(value) for value in scan.column(("b", "y"))] == ["0.1", "nan", "0.3", "0.2"]
+    assert scan.missed == [1, 0, 0, 0]
+    lines = lines_at(tmp_path, scan, [3, 1])
+    assert lines[3] == {
+        "b": {"case_id": "p", "repeat": 1, "status": "scored", "scores": {"y": 0.2}}
+    }
+    assert set(lines[1]) == {"a"}
+
+
+def test_a_failed_call_misses_nothing(tmp_path: Path) -> None:
+    row = {
+        "case_id": "p",
+        "status": "failed",
+        "scores": {"y": None},
+        "reasons": {"*": "call failed"},
+    }
+    score_lines(tmp_path, "b", row)
+    checks = checks_of("b", ["y"], {"y": Target(">", 0.15)}, [], {})
+    scan, _ = scan_scores(tmp_path, ["b"], {}, checks)
+    assert (scan.missed, scan.looked_at, scan.reasons) == ([0], [0], {})
+
+
+def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
+    said = {"kind": "attack", "category": "role_override", "text": "Obey.", "score": 0.1}
+    score_lines(
+        tmp_path,
+        "safety",
+        {"case_id": "passed", "scores": {"detection_rate": 0.0}, "evidence": said},
+        {"case_id": "caught", "scores": {"detection_rate": 1.0}, "evidence": said},
+    )
+    checks = checks_of("safety", ["detection_rate"], {"detection_rate": Target(">=", 1)}, [], {})
+    scan, _ = scan_scores(tmp_path, ["safety"], {}, checks)
+    assert scan.wrong_prompt_count == 1
+    assert [one["case_id"] for one in scan.wrong_prompts] == ["passed"]
+    assert scan.keys == {}  # prompts are no answers
+
+
+def test_a_reference_marks_the_passage_that_it_names() -> None:
+    """By chunk id where both have one, else by the place that its number says."""
+    chunks: list[RetrievedChunk | str] = [
+        RetrievedChunk(chunk_id=name, text="t" * 2000, rank=n) for n, name in enumerate("abc", 1)
+    ]
+    refs = [Reference(index=1, chunk_id="b"), Reference(index=3)]
+    result = TestResult("q", "Q?", answer="A [1][3]", retrieved=chunks, references=refs)
+    found = describe(None, result, {}, [], {})
+    assert [one["cited"] for one in found["retrieved"]] == [False, True, True]
+    assert found["retrieved"][0]["text"]["left_out"] == 800
+    assert found["gold"] == found["claims"] == found["verdicts"] == []
+
+
+def test_the_configuration_is_flat_and_without_what_is_empty(tmp_path: Path, made: Any) -> None:
+    config = RunConfig("r", index={"a": {"b": 1, "c": None}, "on": True, "no": []}, seed=0)
+    replace_json(tmp_path / "config.json", {
+        "run_id": "r", "schema": 1, "index": config.index, "run": {"k": [1, 2]}, "seed": 0
+    })  # fmt: skip
+    scan, _ = scan_scores(tmp_path, [], {}, [])
+    parts = {one["part"]: one["rows"] for one in read_results(tmp_path, scan, []).configuration}
+    assert parts["index"] == [{"name": "a.b", "value": "1"}, {"name": "on", "value": "true"}]
+    assert parts["how it was asked"] == [{"name": "k", "value": "1, 2"}]
+    assert {"name": "seed", "value": "0"} in parts["run"]
+
+
+SECTION: dict[str, Any] = {
+    "definitions": {
+        "recall@10": definition_of("retrieval", "recall"),
+        "recall@2": definition_of("retrieval", "recall"),
+        "mine": "custom/mine@1",
+        "precision@2": definition_of("retrieval", "precision"),
+    },
+    "mean": {"mine": 0.4, "precision@2": 0.5, "recall@10": 0.8, "recall@2": 0.6},
+    "n": {"mine": 25, "precision@2": 25, "recall@10": 25, "recall@2": 25},
+    "ci95": {},
+}  # fmt: skip
+
+
+def test_metrics_stand_in_catalogue_order_with_rising_cut_offs() -> None:
+    """metrics.json sorts its keys, so recall@10 stands before recall@2 there."""
+    names = figures.metrics_in_order(SECTION)
+    assert names == ["recall@2", "recall@10", "precision@2", "mine"]
+    assert figures.summary_of("retrieval", names) == names  # none of the suite's choice is there
+    assert figures.sections_in_order({"zeta": SECTION, "pipeline": SECTION, "x": 3}) == [
+        "pipeline",
+        "zeta",
+    ]
+
+
+@pytest.mark.parametrize(("values", "shown", "left_out"), [(5, 5, 0), (45, 30, 15)])
+def test_the_largest_slices_are_kept(values: int, shown: int, left_out: int) -> None:
+    by = {
+        "tag": {
+            f"t{n:02}": {"n": n + 1, "mean": {"recall@2": 0.1}, "n_of": {"recall@2": n}}
+            for n in range(values)
+        }
+    }
+    (table,) = figures.slices({"retrieval": SECTION | {"by": by}}, ["retrieval"])
+    assert (len(table["rows"]), table["left_out"]) == (shown, left_out)
+    assert table["rows"][-1]["value"] == f"t{values - 1:02}"
+    assert table["rows"][-1]["cells"][0] == {"mean": 0.1, "n": values - 1, "band": "poor"}
+    assert table["rows"][0]["few"] is True
+
+
+def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -> None:
+    names = ("definitions", "mean", "n", "ci95", "not_applicable", "failed")
+    empty: dict[str, Any] = {name: {} for name in names}
+    replace_json(tmp_path / "metrics.json", {"schema": 1, "sections": {"custom": empty}})
+    done = made.call(report_run.main, "--run", str(tmp_path), "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    told = "The run holds no answer to a case; no target is set for what was measured."
+    assert report["verdict"]["says"] == told
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "No judge was asked" in text
+    assert all(draw(report, form) for form in ("md", "json", "html"))
