@@ -19,10 +19,10 @@ from judging.run import say_notes
 from options import Exit
 from records import calibration as records_calibration
 from records.errors import StorageError
+from records.judgements import STALE
 from records.labels import read_cases
 from records.metrics import rounded
 from records.runs import find_run
-from scorers.judged import STALE
 from validation import judge as validation_judge
 from validation import labels, show
 from validation.claims import ITEMS, Judged, Key, read_judged
