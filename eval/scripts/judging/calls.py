@@ -19,11 +19,12 @@ from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, Verdict
 from ragmetrics.abstention import is_refusal
+from ragmetrics.case_scores import LANGUAGE
+from ragmetrics.text.language import is_covered
 from records import verdicts
 from records.results import SCHEMA
-from records.verdicts import KINDS, CallKind
-from records.verdicts import VerdictLine as VerdictsLine
-from scorers.abstention import detect
+from records.verdicts import KINDS, CallKind, VerdictLine
+from scorers.abstention import detect, language_in
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -45,6 +46,11 @@ class Settings:
         """Prompts that this judge cannot answer, with the reason."""
         found: Mapping[str, str] = getattr(self.judge, "cannot", {})
         return found
+
+    def why_not_read(self, subject: Subject) -> str | None:
+        """Why this judge cannot read an answer: embedded rules know the words of few languages."""
+        by_rules = self.judge.identity.strength == "code"
+        return LANGUAGE if by_rules and not is_covered(language_in(subject.result)) else None
 
 
 def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verdict:
@@ -103,7 +109,7 @@ def _opinions(
 def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
-    reason = subject.why_no_claims() or subject.why_no_texts()
+    reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     claims = _claims(subject, settings)
@@ -239,6 +245,8 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
         quote = subject.answer[slice(*found.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
+    if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
+        return [not_applicable(subject, name, reason)]
     opinions = _opinions(verdicts.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
@@ -257,8 +265,8 @@ CALLS: Mapping[str, Call] = {
 """By the name that stands as ``metric`` in a verdict line."""
 
 
-def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> VerdictsLine:
-    base: VerdictsLine = {
+def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> VerdictLine:
+    base: VerdictLine = {
         "schema": SCHEMA,
         "case_id": subject.case.id,
         "repeat": subject.result.repeat,
@@ -295,12 +303,12 @@ def _prompt(metric: str) -> dict[str, Any]:
     return {"name": known.name, "version": known.version, "sha256": known.sha256}
 
 
-def not_applicable(subject: Subject, metric: str, reason: str) -> VerdictsLine:
+def not_applicable(subject: Subject, metric: str, reason: str) -> VerdictLine:
     """The case lacks what the metric needs; nobody was asked."""
     return _line(subject, metric, "not_applicable", reason=reason)
 
 
-def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> VerdictsLine:
+def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
         subject,
@@ -323,7 +331,7 @@ def by_code(
     why: str,
     extra: Mapping[str, Any] | None = None,
     quote: str = "",
-) -> VerdictsLine:
+) -> VerdictLine:
     """Every item gets the verdict that the definition fixes; nobody was asked."""
     entries = [
         {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
@@ -349,7 +357,7 @@ def from_opinion(
     repeat: int,
     extra: Mapping[str, Any],
     contexts: Sequence[Item] = (),
-) -> list[VerdictsLine]:
+) -> list[VerdictLine]:
     """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
     lines = []
     for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
@@ -370,7 +378,7 @@ def _judged(
     opinion: Opinion,
     repeat: int,
     extra: Mapping[str, Any],
-) -> VerdictsLine:
+) -> VerdictLine:
     told = {
         name: opinion.reply[name]
         for name in ("addresses_question", "noncommittal", "questions", "notes")
@@ -396,7 +404,7 @@ def _judged(
     )
 
 
-def _spent(calls: Sequence[Verdict]) -> VerdictsLine:
+def _spent(calls: Sequence[Verdict]) -> VerdictLine:
     return {
         "mode": calls[0].mode,
         "usage": usage_of(calls),
