@@ -83,7 +83,7 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
             click.echo("\nNo judgement could be used.")
             return options.Exit.GATE_FAILED
         click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
-        (storage.find_run(results, "latest") / "verdicts.jsonl").unlink()
+        (storage.find_run(results, "latest") / storage.VERDICTS).unlink()
         second = verdicts(results, [*judge, "--offline"])
     same = first == second
     click.echo(

@@ -28,6 +28,7 @@ from judging.replies import Found, Sampling, SchemaChecker, sent_parameters
 from judging.types import Judge, JudgeIdentity, JudgeTask, PromptId, Usage, Verdict
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked, replace_bytes
+from records.runs import JUDGE_CACHE
 from records.verdicts import new_judging_run, read_withdrawal, withdrawal
 
 FORMAT = 1
@@ -301,7 +302,7 @@ def _name(judge: Mapping[str, Any]) -> str:
 
 __all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
 
-FILE_NAME = "judge_cache.jsonl"
+FILE_NAME = JUDGE_CACHE
 
 
 class KeyedJudge(Judge, Protocol):

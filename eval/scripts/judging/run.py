@@ -37,7 +37,7 @@ from records.errors import StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, TestResult, iter_results
-from records.runs import RESULTS, config_hash
+from records.runs import CONFIG, RESULTS, config_hash
 from records.verdicts import Head, Line
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
 
     Prompts of an earlier time stay beside the new ones as long as the judge is the same.
     """
-    path = plan.folder / "config.json"
+    path = plan.folder / CONFIG
     names = {kinds.KINDS[call].prompt for call in plan.calls} | {"facts"}
     names |= {"claims"} if plan.atomic else set()
     prompts = {}

@@ -21,9 +21,9 @@ from ragmetrics.judged import QUOTE_UNVERIFIED
 from records import jsonl
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema
-from records.runs import read_config
+from records.runs import CONFIG, VERDICTS, read_config
 
-FILE = "verdicts.jsonl"
+FILE = VERDICTS
 
 REMEDY = "delete the line and judge again"
 
@@ -287,7 +287,7 @@ def judge_of(folder: Path) -> dict[str, Any]:
     try:
         msgspec.convert(judge, _Judge)
     except msgspec.ValidationError as error:
-        told = f"{folder / 'config.json'}: judge: {error}; take the file from a backup."
+        told = f"{folder / CONFIG}: judge: {error}; take the file from a backup."
         raise StorageError(told) from None
     return judge
 

@@ -12,7 +12,7 @@ import orjson
 
 from ragmetrics.catalogue.metric import Metric
 from records.errors import StorageError
-from records.runs import CACHE_DIR
+from records.runs import CACHE_DIR, scores_file
 from records.verdicts import FILE
 from scorers.errors import CannotRun
 from scorers.judged import make_scorer, warm
@@ -70,7 +70,7 @@ def run_perspective(perspective: Perspective, settings: Settings) -> Outcome:
     except CannotRun as error:
         return Outcome(perspective.name, "cannot run", error.message)
     if not any(section["n"].values()):
-        reason = _most_common_reason(settings.folder / "scores" / f"{perspective.name}.jsonl")
+        reason = _most_common_reason(scores_file(settings.folder, perspective.name))
         return Outcome(perspective.name, "nothing to score", reason, section)
     return Outcome(perspective.name, "scored", _note(section), section)
 

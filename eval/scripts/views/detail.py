@@ -12,6 +12,7 @@ import orjson
 from records.cases import Labels, TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.results import TestResult
+from records.runs import SCORES
 from scorers.judged import OTHERS, STALE, Opinions, Verdicts
 from scorers.judged_scores import Judgement
 from views.browser.model import Claim, Detail, Gold, Judged, Passage, SectionScores, Verdict
@@ -86,7 +87,7 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
         try:
             score = msgspec.json.decode(line, type=ScoreLine)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            problems.append(f"scores/{section}.jsonl: the line cannot be read ({error})")
+            problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
             found[section] = score

@@ -13,7 +13,7 @@ from pathlib import Path
 from records.cases import Labels
 from records.errors import StorageError
 from records.labels import read_labels
-from records.runs import PARTIAL, RESULTS
+from records.runs import CONFIG, PARTIAL, RESULTS, scores_file
 from records.verdicts import FILE, judge_of
 from scorers.judged import Verdicts, read_verdicts
 from views.browser.model import Detail, Key, RunInfo
@@ -99,7 +99,7 @@ class RunLibrary:
 
 
 def _is_run(path: Path) -> bool:
-    names = ("config.json", RESULTS, PARTIAL)
+    names = (CONFIG, RESULTS, PARTIAL)
     return path.is_dir() and any((path / name).exists() for name in names)
 
 
@@ -233,7 +233,7 @@ class Opened:
             section: line
             for section, places in sorted(table.places.items())
             if places[row] != UNSCORED
-            and (line := line_at(folder / "scores" / f"{section}.jsonl", places[row]))
+            and (line := line_at(scores_file(folder, section), places[row]))
         }
         return build(
             line_at(snapshot.path, table.offsets[row]),

@@ -11,7 +11,7 @@ import msgspec
 
 from records.cases import Labels, canonical
 from records.files import sha256_file
-from records.runs import PARTIAL
+from records.runs import PARTIAL, SCORES, scored_sections, scores_file
 from records.verdicts import FILE
 from views.browser.table import NAN, Meta, Table
 from views.runs import dataset_hash, results_path
@@ -57,7 +57,7 @@ class Snapshot:
             raise Replaced
         if self.verdicts.feed.offset and not self.verdicts.feed.path.exists():
             raise Replaced
-        scored = sorted(self._folder.glob("scores/*.jsonl"))
+        scored = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
         if not self._signatures.keys() <= {path.stem for path in scored}:
             raise Replaced
         for path in scored:
@@ -83,7 +83,7 @@ class Snapshot:
             self._read_section(section, metrics)
 
     def _read_section(self, section: str, metrics: Sequence[str]) -> None:
-        feed = Feed(self._folder / "scores" / f"{section}.jsonl")
+        feed = Feed(scores_file(self._folder, section))
         self._scores.append(ScoreReader(feed, section, metrics, self.table, self._faults))
 
     def step(self) -> str:
@@ -99,7 +99,7 @@ class Snapshot:
         self._scores.sort(key=lambda reader: not reader.metrics)
         for reader in list(self._scores):
             if self._score_step(reader):
-                yield f"scores/{reader.section}.jsonl", lambda: True
+                yield f"{SCORES}/{reader.section}.jsonl", lambda: True
             self._scores.remove(reader)
         if self._has_set:
             yield self._eval_set.name, self._cases.step

@@ -24,7 +24,7 @@ from records.cases import TestCase, iter_cases
 from records.errors import Problem
 from records.labels import read_labels
 from records.results import TestResult, iter_results
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, read_config, scores_file
 from records.scores import Line, line_type
 from records.targets import Target
 from records.verdicts import FILE, judge_of
@@ -127,7 +127,7 @@ def scan_scores(
     scan = Scan(wanted, checks)
     absent = []
     for section in sections:
-        path = folder / "scores" / f"{section}.jsonl"
+        path = scores_file(folder, section)
         if not path.exists():
             absent.append(section)
         elif section == PROMPTS:
@@ -195,7 +195,7 @@ def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[st
     found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
     for section, places in scan.places.items():
         decode = msgspec.json.Decoder(line_type(section)).decode
-        with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+        with open(scores_file(folder, section), "rb") as file:
             for row, lines in found.items():
                 if row < len(places) and places[row] >= 0:
                     file.seek(places[row])
@@ -257,7 +257,7 @@ def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
 
 def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
     """config.json as tables of names and values, a table a part; nothing where it is absent."""
-    if not (folder / "config.json").exists():
+    if not (folder / CONFIG).exists():
         return
     config = msgspec.to_builtins(read_config(folder))
     plain = {name: value for name, value in config.items() if name not in PARTS}
