@@ -1,8 +1,8 @@
 """What the numbers say together, in words: which part is to blame, and what to look at.
 
-Pure: measures in, findings out. A perspective is good when every measured headline metric keeps its
-target, bad when one does not, unknown when nothing was measured; nothing is concluded from what is
-unknown.
+Pure: measures in, findings out. A section is good when every measured metric with a target of its
+own in the catalogue keeps it, bad when one does not, unknown when nothing was measured; nothing is
+concluded from what is unknown.
 """
 
 from __future__ import annotations
@@ -12,32 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from decisions.measures import Measure
+from ragmetrics.catalogue import SECTIONS
 
 Found = Mapping[tuple[str, str], Measure]
-
-HEADLINES: dict[str, tuple[str, ...]] = {
-    "retrieval": ("ndcg@5", "recall@5"),
-    "context": (
-        "redundancy_ngram",
-        "redundancy_tfidf",
-        "fact_dispersion",
-        "unique_token_ratio",
-    ),
-    "groundedness": (
-        "claim_support_rate",
-        "numeric_fabrications",
-        "citation_validity_form",
-        "citation_validity_content",
-    ),
-    "safety": (
-        "auc",
-        "tpr_at_fpr_1",
-        "tpr_at_fpr_5",
-        "leak_detection_rate",
-        "leak_false_positive_rate",
-    ),
-    "pipeline": ("pass",),
-}
 
 HIGH, LOW = 0.7, 0.5
 """A share is high in the bands good and excellent, low in the band poor."""
@@ -60,10 +37,10 @@ class Finding:
 
 def diagnose(found: Found) -> list[Finding]:
     """The findings, most basic cause first; a single one says that all is well."""
-    findings = [finding for rule in _RULES for finding in rule(found)]
+    findings = [finding for _, rule in _RULES for finding in rule(found)]
     if findings:
         return findings
-    known = [name for name in HEADLINES if health(found, name) is not None]
+    known = [name for name in DIAGNOSED if health(found, name) is not None]
     if not known:
         return [
             Finding("nothing_measured", "No target could be checked.", "the reasons above.", ())
@@ -79,13 +56,20 @@ def diagnose(found: Found) -> list[Finding]:
 
 
 def health(found: Found, section: str) -> bool | None:
-    """True: all measured headline metrics keep their targets; None: none was measured."""
-    known = [one.passed for one in _headlines(found, section) if one.passed is not None]
+    """True: all measured metrics that count keep their targets; None: none was measured.
+
+    Of a section that the diagnosis speaks of, those with a target in the catalogue count; of
+    another one all that have a target.
+    """
+    known = [one.passed for one in _counting(found, section) if one.passed is not None]
     return all(known) if known else None
 
 
-def _headlines(found: Found, section: str) -> list[Measure]:
-    return [one for name in HEADLINES[section] if (one := found.get((section, name)))]
+def _counting(found: Found, section: str) -> list[Measure]:
+    if section not in DIAGNOSED:
+        return [one for (name, _), one in found.items() if name == section]
+    names = SECTIONS[section].targets
+    return [one for name in names if (one := found.get((section, name)))]
 
 
 def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
@@ -97,7 +81,7 @@ def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
 
 
 def _failing(found: Found, section: str) -> tuple[str, ...]:
-    return _because([one for one in _headlines(found, section) if one.passed is False])
+    return _because([one for one in _counting(found, section) if one.passed is False])
 
 
 def _any(found: Found, *names: str) -> Measure | None:
@@ -269,12 +253,15 @@ def _pipeline(found: Found) -> Iterator[Finding]:
 
 
 _RULES = (
-    _retrieval,
-    _precision_recall,
-    _context,
-    _groundedness,
-    _faithful_relevant,
-    _abstention,
-    _safety,
-    _pipeline,
+    ("retrieval", _retrieval),
+    ("", _precision_recall),
+    ("context", _context),
+    ("groundedness", _groundedness),
+    ("", _faithful_relevant),
+    ("", _abstention),
+    ("safety", _safety),
+    ("pipeline", _pipeline),
 )
+
+DIAGNOSED = tuple(section for section, _ in _RULES if section)
+"""The sections whose health has a finding of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 from clients.embedder import Embedder, EmbeddingUnavailable
 from judging.answers import NO_ANSWER, Subject
 from ragmetrics import embedding, judged
-from ragmetrics.catalogue.judged import ROWS
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.judged import CORRECTNESS_WEIGHT
 from ragmetrics.stats.tally import Value, average
@@ -28,7 +28,7 @@ from records.verdicts import FILE
 from scorers import judged_scores
 from scorers.abstention import Reply
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
-from scorers.judged_scores import BY_CALL, Calls, Judgement, Texts, blames, joined
+from scorers.judged_scores import Calls, Judgement, Texts, blames, joined
 from scorers.loop import Evidence, Row
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
@@ -117,7 +117,7 @@ def read_verdicts(
 def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
     """The catalogue rows that the verdicts can fill."""
     calls, wanted = verdicts.calls, set[str]()
-    for name, needed in BY_CALL.items():
+    for name, needed in CALLS_BY_METRIC.items():
         wanted |= {name} if set(needed) <= calls else set()
     wanted |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
     return tuple(row for row in ROWS if row.name in wanted)
@@ -156,7 +156,7 @@ class JudgedScorer:
         reasons: dict[str, str] = {}
         spread: dict[str, float] = {}
         for name in names:
-            if name in BY_CALL:
+            if name in CALLS_BY_METRIC:
                 found = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
                 values[name] = average([(value,) for value, _ in found])[0]
                 reasons[name] = next((why for _, why in found if why), "")
@@ -213,7 +213,7 @@ class JudgedScorer:
             if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
                 yield case.question
                 yield from (text for found in one.extra("questions") for text in found)
-            both = [calls.get(name) for name in BY_CALL["answer_correctness_judged"]]
+            both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
             if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
                 yield from (text for text in (subject.answer, subject.reference) if text.strip())
 
@@ -256,7 +256,7 @@ def _own(name: str, opinions: Opinions) -> list[Calls]:
     found: list[Calls] = [first]
     for number in sorted(opinions.keys() - {0}):
         own = opinions[number]
-        if any(call in own for call in BY_CALL[name]):
+        if any(call in own for call in CALLS_BY_METRIC[name]):
             fixed = {call: one for call, one in first.items() if not one.asked}
             found.append(fixed | dict(own))
     return found
