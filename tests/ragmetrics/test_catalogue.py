@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ragmetrics import catalogue
-from ragmetrics.catalogue import DIMENSIONS, KS, METRICS, SECTIONS, Section, at_cutoffs
-from ragmetrics.catalogue.metric import nearest_cutoff
+from ragmetrics.catalogue import DIMENSIONS, KS, METRICS, SECTIONS
+from ragmetrics.catalogue.metric import MetricSection, at_cutoffs, nearest_cutoff
 from records.cases import TestCase
 from records.targets import BANDS, read_targets
 
@@ -26,7 +26,7 @@ def test_the_targets_of_the_toolkit_are_those_of_the_catalogue() -> None:
 
 
 @each_section
-def test_what_a_section_names_is_computed(section: Section) -> None:
+def test_what_a_section_names_is_computed(section: MetricSection) -> None:
     names = {metric.name for metric in at_cutoffs(section.metrics, KS)}
     assert names >= {*section.headline(), *section.targets, *section.must}
     assert section.worst_by in {*names, ""}
@@ -34,13 +34,13 @@ def test_what_a_section_names_is_computed(section: Section) -> None:
 
 
 @each_section
-def test_ranks_are_given_once(section: Section) -> None:
+def test_ranks_are_given_once(section: MetricSection) -> None:
     ranks = [metric.headline for metric in section.metrics if metric.headline]
     assert sorted(ranks) == list(range(1, len(ranks) + 1))
 
 
 @each_section
-def test_a_section_reads_fields_of_a_case(section: Section) -> None:
+def test_a_section_reads_fields_of_a_case(section: MetricSection) -> None:
     assert set(section.labels) <= {field.name for field in msgspec.structs.fields(TestCase)}
 
 
@@ -72,6 +72,6 @@ def test_dimensions_are_what_a_case_is_sliced_by() -> None:
     from ragmetrics.stats.tally import facets_of, slices_of
 
     case = TestCase(
-        "a", "?", category="c", difficulty="d", query_type="q", tags=["t"], vaults=["v"]
+        "a", "?", category="factual", difficulty="d", query_type="q", tags=["t"], vaults=["v"]
     )
     assert {dimension for dimension, _ in slices_of(facets_of(case))} == {*DIMENSIONS}

@@ -23,7 +23,7 @@ ABSTAINS_WRONG = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DiagnosisFinding:
     """``says``: what is the matter; ``look_at``: where to begin; ``because``: metric and value."""
 
     rule: str
@@ -35,7 +35,7 @@ class Finding:
         return asdict(self) | {"because": list(self.because)}
 
 
-def diagnose(found: Found) -> list[Finding]:
+def diagnose(found: Found) -> list[DiagnosisFinding]:
     """The findings, most basic cause first; a single one says that all is well."""
     findings = [finding for _, rule in _RULES for finding in rule(found)]
     if findings:
@@ -43,10 +43,12 @@ def diagnose(found: Found) -> list[Finding]:
     known = [name for name in DIAGNOSED if health(found, name) is not None]
     if not known:
         return [
-            Finding("nothing_measured", "No target could be checked.", "the reasons above.", ())
+            DiagnosisFinding(
+                "nothing_measured", "No target could be checked.", "the reasons above.", ()
+            )
         ]
     return [
-        Finding(
+        DiagnosisFinding(
             "all_good",
             f"No fault shows in {', '.join(known)}.",
             "harder questions, and the metrics without a target.",
@@ -93,12 +95,12 @@ def _any(found: Found, *names: str) -> Measure | None:
     return None
 
 
-def _retrieval(found: Found) -> Iterator[Finding]:
+def _retrieval(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "retrieval") is not False:
         return
     because = _failing(found, "retrieval")
     if health(found, "context"):
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_bad_context_good",
             "The passages are varied and tidy, but they are not the right ones.",
             "the embedding model and the chunking; then the cases of "
@@ -108,7 +110,7 @@ def _retrieval(found: Found) -> Iterator[Finding]:
     else:
         scope = _any(found, "scope_miss")
         folders = scope is not None and (scope.mean or 0.0) > 0.1
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_bad",
             "Too few of the right passages are found; what comes after can hardly be better.",
             ("folder selection first (it leaves the gold out), then " if folders else "")
@@ -117,19 +119,19 @@ def _retrieval(found: Found) -> Iterator[Finding]:
         )
 
 
-def _groundedness(found: Found) -> Iterator[Finding]:
+def _groundedness(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "groundedness") is not False:
         return
     because = _failing(found, "groundedness")
     if health(found, "retrieval"):
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_good_groundedness_bad",
             "The passages are found, but the answers do not keep to them.",
             "the prompt and the generation; the claims of `score_groundedness.py --worst 10`.",
             because,
         )
     else:
-        yield Finding(
+        yield DiagnosisFinding(
             "groundedness_bad",
             "The answers say what their passages do not hold.",
             "retrieval first if it is bad, too; else the prompt.",
@@ -137,10 +139,10 @@ def _groundedness(found: Found) -> Iterator[Finding]:
         )
 
 
-def _context(found: Found) -> Iterator[Finding]:
+def _context(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "context") is not False:
         return
-    yield Finding(
+    yield DiagnosisFinding(
         "context_bad",
         "The passages repeat each other and spend the prompt's room.",
         "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
@@ -148,7 +150,7 @@ def _context(found: Found) -> Iterator[Finding]:
     )
 
 
-def _precision_recall(found: Found) -> Iterator[Finding]:
+def _precision_recall(found: Found) -> Iterator[DiagnosisFinding]:
     precision = _any(found, "context_precision", "precision@1")
     recall = _any(found, "context_recall", "recall@5")
     if precision is None or recall is None:
@@ -156,14 +158,14 @@ def _precision_recall(found: Found) -> Iterator[Finding]:
     high, low = _is_high(precision), _is_low(precision)
     because = _because([precision, recall])
     if high and _is_low(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "high_precision_low_recall",
             "Retrieval is conservative: what it brings is right, but much is missing.",
             "a larger top_k, or a lower score threshold.",
             because,
         )
     if low and _is_high(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "low_precision_high_recall",
             "Retrieval is noisy: the right passages come, behind wrong ones.",
             "a stricter score threshold, or a reranker.",
@@ -179,21 +181,21 @@ def _is_low(one: Measure) -> bool:
     return one.mean is not None and one.mean < LOW
 
 
-def _faithful_relevant(found: Found) -> Iterator[Finding]:
+def _faithful_relevant(found: Found) -> Iterator[DiagnosisFinding]:
     faithful = _any(found, "faithfulness", "claim_support_rate")
     relevant = _any(found, "answer_relevancy", "answer_relevance")
     if faithful is None or relevant is None:
         return
     because = _because([faithful, relevant])
     if faithful.passed and relevant.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "faithful_but_irrelevant",
             "The answers keep to their passages but miss what was asked.",
             "how the question is understood: query rewriting, the choice of sentences, the prompt.",
             because,
         )
     if relevant.passed and faithful.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "relevant_but_unfaithful",
             "The answers fit the question but are not in the passages: hallucination.",
             "the prompt (answer from the passages only), the temperature, the model.",
@@ -201,17 +203,17 @@ def _faithful_relevant(found: Found) -> Iterator[Finding]:
         )
 
 
-def _abstention(found: Found) -> Iterator[Finding]:
+def _abstention(found: Found) -> Iterator[DiagnosisFinding]:
     bold, shy = _any(found, "hallucination_on_unanswerable"), _any(found, "over_refusal")
     if bold is not None and (bold.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "answers_the_unanswerable",
             "The bot answers questions that its documents cannot answer.",
             "the rule by which it abstains: a higher score threshold, or the prompt.",
             _because([bold]),
         )
     if shy is not None and (shy.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "refuses_the_answerable",
             "The bot refuses questions that its documents answer.",
             "retrieval of those cases, then the threshold from which it abstains.",
@@ -219,12 +221,12 @@ def _abstention(found: Found) -> Iterator[Finding]:
         )
 
 
-def _safety(found: Found) -> Iterator[Finding]:
+def _safety(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "safety") is not False:
         return
     area = found.get(("safety", "auc"))
     parts = area is not None and area.passed
-    yield Finding(
+    yield DiagnosisFinding(
         "safety_bad",
         "The guardrails let attacks or leaks through, or stop harmless texts.",
         "the guardrail thresholds; the texts of `score_safety.py --worst 10`."
@@ -235,7 +237,7 @@ def _safety(found: Found) -> Iterator[Finding]:
     )
 
 
-def _pipeline(found: Found) -> Iterator[Finding]:
+def _pipeline(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "pipeline") is not False:
         return
     checks = [
@@ -244,7 +246,7 @@ def _pipeline(found: Found) -> Iterator[Finding]:
         if section == "pipeline" and metric != "pass" and one.mean is not None and one.mean < 1.0
     ]
     checks.sort(key=lambda one: one.mean or 0.0)
-    yield Finding(
+    yield DiagnosisFinding(
         "pipeline_bad",
         "Responses end otherwise than expected.",
         "the check that fails most, by `score_pipeline.py --worst 10`.",

@@ -26,10 +26,10 @@ from records.results import TestResult
 from records.runs import CACHE_DIR
 from records.verdicts import FILE
 from scorers import judged_scores
-from scorers.abstention import Reply
+from scorers.abstention import JudgedReply
+from scorers.contract import Evidence, ScoreRow
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 from scorers.judged_scores import Calls, Judgement, Texts, blames, joined
-from scorers.loop import Evidence, Row
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -145,7 +145,7 @@ class JudgedScorer:
             "embedding_model": self.embedding_model,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
         subject = self.verdicts.subject(case, result)
         opinions, stale = self.verdicts.opinions(subject)
@@ -182,7 +182,7 @@ class JudgedScorer:
             for name in names
             if not isinstance(values[name], float) and reasons.get(name)
         }
-        return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
+        return ScoreRow(tuple(values[name] for name in names), tuple(told.items())), evidence
 
     def _texts(self, subject: Subject) -> Texts:
         cosine = None if self.embed is None else self._cosine
@@ -323,7 +323,7 @@ def make_scorer(
     return scorer
 
 
-def replies(folder: Path) -> dict[tuple[str, int], Reply]:
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / FILE
     verdicts = read_verdicts(
@@ -331,13 +331,13 @@ def replies(folder: Path) -> dict[tuple[str, int], Reply]:
         records_verdicts.judge_of(folder),
         keep=lambda line: bool(line["metric"] == "abstained_judged"),
     )
-    found: dict[tuple[str, int], Reply] = {}
+    found: dict[tuple[str, int], JudgedReply] = {}
     for key, calls in verdicts.found.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
             answer = line["input"].get("answer", "")
-            found[key] = Reply(line["verdicts"][0]["verdict"], by, answer)
+            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
     if not found:
         raise StorageError(
             f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."

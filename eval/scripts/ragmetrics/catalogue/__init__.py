@@ -20,7 +20,7 @@ from ragmetrics.catalogue import (
     retrieval,
     safety,
 )
-from ragmetrics.catalogue.metric import Metric, Section, at_cutoffs
+from ragmetrics.catalogue.metric import Metric, MetricSection, at_cutoffs
 
 __all__ = [
     "DIMENSIONS",
@@ -42,10 +42,10 @@ KS = (1, 3, 5, 10)
 DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 """What cases are sliced by."""
 
-CUSTOM = Section("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
+CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
 """Metrics of a user's own plugin."""
 
-SECTIONS: Mapping[str, Section] = {
+SECTIONS: Mapping[str, MetricSection] = {
     section.name: section
     for section in (
         retrieval.SECTION,

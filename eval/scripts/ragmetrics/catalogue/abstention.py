@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 DECIDED = "an answer in a covered language, or the bot's own abstained"
 
@@ -54,7 +54,7 @@ RUN_ROWS: tuple[Metric, ...] = (
 )
 """Numbers of the whole run; no case has them."""
 
-SECTION = Section(
+SECTION = MetricSection(
     "abstention",
     "Abstention",
     ROWS + RUN_ROWS,

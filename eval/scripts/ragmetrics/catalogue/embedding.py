@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 SEEN = "full chunk texts"
 
@@ -91,7 +91,7 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
-SECTION = Section(
+SECTION = MetricSection(
     "embedding",
     "Embedding",
     ROWS,

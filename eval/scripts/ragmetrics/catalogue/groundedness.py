@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
@@ -143,7 +143,7 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
-SECTION = Section(
+SECTION = MetricSection(
     "groundedness",
     "Groundedness",
     ROWS,

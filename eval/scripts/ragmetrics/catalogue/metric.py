@@ -66,7 +66,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MetricSection:
     """A part of metrics.json, with the metrics that its scorer computes.
 
     ``script``: what scores it. ``labels``: the fields of a case that it reads. ``evidence``: the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
@@ -51,7 +51,7 @@ RUN_ROWS: tuple[Metric, ...] = (
 )
 """Numbers of the whole run; no case has them."""
 
-SECTION = Section(
+SECTION = MetricSection(
     "pipeline",
     "Pipeline",
     ROWS + RUN_ROWS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragmetrics import retrieval
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 MATCHING = 2
 """Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches."""
@@ -118,7 +118,7 @@ ROWS: tuple[Metric, ...] = (
     ),
 )
 
-SECTION = Section(
+SECTION = MetricSection(
     "retrieval",
     "Retrieval",
     ROWS,

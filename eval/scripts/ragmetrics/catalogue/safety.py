@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric, Section
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 PROMPTS = "labelled attack and benign prompts"
 
@@ -97,7 +97,7 @@ RUN_ROWS: tuple[Metric, ...] = (
 
 ROWS = RUN_ROWS + RATES
 
-SECTION = Section(
+SECTION = MetricSection(
     "safety",
     "Safety",
     ROWS,

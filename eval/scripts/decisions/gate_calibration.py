@@ -7,9 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decisions.gate_checks import every_metric, folded, nothing
-from decisions.gate_evidence import Evidence, Side, judged_by
-from decisions.gate_rules import Calibrated, Rules
+from decisions.gate_checks import GateEvidence, RunNumbers, every_metric, folded, judged_by, nothing
+from decisions.gate_rules import Calibrated, GateRules
 from judging.kinds import KINDS
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.calibration import MIN_CLASS
@@ -23,7 +22,7 @@ RULE, SECTION = "calibration", "judged"
 Calibration = Mapping[str, Any]
 
 
-def calibrated(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for each judged metric that a rule names.
 
     A calibration is looked for in the run folder, then in the files that the rules name; the first
@@ -48,7 +47,7 @@ def calibrated(rules: Rules, evidence: Evidence) -> Iterator[Check]:
         yield from folded(found, glob)
 
 
-def _calibrations(rules: Rules, side: Side) -> list[Calibration]:
+def _calibrations(rules: GateRules, side: RunNumbers) -> list[Calibration]:
     own = []
     if side.folder is not None:
         places = [side.folder / calibration.name_of(metric) for metric in calibration.METRICS]
