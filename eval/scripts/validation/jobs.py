@@ -13,7 +13,7 @@ import click
 import orjson
 
 import options
-from decisions import gate_judge
+from decisions import calibration_words, gate_calibration
 from judging.connect import LOCAL, Wanted, connect
 from judging.run import say_notes
 from options import Exit
@@ -211,7 +211,7 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
     with connect(plan.wanted) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
-            name = ", ".join(show.judge_name(one) for one in judged.judges)
+            name = ", ".join(calibration_words.judge_name(one) for one in judged.judges)
             raise StorageError(
                 f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
                 "run's judge."
@@ -258,7 +258,7 @@ def _say_report(plan: Plan, found: dict[str, Any]) -> None:
 
 def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
     """Say on stderr what stands against the run's judged figures; 1 when anything does."""
-    said = gate_judge.objections(
+    said = gate_calibration.objections(
         found,
         [found["judge"]] if judged is None else judged.judges,
         [found["prompt"]] if judged is None else judged.prompts,
