@@ -121,13 +121,13 @@ def run(script: str, *arguments: str) -> None:
         sys.exit(done.returncode)
 
 
-def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.Key, Any]:
+def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.VerdictKey, Any]:
     """Judge the newest run; what was said in each judgement that could be used."""
     run("judge_answers.py", *arguments)
     folder = storage.find_run(results, "latest")
     last = {
         records_verdicts.key_of(line): line
-        for line in records_verdicts.read(folder / records_verdicts.FILE)
+        for line in records_verdicts.read_lines(folder / storage.VERDICTS)
     }
     return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from decisions.gate_checks import GateEvidence, RunNumbers, every_metric, folded, judged_by, nothing
 from decisions.gate_rules import Calibrated, GateRules
-from judging.kinds import KINDS
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.calibration import MIN_CLASS
 from records import calibration
 from records.gate_verdict import Check
 from records.targets import GATES, Target
+from records.verdicts import KINDS
 from terminal.tables import number
 
 RULE, SECTION = "calibration", "judged"

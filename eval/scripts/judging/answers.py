@@ -15,17 +15,18 @@ from typing import Any
 import orjson
 
 from judging.kinds import Item
-from judging.types import JudgeIdentity, PromptId, Verdict
-from ragmetrics.abstention import ABSTENTION_RULES
+from judging.types import PromptId, Verdict
+from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
+from ragmetrics.text.language import language_of
 from ragmetrics.text.words import clean, words
 from records.cases import TestCase
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
+from records.judgements import answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
-from scorers.abstention import decide
-from scorers.common import in_rank_order
+from records.verdicts import JudgeIdentity
 
 UNANSWERABLE = "unanswerable"
 
@@ -41,7 +42,7 @@ NO_ANSWER = "no answer"
 
 
 @dataclass
-class Subject:
+class JudgedAnswer:
     """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
 
     ``k``: only the first chunks count; None: all.
@@ -58,7 +59,7 @@ class Subject:
 
     @cached_property
     def chunks(self) -> Sequence[RetrievedChunk]:
-        return in_rank_order(self.result)[: self.k]
+        return self.result.chunks()[: self.k]
 
     @cached_property
     def contexts(self) -> list[Item]:
@@ -70,30 +71,32 @@ class Subject:
 
     @cached_property
     def abstained(self) -> bool:
-        return bool(decide(self.result).abstained)
+        """By the bot's own word, else by the wording of the answer."""
+        if self.result.abstained is not None:
+            return self.result.abstained
+        return self.detection.abstained
+
+    @cached_property
+    def detection(self) -> Detection:
+        """What the phrase rules make of the answer, with the passages of the result."""
+        result = self.result
+        return detect_with_passages(result.answer, result.chunks(), result.question)
+
+    @property
+    def language(self) -> str | None:
+        """The language of the answer; None when nothing tells it."""
+        passages = (chunk.text for chunk in self.result.chunks())
+        return language_of(self.result.answer or "", self.result.question, passages)
 
     @cached_property
     def fingerprint(self) -> str:
-        """What a judgement rests on: question, answer, contexts, reference, labels.
-
-        A verdict line of another one belongs to an answer or a label that is no longer there.
-        """
-        case = self.case
-        parts = [
-            case.question,
-            self.result.answer,
-            [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in self.chunks],
-            case.reference_answer,
-            case.expected_key_facts,
-            case.answerable,
-            [self.result.abstained, ABSTENTION_RULES],
-        ]
-        return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
+        """What a judgement rests on, as it stands in a verdict line."""
+        return answer_sha256(self.case, self.result, self.k)
 
     @property
     def reference(self) -> str:
         """The reference answer, else the key facts as a text."""
-        return clean(self.case.reference_answer or "; ".join(self.case.expected_key_facts))
+        return clean(self.case.reference_text())
 
     @cached_property
     def sentences(self) -> list[dict[str, Any]]:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.claims import Claim, extract, merged, prepare, score_claim
 from ragmetrics.stats import exact, means
-from ragmetrics.text import language, numbers
+from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records.cases import TestCase
 from records.errors import Problem
-from records.results import RetrievedChunk, TestResult, iter_results
+from records.results import TestResult, iter_results
 from scorers.common import in_rank_order
 from scorers.contract import (
     NOTHING,
@@ -136,38 +135,8 @@ def _by_judge(said: JudgedReply) -> AbstentionDecision:
 
 
 def detect(result: TestResult) -> abstention.Detection:
-    """Phrase detection. A refusal that supported claims follow is a partial answer; whether the
-    contexts support them is looked at when their full texts are known.
-    """
-    answer = clean(result.answer or "")
-    found = abstention.detect(answer)
-    if not found.abstained or found.span is None:
-        return found
-    later = _claims_after(answer, found.span[1])
-    chunks = in_rank_order(result)
-    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or case_scores.unusable(chunks):
-        return found
-    return abstention.detect(answer, _supported(later, chunks, result.question))
-
-
-def _claims_after(answer: str, place: int) -> list[Claim]:
-    return [
-        claim
-        for claim in extract(answer).claims
-        if claim.start >= place and claim.type != "general" and not abstention.is_lack(claim.text)
-    ]
-
-
-def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], question: str) -> int:
-    ready = [prepare(chunk.text or "") for chunk in chunks]
-    known, asked = merged(ready), numbers.index(question)
-    supports = (
-        score_claim(
-            claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
-        )
-        for claim in claims
-    )
-    return sum(support is not None and support.supported for support in supports)
+    """Phrase detection on a result, with its passages."""
+    return abstention.detect_with_passages(result.answer, in_rank_order(result), result.question)
 
 
 @dataclass(frozen=True)

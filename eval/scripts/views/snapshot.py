@@ -11,8 +11,7 @@ import msgspec
 
 from records.cases import Labels, canonical
 from records.files import sha256_file
-from records.runs import PARTIAL, SCORES, scored_sections, scores_file
-from records.verdicts import FILE
+from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
 from views.browser.table import NAN, Meta, Table
 from views.runs import dataset_hash, results_path
 
@@ -37,7 +36,7 @@ class Snapshot:
         feed = Feed(self.path, final=not live)
         self._results = ResultReader(feed, self.table, self._faults)
         self._cases = CaseReader(Feed(eval_set), self.table, labels, self._faults)
-        self.verdicts = VerdictIndex(Feed(folder / FILE, final=False), self._faults)
+        self.verdicts = VerdictIndex(Feed(folder / VERDICTS, final=False), self._faults)
         self._scores: list[ScoreReader] = []
         self._signatures: dict[str, tuple[int, int, int]] = {}
 
@@ -105,7 +104,7 @@ class Snapshot:
             yield self._eval_set.name, self._cases.step
             self._compare_set()
         if self.verdicts.feed.path.exists():
-            yield FILE, self.verdicts.step
+            yield VERDICTS, self.verdicts.step
 
     def _score_step(self, reader: ScoreReader) -> bool:
         return reader.step(complete=self._results.feed.ended or not self._has_results)

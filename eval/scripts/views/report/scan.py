@@ -19,16 +19,17 @@ import msgspec
 from msgspec import UNSET
 
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.judged import blame_claim
 from records import calibration, jsonl
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
+from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
-from records.runs import CONFIG, RESULTS, read_config, scores_file
+from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
 from records.scores import Line, line_type
 from records.targets import Target
-from records.verdicts import FILE, judge_of
-from scorers.judged import evidence_of, read_verdicts
+from records.verdicts import judge_of
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -302,7 +303,7 @@ def read_judged(
     ``stale`` is True where verdicts were left out since the answer or its labels have changed.
     Raises StorageError for a damaged file.
     """
-    if not (folder / FILE).exists():
+    if not (folder / VERDICTS).exists():
         return {}
     verdicts = read_verdicts(
         folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
@@ -310,8 +311,8 @@ def read_judged(
     found: dict[Key, Mapping[str, Any]] = {}
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
-            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
-            found[key] = evidence_of(opinions.get(0, {})) | {"stale": stale}
+            opinions, stale = verdicts.opinions(case, result)
+            found[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
     return found
 
 
