@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
+from ragmetrics.catalogue import DIMENSIONS
 from decisions.compare import failures
 from records import errors, files, results, runs
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from decisions.rows import Comparison, MetricRow
 
 PASSED = "pipeline.pass"
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,31 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.claims import Claim, extract, merged, prepare, score_claim
 from ragmetrics.stats import exact, means
-from ragmetrics.text import language, numbers
+from ragmetrics.text import language
 from ragmetrics.text.words import clean
 from records.cases import TestCase
 from records.errors import Problem
-from records.results import RetrievedChunk, TestResult, iter_results
+from records.results import TestResult, iter_results
 from scorers.common import in_rank_order
-from scorers.contract import NOTHING, Evidence, ScoreRow, add_metric
+from scorers.contract import (
+    NOTHING,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+    add_metric,
+)
 from scorers.loop import results_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DecideBy = Literal["auto", "api", "phrases", "judge"]
 ASKS_BACK = "asks back instead of answering"
@@ -125,38 +135,8 @@ def _by_judge(said: JudgedReply) -> AbstentionDecision:
 
 
 def detect(result: TestResult) -> abstention.Detection:
-    """Phrase detection. A refusal that supported claims follow is a partial answer; whether the
-    contexts support them is looked at when their full texts are known.
-    """
-    answer = clean(result.answer or "")
-    found = abstention.detect(answer)
-    if not found.abstained or found.span is None:
-        return found
-    later = _claims_after(answer, found.span[1])
-    chunks = in_rank_order(result)
-    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or case_scores.unusable(chunks):
-        return found
-    return abstention.detect(answer, _supported(later, chunks, result.question))
-
-
-def _claims_after(answer: str, place: int) -> list[Claim]:
-    return [
-        claim
-        for claim in extract(answer).claims
-        if claim.start >= place and claim.type != "general" and not abstention.is_lack(claim.text)
-    ]
-
-
-def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], question: str) -> int:
-    ready = [prepare(chunk.text or "") for chunk in chunks]
-    known, asked = merged(ready), numbers.index(question)
-    supports = (
-        score_claim(
-            claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
-        )
-        for claim in claims
-    )
-    return sum(support is not None and support.supported for support in supports)
+    """Phrase detection on a result, with its passages."""
+    return abstention.detect_with_passages(result.answer, in_rank_order(result), result.question)
 
 
 @dataclass(frozen=True)
@@ -272,3 +252,66 @@ def _evidence(
     if found is not None and found.span is not None:
         evidence["span"] = list(found.span)
     return evidence
+
+
+@dataclass(frozen=True)
+class AbstentionOptions:
+    """``decide_by``: what tells an abstention."""
+
+    decide_by: DecideBy = "auto"
+
+
+def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer:
+    """The scorer for a run, with what its judge said where that counts."""
+    usual = usual_language(job.folder)
+    if options.decide_by != "judge":
+        return AbstentionScorer(options.decide_by, usual_language=usual)
+    from scorers.judged import judge_name, replies
+
+    return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """The four-cell table, who decided, and how often the wording says otherwise."""
+    from terminal.tables import print_rows
+
+    cells = section["cells"]
+    console.print()
+    print_rows(
+        console,
+        ("results", "answered", "abstained"),
+        [
+            (kind, str(cells[f"answered_{kind}"]), str(cells[f"abstained_{kind}"]))
+            for kind in ("answerable", "unanswerable")
+        ],
+    )
+    names = {"api": "the bot's own field", "phrases": "the wording", "judge": "the judge"}
+    by = ", ".join(f"{names[name]} ({count})" for name, count in section["decided_by"].items())
+    console.print(f"Decided by {by or 'nothing'}.")
+    if section["phrases_disagree"]:
+        console.print(
+            f"In {section['phrases_disagree']} results the wording says otherwise than the bot's "
+            "field (--decide-by phrases)."
+        )
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """What the bot said, what it was taken for and why."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    answer = item.result.answer or ""
+    names = {"api": "the bot says so", "phrases": "by its wording", "judge": "the judge says so"}
+    cell = evidence["cell"].partition("_")[0]
+    why = f", {plain(evidence['why'], 60)}" if evidence.get("why") else ""
+    console.print(f"  {cell}: {names[evidence['decided_by']]}{why}", soft_wrap=True)
+    console.print(f"  answer: {plain(answer) or '(empty)'}", soft_wrap=True)
+    if "phrases" in evidence:
+        console.print(f"  its wording says: {evidence['phrases']}")
+    if "span" in evidence:
+        console.print(f"  sentence: {plain(answer[slice(*evidence['span'])])}", soft_wrap=True)
+
+
+SECTION = SectionScorer(
+    options=AbstentionOptions, scorer=make_scorer, show_worst=show_worst, show_more=show_more
+)
