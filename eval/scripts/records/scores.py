@@ -149,10 +149,10 @@ def read_scores(
     )
 
 
-def read_plain_scores(folder: Path, section: str) -> Iterator[dict[str, Any]]:
-    """The same as plain data, whole, with evidence of any form."""
+def read_whole_scores(folder: Path, section: str) -> Iterator[ScoreLine]:
+    """The score lines of a section with their evidence as it is, of any form, as plain data."""
     for _, _, line in jsonl.read(scores_file(folder, section), ScoreLine):
-        yield msgspec.to_builtins(line)
+        yield line
 
 
 def metric_names(path: Path) -> list[str]:

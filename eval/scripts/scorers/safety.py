@@ -29,6 +29,7 @@ from records.labels import read_labels as labels_read_labels
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, SCORES, find_run, read_config
+from records.scores import ScoreLine
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -165,27 +166,21 @@ class SafetyScorer:
             "operating_points": points,
         }
 
-    def line(self, item: JudgedText) -> dict[str, Any]:
+    def line(self, item: JudgedText) -> ScoreLine:
         """The score line of one text, in the form that other scorers write."""
         names = METRICS_OF_KIND[item.label.kind]
         scores = {name: self._reached(name, item) for name in names}
         if item.status != "scored":
             scores = dict.fromkeys(names)
-        line: dict[str, Any] = {
-            "case_id": item.label.case_id,
-            "repeat": 0,
-            "status": item.status,
-            "scores": scores,
-        }
-        if item.reason:
-            line["reasons"] = {"*": item.reason}
+        reasons = {"*": item.reason} if item.reason else {}
         category = item.label.attack_category or item.label.leak_category
         evidence: dict[str, Any] = {"kind": item.label.kind, "category": category}
         if item.label.kind in INPUTS:  # outputs hold what should not be spread
             evidence["text"] = item.label.text
         if item.status == "scored":
             evidence["score"] = round(item.score, 4)
-        return line | {"evidence": evidence | dict(item.evidence)}
+        evidence |= dict(item.evidence)
+        return ScoreLine(item.label.case_id, 0, item.status, scores, reasons, evidence)
 
     def _reached(self, name: str, item: JudgedText) -> float | None:
         """1.0 when the text's score reaches the threshold that the metric asks about."""
@@ -328,8 +323,9 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     for tag, items in sorted(groups.items()):
         lists: dict[str, list[float]] = {}
         for item in items:
-            for name, score in scorer.line(item)["scores"].items():
-                lists.setdefault(name, []).append(score)
+            for name, score in scorer.line(item).scores.items():
+                if score is not None:
+                    lists.setdefault(name, []).append(score)
         means = {name: sum(values) / len(values) for name, values in lists.items()}
         slices[tag] = {"n": len(items), "mean": means}
     return slices

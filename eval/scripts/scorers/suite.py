@@ -42,8 +42,8 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
-    scores_file,
 )
+from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_targets
 from scorers.custom import read_plugins
 from scorers.safety import has_labels
@@ -109,12 +109,10 @@ def _failed_rows(
     directions = {
         name: row for name, one in section["definitions"].items() if (row := rows.get(one))
     }
-    with open(scores_file(settings.folder, perspective.name), "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            misses = list(_misses(row["scores"], targets, directions, perspective.must))
-            if misses or row["status"] == "failed":
-                yield (row["case_id"], row["repeat"]), {**row, "failed": misses}
+    for line in read_whole_scores(settings.folder, perspective.name):
+        misses = list(_misses(line.scores, targets, directions, perspective.must))
+        if misses or line.status == "failed":
+            yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
 
 
 def _misses(
