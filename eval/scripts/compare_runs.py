@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from ragmetrics.catalogue import DIMENSIONS
 from decisions.compare import failures
+from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:

@@ -95,7 +95,9 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     accepts = parse_accepts(given["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None
-    check_names(rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file)
+    check_names(
+        rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
+    )
     evidence = GateEvidence(
         new,
         base,
