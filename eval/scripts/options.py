@@ -364,7 +364,8 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of metrics as they stand in metrics.json, at the usual cut-offs; of several separated
     by commas the last one."""
-        from ragmetrics.catalogue import metric as catalogue_metric
+    from ragmetrics import catalogue
+    from ragmetrics.catalogue import metric as catalogue_metric
 
     names = [metric.name for metric in catalogue_metric.at_cutoffs(catalogue.METRICS, catalogue.KS)]
     head, comma, last = incomplete.rpartition(",")
@@ -482,9 +483,7 @@ def score_options(function: F) -> F:
             eval_set_option,
             labels_option,
             results_dir_option,
-            click.option(
-                "--by", type=dimensions, multiple=True, help="Show means by slice."
-            ),
+            click.option("--by", type=dimensions, multiple=True, help="Show means by slice."),
             click.option(
                 "--worst", type=click.IntRange(min=0), default=0, help="Show the N worst cases."
             ),

@@ -22,7 +22,7 @@ from records.runs import scores_file
 
 Rank = Annotated[int, msgspec.Meta(ge=1)]
 
-Scores = dict[str, float | None]
+Scores = dict[str, int | float | None]
 
 
 class RetrievalEvidence(msgspec.Struct):
@@ -118,7 +118,7 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
 }
 """What readers use of a section's evidence; other sections have evidence of any form."""
 
-_LINES: Mapping[str, type[ScoreLine]] = {
+_LINES: Mapping[str, Any] = {
     section: msgspec.defstruct(
         "ScoreLine", [("evidence", kind | None, None)], bases=(ScoreLine,), omit_defaults=True
     )
@@ -128,7 +128,7 @@ _LINES: Mapping[str, type[ScoreLine]] = {
 
 def line_type(section: str, fields: Sequence[str] = ()) -> type[ScoreLine]:
     """The type of a section's score lines, with some of its fields (see ``jsonl.project``)."""
-    kind = _LINES.get(section, ScoreLine)
+    kind: type[ScoreLine] = _LINES.get(section, ScoreLine)
     return jsonl.project(kind, tuple(fields)) if fields else kind
 
 
@@ -149,9 +149,12 @@ def read_scores(
     )
 
 
-def read_whole_scores(folder: Path, section: str) -> Iterator[ScoreLine]:
+def read_whole_scores(
+    folder: Path, section: str, fields: Sequence[str] = ()
+) -> Iterator[ScoreLine]:
     """The score lines of a section with their evidence as it is, of any form, as plain data."""
-    for _, _, line in jsonl.read(scores_file(folder, section), ScoreLine):
+    kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
+    for _, _, line in jsonl.read(scores_file(folder, section), kind):
         yield line
 
 

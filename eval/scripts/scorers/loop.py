@@ -345,12 +345,11 @@ class ScoreLineEncoder:
 def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
     values = row.values
-    if FAILED in values:
-        values = tuple(None if value == FAILED else value for value in values)
+    scores = tuple(None if value == FAILED else value for value in values)
     status = "scored"
-    if values.count(None) == len(values):
+    if scores.count(None) == len(scores):
         status = "failed" if FAILED in row.values else "not_applicable"
-    return encode_scores(status, dict(zip(names, values, strict=True)), dict(row.reasons))
+    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -12,8 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-import orjson
-
 from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
 from ragmetrics import catalogue, safety
@@ -23,13 +21,13 @@ from ragmetrics.stats import means as stats_means
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
-from records.files import replace_bytes, sha256_file
+from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, SCORES, find_run, read_config
-from records.scores import ScoreLine
+from records.runs import CONFIG, RESULTS, find_run, read_config
+from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -348,10 +346,7 @@ def score_safety(
         answers |= _results_of({one.case_id for one in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / SCORES
-    scores.mkdir(exist_ok=True)
-    lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
-    replace_bytes(scores / f"{NAME}.jsonl", b"".join(lines))
+    write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, eval_set))
     return section, judged
 

@@ -253,6 +253,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     return f"{remark} and {counts} nowhere; {remedy}."
 
 
+EXPLAINED = ("case_id", "repeat", "scores", "evidence")
+"""What is read of a score line to find and to explain a bad case."""
+
+
 def worst_cases(
     folder: Path,
     row: MetricSection,
@@ -269,7 +273,7 @@ def worst_cases(
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
     heap: list[tuple[float, int, ScoreLine]] = []
-    for number, line in enumerate(read_whole_scores(folder, row.name)):
+    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
         score = line.scores.get(metric.name)
         if score is not None and score != best:
             entry = (-sign * score, -number, line)
