@@ -16,9 +16,9 @@ from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.actions import Keymap
-    from labeller.model import Session
     from labeller.ports import Store
-    from labeller.views import Row
+    from labeller.rows import Row
+    from labeller.session import Session
 
 
 class LabelLayout(Screen[None], inherit_bindings=False):

@@ -18,9 +18,9 @@ from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, one_line
 
 if TYPE_CHECKING:
-    from labeller.model import Session
     from labeller.ports import Store
-    from labeller.views import Row
+    from labeller.rows import Row
+    from labeller.session import Session
 
 
 class LabelScreen(LabelView, inherit_bindings=False):

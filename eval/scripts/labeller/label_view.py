@@ -17,7 +17,7 @@ from terminal.lists import Bar, Line
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
 
 if TYPE_CHECKING:
-    from labeller.views import Row
+    from labeller.rows import Row
 
 WHOLE = 1 << 30
 

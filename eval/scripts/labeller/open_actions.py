@@ -175,7 +175,7 @@ class OpenActions(MoveActions):
     def _form(
         self, title: str, values: dict[str, Any], submit: Callable[[dict[str, Any]], str]
     ) -> None:
-        from labeller.editing import EDITABLE
+        from labeller.edits import EDITABLE
         from labeller.form import CaseForm
 
         def closed(message: str | None) -> None:
