@@ -1,8 +1,8 @@
 """The one table of actions: bindings, hints, help, command palette and keymap are read from it.
 
-An action's `id` is its name in the keymap file; with `-` as `_` it is the method
-`action_<id>` of the screen named by `where`. Keys are written as Textual names them. An action with
-`then` waits for one more key out of that string; the method is called with it.
+An action's `id` is its name in the keymap file and in the table of functions that do it
+(`labeller.commands` for the main screen). Keys are written as Textual names them. An action with
+`then` waits for one more key out of that string; the function is called with it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from labeller import editor
+
 
 async def test_edit(action: Any) -> None:
     async with action("edit") as (b, pilot, key):
@@ -12,12 +16,14 @@ async def test_edit(action: Any) -> None:
         assert b.session.case["question"].startswith("XHow long")
 
 
-async def test_edit_text(action: Any) -> None:
+async def test_edit_text(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with action("edit-text") as (b, pilot, key):
-        b.main._run_editor = lambda text: text.replace("How long", "Until when")
+        monkeypatch.setattr(
+            editor, "edit_outside", lambda app, text: text.replace("How long", "Until when")
+        )
         await pilot.press(key)
         assert b.session.case["question"].startswith("Until when")
-        b.main._run_editor = lambda text: "{"
+        monkeypatch.setattr(editor, "edit_outside", lambda app, text: "{")
         await pilot.press(key)
         assert "The record was not taken" in b.shown()
         await pilot.press("d")
