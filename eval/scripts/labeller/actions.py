@@ -261,15 +261,15 @@ def shown_key(key: str) -> str:
 
 def keymap_problems(keymap: Keymap) -> list[str]:
     """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
-    known = {keymap_id(action): action for action in ACTIONS}
-    names = ", ".join(known)
+    actions = {keymap_id(action): action for action in ACTIONS}
+    names = ", ".join(actions)
     problems = [
         f"keymap: `{name}` is no action; the actions are: {names}"
         for name in keymap
-        if name not in known
+        if name not in actions
     ]
     taken: dict[tuple[str, str], str] = {}
-    for name, action in known.items():
+    for name, action in actions.items():
         for key in keys_of(action, keymap):
             other = taken.setdefault((action.where, key), name)
             if other != name:
