@@ -224,7 +224,7 @@ def _offer_again(screen: MainScreen, edited: str, problem: str) -> None:
 
     def closed(key: str | None) -> None:
         if key == "e":
-            _edit_as_text(screen, edited)
+            screen.attempt(lambda: _edit_as_text(screen, edited))
         else:
             screen.say("the edited record was dropped", "warn")
 
