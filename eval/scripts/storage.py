@@ -45,7 +45,7 @@ from records.files import (
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_cases, read_labels, unknown_labels
-from records.metrics import rounded, update_metrics
+from records.metrics import rounded, section_names, update_metrics
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -130,6 +130,7 @@ __all__ = [
     "replace_json",
     "rounded",
     "scratch_folder",
+    "section_names",
     "sha256_file",
     "split",
     "unknown_labels",

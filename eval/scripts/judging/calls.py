@@ -19,9 +19,11 @@ from judging.kinds import KINDS, Item, Kind, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, Verdict
 from ragmetrics.abstention import is_refusal
+from ragmetrics.case_scores import LANGUAGE
+from ragmetrics.text.language import is_covered
 from records.results import SCHEMA
 from records.verdicts import Line as VerdictsLine
-from scorers.abstention import detect
+from scorers.abstention import detect, language_in
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -43,6 +45,11 @@ class Settings:
         """Prompts that this judge cannot answer, with the reason."""
         found: Mapping[str, str] = getattr(self.judge, "cannot", {})
         return found
+
+    def why_not_read(self, subject: Subject) -> str | None:
+        """Why this judge cannot read an answer: embedded rules know the words of few languages."""
+        by_rules = self.judge.identity.strength == "code"
+        return LANGUAGE if by_rules and not is_covered(language_in(subject.result)) else None
 
 
 def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verdict:
@@ -101,7 +108,7 @@ def _opinions(
 def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
-    reason = subject.why_no_claims() or subject.why_no_texts()
+    reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     claims = _claims(subject, settings)
@@ -237,6 +244,8 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
         quote = subject.answer[slice(*found.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
+    if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
+        return [not_applicable(subject, name, reason)]
     opinions = _opinions(kinds.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
