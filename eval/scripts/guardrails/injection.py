@@ -103,11 +103,11 @@ class InjectionReport:
 
     def category_scores(self) -> dict[str, float]:
         """The rules' score for each category that has evidence."""
-        found = {item.category for item in self.evidence}
+        categories = {item.category for item in self.evidence}
         return {
             name: _strongest([item for item in self.evidence if item.category == name])
             for name in CATEGORIES
-            if name in found
+            if name in categories
         }
 
 
@@ -152,10 +152,10 @@ def _find(text: str) -> Iterator[Evidence]:
     seen: set[tuple[str, int]] = set()
     for view in views(text):
         for rule, start, end in _hits(view.text):
-            place = view.original_span(start, end)
-            if (rule.name, place[0]) in seen:
+            span = view.original_span(start, end)
+            if (rule.name, span[0]) in seen:
                 continue
-            seen.add((rule.name, place[0]))
+            seen.add((rule.name, span[0]))
             weight = rule.weight
             if view.name != "folded":
                 weight = min(0.95, weight * _HIDDEN_BONUS)
@@ -165,8 +165,8 @@ def _find(text: str) -> Iterator[Evidence]:
                 weight *= _TALKED_ABOUT
             elif _EXAMPLE.search(sentence):
                 weight *= _AS_EXAMPLE
-            shown = text[slice(*place)]
-            yield Evidence(rule.name, rule.category, *place, shown, weight, view.name, about)
+            shown = text[slice(*span)]
+            yield Evidence(rule.name, rule.category, *span, shown, weight, view.name, about)
     for name, start, end, weight in planted_lines(text):
         yield Evidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
 
@@ -265,13 +265,13 @@ def planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
     is_mail = any(_MAIL_HEADER.match(text[start : start + 40]) for start, _ in filled[:4])
     if not (is_table or is_mail):
         return
-    for place, (start, end) in enumerate(spans):
+    for index, (start, end) in enumerate(spans):
         line = text[start:end].strip()
         if not line or start in rows or len(line) > _MAX_LINE:
             continue
         if _ADDRESS.search(line.lower()):
             yield "line to the assistant", start, end, ADDRESSED
-        elif is_table and len(line.split()) >= 3 and _touches_row(spans, place, rows):
+        elif is_table and len(line.split()) >= 3 and _touches_row(spans, index, rows):
             yield "stray line in a table", start, end, STRAY
 
 
@@ -287,6 +287,6 @@ def _is_row(line: str) -> bool:
     return stripped.startswith("|") and stripped.count("|") >= 2
 
 
-def _touches_row(spans: list[tuple[int, int]], place: int, rows: set[int]) -> bool:
-    neighbours = spans[max(0, place - 1) : place] + spans[place + 1 : place + 2]
+def _touches_row(spans: list[tuple[int, int]], index: int, rows: set[int]) -> bool:
+    neighbours = spans[max(0, index - 1) : index] + spans[index + 1 : index + 2]
     return any(start in rows for start, _ in neighbours)

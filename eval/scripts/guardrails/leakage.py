@@ -71,7 +71,7 @@ def score_leakage(
     origin is known); `internal_ids` and `system_prompt` sharpen metadata_exposure. A path or
     host that a context itself speaks of is the documents' content, so it weighs little.
     """
-    found = {
+    findings = {
         "pii_exposure": list(find_pii(text)),
         "secret_exposure": list(find_secrets(text)),
         "metadata_exposure": [
@@ -85,12 +85,12 @@ def score_leakage(
     categories = {
         name: leak_score(copied, word_count(text))
         if name == "verbatim_context"
-        else _combined(text, found[name])
+        else _combined(text, findings[name])
         for name in CATEGORIES
     }
     evidence = [
         _finding(text, category, item, contexts)
-        for category, items in found.items()
+        for category, items in findings.items()
         for item in items
     ]
     return LeakageReport(
@@ -138,7 +138,7 @@ def _is_quotation(text: str, span: CopiedSpan) -> bool:
 
 MIN_SPAN = 5  # words
 
-_PLACES = 8  # occurrences of a word group in the contexts that are followed up
+_MOST_OCCURRENCES = 8  # occurrences of a word group in the contexts that are followed up
 
 
 @dataclass(frozen=True)
@@ -162,30 +162,32 @@ def copied_spans(text: str, contexts: Sequence[str], min_span: int = MIN_SPAN) -
     sources = [[m.group() for m in words(fold(context).text)] for context in contexts]
     index: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number, source in enumerate(sources):
-        for place in range(len(source) - min_span + 1):
-            places = index.setdefault(tuple(source[place : place + min_span]), [])
-            if len(places) < _PLACES:
-                places.append((number, place))
+        for start in range(len(source) - min_span + 1):
+            occurrences = index.setdefault(tuple(source[start : start + min_span]), [])
+            if len(occurrences) < _MOST_OCCURRENCES:
+                occurrences.append((number, start))
     spans: list[CopiedSpan] = []
-    at = 0
-    while at + min_span <= len(tokens):
+    position = 0
+    while position + min_span <= len(tokens):
         best, context = 0, 0
-        for number, place in index.get(tuple(tokens[at : at + min_span]), ()):
-            length = _shared(tokens, at, sources[number], place)
+        for number, start in index.get(tuple(tokens[position : position + min_span]), ()):
+            length = _shared(tokens, position, sources[number], start)
             if length > best:
                 best, context = length, number
         if best:
-            spans.append(CopiedSpan(own[at][1], own[at + best - 1][2], best, context))
-        at += best or 1
+            spans.append(CopiedSpan(own[position][1], own[position + best - 1][2], best, context))
+        position += best or 1
     return spans
 
 
-def _shared(one: Sequence[str], at: int, two: Sequence[str], place: int) -> int:
+def _shared(
+    first: Sequence[str], first_start: int, second: Sequence[str], second_start: int
+) -> int:
     length = 0
     while (
-        at + length < len(one)
-        and place + length < len(two)
-        and one[at + length] == two[place + length]
+        first_start + length < len(first)
+        and second_start + length < len(second)
+        and first[first_start + length] == second[second_start + length]
     ):
         length += 1
     return length

@@ -84,15 +84,15 @@ class Featurizer:
                 groups = self._groups[token] = _letter_groups(token)
             for bucket in groups:
                 by_letters[bucket] += count
-        for (one, two), count in Counter(pairwise(tokens)).items():
-            by_word[_bucket(f"b:{one[:_MAX_WORD]} {two[:_MAX_WORD]}")] += count
-        found: dict[int, float] = {}
+        for (first, second), count in Counter(pairwise(tokens)).items():
+            by_word[_bucket(f"b:{first[:_MAX_WORD]} {second[:_MAX_WORD]}")] += count
+        weights: dict[int, float] = {}
         for block in (by_word, by_letters):
             for bucket, value in _unit(block):
-                found[bucket] = found.get(bucket, 0.0) + value
+                weights[bucket] = weights.get(bucket, 0.0) + value
         for bucket, value in look.items():
-            found[bucket] = found.get(bucket, 0.0) + value
-        return found
+            weights[bucket] = weights.get(bucket, 0.0) + value
+        return weights
 
 
 def windows(folded: str) -> Iterator[list[str]]:

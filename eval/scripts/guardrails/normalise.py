@@ -143,24 +143,24 @@ def _spaced_views(folded: View) -> Iterator[View]:
     """Runs of single letters joined; a wider gap or a blank among other marks ends a word."""
     for run in _SPACED.finditer(folded.text):
         chars: list[str] = []
-        places: list[int] = []
+        positions: list[int] = []
         marks = re.findall(r"[ .\-_*|~]{1,3}", run.group())
         usual = min(marks, key=len)
         position = run.start()
         for mark in [*marks, None]:
             chars.append(folded.text[position])
-            places.append(position)
+            positions.append(position)
             if mark is None:
                 break
             if mark != usual:
                 chars.append(" ")
-                places.append(position)
+                positions.append(position)
             position += 1 + len(mark)
         yield View(
             "spaced letters",
             "".join(chars),
-            tuple(folded.starts[p] for p in places),
-            tuple(folded.ends[p] for p in places),
+            tuple(folded.starts[p] for p in positions),
+            tuple(folded.ends[p] for p in positions),
         )
 
 
@@ -250,16 +250,16 @@ def _entity_view(text: str) -> View | None:
 def views(text: str) -> list[View]:
     """All readings of `text`, the folded one first; one that adds nothing is left out."""
     folded = fold(text)
-    found = [folded, *_leet_views(folded), *_spaced_views(folded), *_packed_views(text)]
+    readings = [folded, *_leet_views(folded), *_spaced_views(folded), *_packed_views(text)]
     entities = _entity_view(text)
     if entities is not None:
-        found.append(entities)
+        readings.append(entities)
     if _ROT13_HINT.search(folded.text):
         turned = codecs.encode(folded.text, "rot13")
-        found.append(View("rot13", turned, folded.starts, folded.ends))
+        readings.append(View("rot13", turned, folded.starts, folded.ends))
     if _REVERSED_HINT.search(folded.text):
-        found.append(View("reversed", folded.text[::-1], folded.starts[::-1], folded.ends[::-1]))
-    return found
+        readings.append(View("reversed", folded.text[::-1], folded.starts[::-1], folded.ends[::-1]))
+    return readings
 
 
 def words(text: str) -> Iterator[re.Match[str]]:

@@ -91,7 +91,7 @@ def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> Rule:
     first = slots[0]
     if not isinstance(first, str) or first.startswith("!"):
         raise ValueError(f"rule {row['name']!r}: the first slot must list words")
-    parts = [_slot(slot, is_first=not place) for place, slot in enumerate(slots)]
+    parts = [_slot(slot, is_first=not index) for index, slot in enumerate(slots)]
     anchors = frozenset(re.split(r"[ ']", choice)[0] for choice in fold(first).text.split("|"))
     return _rule(row, anchors, re.compile("".join(parts)))
 

@@ -89,7 +89,7 @@ def _support(
     replies = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        found = score_claim(text, chunks, question=asked, known=known, lead=lead)
+        found = score_claim(text, chunks, question=asked, context_numbers=known, lead=lead)
         if found is None:
             place = _verbatim(text, sources)
             hit = place is not None

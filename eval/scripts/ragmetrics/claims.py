@@ -78,20 +78,20 @@ def prepare(text: str) -> Chunk:
 
 def _chunk(text: str) -> Chunk:
     text = clean(text)
-    found = units(text)
+    sentences = units(text)
     masks: dict[str, int] = {}
-    for place, unit in enumerate(found):
-        bit = 1 << place
+    for index, unit in enumerate(sentences):
+        bit = 1 << index
         for word in set(content_words(fold(text[unit.start : unit.end]))):
             masks[word] = masks.get(word, 0) | bit
-    spans = tuple((unit.start, unit.end) for unit in found)
+    spans = tuple((unit.start, unit.end) for unit in sentences)
     return Chunk(text, spans, masks, text_numbers.index(text))
 
 
 _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
-def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:
+def best_window(claim_words: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:
     """How many of the distinct words the best window holds, and the first sentence of that window.
 
     Every word is a mask of sentences; widened by two it is the mask of the windows that hold it.
@@ -99,7 +99,7 @@ def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tupl
     per word.
     """
     counters: list[int] = []
-    for word in wanted:
+    for word in claim_words:
         carry = chunk.masks.get(word, 0)
         for shift in range(1, size):
             carry |= chunk.masks.get(word, 0) >> shift
@@ -111,9 +111,9 @@ def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tupl
             counters.append(carry)
     best, count = -1, 0
     for level in reversed(range(len(counters))):
-        kept = best & counters[level]
-        if kept:
-            best, count = kept, count | (1 << level)
+        narrowed = best & counters[level]
+        if narrowed:
+            best, count = narrowed, count | (1 << level)
     return (count, (best & -best).bit_length() - 1) if count else (0, 0)
 
 
@@ -125,8 +125,8 @@ def merged(chunks: Sequence[Chunk]) -> NumberIndex:
     return together
 
 
-def _distinct(found: Iterable[Number]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(number.text.strip() for number in found))
+def _distinct(matches: Iterable[Number]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(number.text.strip() for number in matches))
 
 
 def _window(chunk: Chunk, first: int, size: int) -> tuple[int, int]:
@@ -142,24 +142,24 @@ def _has_negation(text: str) -> bool:
 class _Hit:
     """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
 
-    wanted: dict[str, str]
+    sentence: dict[str, str]
     count: int = 0
     chunk: int = -1
     first: int = 0
 
     @property
     def score(self) -> float:
-        return self.count / len(self.wanted)
+        return self.count / len(self.sentence)
 
 
-def _best(wanted: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
+def _best(sentence: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
     """The best window over all chunks; the earliest wins a tie."""
-    best, stems = _Hit(wanted), tuple(wanted)
-    for place, chunk in enumerate(chunks):
+    best, stems = _Hit(sentence), tuple(sentence)
+    for index, chunk in enumerate(chunks):
         count, first = best_window(stems, chunk, size)
         if count > best.count:
-            best = _Hit(wanted, count, place, first)
-            if count == len(wanted):
+            best = _Hit(sentence, count, index, first)
+            if count == len(sentence):
                 break
     return best
 
@@ -169,7 +169,7 @@ def _sentences(plain: str, lead: str) -> list[dict[str, str]]:
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
-    return [found for part in parts if (found := spelled(fold(part)))]
+    return [stems for part in parts if (stems := spelled(fold(part)))]
 
 
 def _window_words(chunk: Chunk, first: int, size: int) -> set[str]:
@@ -182,7 +182,7 @@ def score_claim(
     chunks: Sequence[Chunk],
     *,
     question: NumberIndex | None = None,
-    known: NumberIndex | None = None,
+    context_numbers: NumberIndex | None = None,
     kind: ClaimType | None = None,
     lead: str = "",
     threshold: float | None = None,
@@ -194,7 +194,7 @@ def score_claim(
         claim: the claim's text; citation marks in it are ignored.
         chunks: prepared contexts; none gives score 0 and "not supported".
         question: numbers of the question, which an answer may repeat.
-        known: the numbers of all chunks together, when the caller has them already.
+        context_numbers: the numbers of all chunks together, when the caller has them already.
         kind: the claim's type; found from the text when not given.
         lead: words put before a short list item; its numbers are not checked.
         threshold: instead of the type's own (0.55 assertion and general, 0.45 inference).
@@ -204,9 +204,13 @@ def score_claim(
     sentences = _sentences(plain, lead)
     if not sentences:
         return None
-    weakest = min((_best(wanted, chunks, size) for wanted in sentences), key=lambda hit: hit.score)
+    weakest = min(
+        (_best(sentence, chunks, size) for sentence in sentences), key=lambda hit: hit.score
+    )
     stated = numbers(plain)
-    verdicts = text_numbers.judge(stated, known or merged(chunks), question) if stated else []
+    verdicts = (
+        text_numbers.judge(stated, context_numbers or merged(chunks), question) if stated else []
+    )
     by = {
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
@@ -222,7 +226,7 @@ def score_claim(
         score=weakest.score,
         chunk=weakest.chunk if chunk else None,
         window=window,
-        missing=tuple(word for stem, word in weakest.wanted.items() if stem not in present),
+        missing=tuple(word for stem, word in weakest.sentence.items() if stem not in present),
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
@@ -381,8 +385,8 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
     if unit.kind in ("heading", "stem", "code"):
         return unit.kind
     plain = bare(text).strip()
-    found = words(fold(plain))
-    if all(word in STOP_WORDS for word in found):
+    plain_words = words(fold(plain))
+    if all(word in STOP_WORDS for word in plain_words):
         return "no content word"
     if plain.rstrip("\"'”’*_) ").endswith(("?", "？", "؟")):
         return "question"
@@ -390,7 +394,7 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
         return "greeting or offer"
     if is_refusal(plain) or is_lack(plain):
         return "abstention"
-    if len(found) < MIN_WORDS and not lead:
+    if len(plain_words) < MIN_WORDS and not lead:
         return "too short"
     return None
 

@@ -72,7 +72,7 @@ def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) ->
             claim.text,
             parts.chunks,
             question=parts.question,
-            known=parts.known,
+            context_numbers=parts.context_numbers,
             kind=claim.type,
             lead=claim.lead,
         )
@@ -118,13 +118,15 @@ def _fabrications(scores: Collector, parts: Answer) -> int:
     seen: set[frozenset[Key]] = set()
     for text in texts:
         stated = numbers_numbers(bare(text))
-        verdicts = numbers.judge(stated, parts.known, parts.question)
+        verdicts = numbers.judge(stated, parts.context_numbers, parts.question)
         for number, verdict in zip(stated, verdicts, strict=True):
             if verdict in flagged and number.keys not in seen:
                 seen.add(number.keys)
                 flagged[verdict].append(number.text.strip())
     if any(flagged.values()):
-        scores.evidence["numbers"] = {name: found for name, found in flagged.items() if found}
+        scores.evidence["numbers"] = {
+            name: number_texts for name, number_texts in flagged.items() if number_texts
+        }
     return len(flagged["fabricated"])
 
 
@@ -135,7 +137,7 @@ class Answer:
     text: str
     extraction: Extraction
     chunks: tuple[Chunk, ...]
-    known: NumberIndex
+    context_numbers: NumberIndex
     question: NumberIndex
     cited: tuple[Citation, ...]
     listed: tuple[int | None, ...]
@@ -173,48 +175,48 @@ FORBIDDEN_THRESHOLD = 0.8
 
 def overlap(answer: str, reference: str) -> tuple[float, float] | None:
     """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
-    ours, wanted = (Counter(content_words(fold(text))) for text in (answer, reference))
-    if not wanted:
+    ours, expected = (Counter(content_words(fold(text))) for text in (answer, reference))
+    if not expected:
         return None
-    shared = (ours & wanted).total()
-    return 2 * shared / (ours.total() + wanted.total()), shared / wanted.total()
+    shared = (ours & expected).total()
+    return 2 * shared / (ours.total() + expected.total()), shared / expected.total()
 
 
-def _plainly(said: Chunk, text: str) -> bool:
+def _plainly(answer: Chunk, text: str) -> bool:
     """For a claim without a content word: is it there letter by letter?"""
-    return fold(text).strip() in fold(said.text)
+    return fold(text).strip() in fold(answer.text)
 
 
-def missing_claims(said: Chunk, expected: Sequence[str]) -> list[str]:
+def missing_claims(answer: Chunk, expected: Sequence[str]) -> list[str]:
     """The expected claims that an answer (made ready as a chunk) does not state.
 
     Stated: the support scorer finds the claim in the answer, its numbers included.
     """
-    found: list[str] = []
+    missing: list[str] = []
     for text in expected:
-        support = score_claim(text, [said], known=said.numbers)
-        if not (_plainly(said, text) if support is None else support.supported):
-            found.append(text)
-    return found
+        support = score_claim(text, [answer], context_numbers=answer.numbers)
+        if not (_plainly(answer, text) if support is None else support.supported):
+            missing.append(text)
+    return missing
 
 
-def stated_claims(said: Chunk, forbidden: Sequence[str]) -> list[str]:
+def stated_claims(answer: Chunk, forbidden: Sequence[str]) -> list[str]:
     """The forbidden claims that one sentence of an answer states, and does not deny.
 
     Stated: at least 0.8 of its words and all its numbers. Denied: one of the two is negated.
     """
-    found: list[str] = []
+    stated: list[str] = []
     for text in forbidden:
         support = score_claim(
-            text, [said], known=said.numbers, threshold=FORBIDDEN_THRESHOLD, size=1
+            text, [answer], context_numbers=answer.numbers, threshold=FORBIDDEN_THRESHOLD, size=1
         )
         if support is None:
-            said_so = _plainly(said, text)
+            said_so = _plainly(answer, text)
         else:
             said_so = support.supported and not support.negation_mismatch
         if said_so:
-            found.append(text)
-    return found
+            stated.append(text)
+    return stated
 
 
 CHECKS = (
@@ -265,9 +267,9 @@ def _is_series(sentence: str) -> bool:
 
 def is_list(answer: str) -> bool:
     """True for at least two list items or table rows, or a sentence that is a series of three."""
-    found = units(answer)
-    rows = sum(unit.kind in ("item", "table") for unit in found)
-    return rows >= 2 or any(_is_series(answer[unit.start : unit.end]) for unit in found)
+    answer_units = units(answer)
+    rows = sum(unit.kind in ("item", "table") for unit in answer_units)
+    return rows >= 2 or any(_is_series(answer[unit.start : unit.end]) for unit in answer_units)
 
 
 def checks(
@@ -305,9 +307,9 @@ def checks(
     }
 
 
-def share(found: dict[str, bool | None]) -> float:
+def share(outcomes: dict[str, bool | None]) -> float:
     """Checks passed / checks that apply; the first always applies."""
-    applying = [passed for passed in found.values() if passed is not None]
+    applying = [passed for passed in outcomes.values() if passed is not None]
     return sum(applying) / len(applying)
 
 
@@ -387,7 +389,7 @@ def score_case(
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
-    found = checks(
+    outcomes = checks(
         text,
         covered=covered,
         question=question,
@@ -397,10 +399,10 @@ def score_case(
         best_score=best_score,
         min_score=min_score,
     )
-    for name, passed in found.items():
+    for name, passed in outcomes.items():
         why = "does not apply" if covered or name not in WORDED else LANGUAGE
         scores.set(name, None if passed is None else float(passed), why)
-    scores.set("answer_quality", share(found), "")
+    scores.set("answer_quality", share(outcomes), "")
     rest = (*CLAIM_METRICS, *CITATION_METRICS, *LABEL_METRICS, *TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")
@@ -425,7 +427,7 @@ def _citations(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> N
         "no citations",
     )
     judged = {
-        place for place, claim in enumerate(parts.extraction.claims) if claim.type != "general"
+        index for index, claim in enumerate(parts.extraction.claims) if claim.type != "general"
     }
     cited = {c.claim for c in parts.cited if c.claim is not None} & judged
     scores.set("citation_coverage", citations.coverage(len(judged), cited), "no claims")
@@ -455,22 +457,22 @@ def _citations(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> N
 
 
 def _labels(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels: Labels) -> None:
-    said = prepare(parts.text)
+    answer = prepare(parts.text)
     expected, forbidden = labels.expected_claims, labels.forbidden_claims
-    missed = missing_claims(said, expected)
+    missed = missing_claims(answer, expected)
     scores.set(
         "expected_claim_recall",
         1 - len(missed) / len(expected) if expected else None,
         "no expected_claims",
     )
-    stated = stated_claims(said, forbidden)
+    stated = stated_claims(answer, forbidden)
     scores.set("forbidden_claims", len(stated) if forbidden else None, "no forbidden_claims")
-    for name, found in (("expected_claims_missing", missed), ("forbidden_claims_found", stated)):
-        if found:
-            scores.evidence[name] = [clean(text) for text in found]
-    places = ({c.chunk for c in parts.cited} | set(parts.listed)) - {None}
+    for name, claims in (("expected_claims_missing", missed), ("forbidden_claims_found", stated)):
+        if claims:
+            scores.evidence[name] = [clean(text) for text in claims]
+    cited_chunks = ({c.chunk for c in parts.cited} | set(parts.listed)) - {None}
     resolver = Resolver(chunks)
-    hits = [resolver(name) in places for name in labels.expected_citations]
+    hits = [resolver(name) in cited_chunks for name in labels.expected_citations]
     scores.set(
         "expected_citation_recall",
         sum(hits) / len(hits) if hits else None,

@@ -24,13 +24,13 @@ USEFUL, ATTRIBUTED = "useful", "attributed"
 Blame = Literal["right", "hallucination", "noise", "beyond_reference", "self_knowledge"]
 
 
-def share(verdicts: Sequence[str], wanted: str) -> float | None:
-    """Verdicts equal to ``wanted`` / verdicts, in [0, 1]; None without verdicts.
+def share(verdicts: Sequence[str], counted: str) -> float | None:
+    """Verdicts equal to ``counted`` / verdicts, in [0, 1]; None without verdicts.
 
     With ``supported``: faithfulness. With ``present``: fact recall. With ``useful``: context
     precision. With ``attributed``: context recall.
     """
-    return sum(verdict == wanted for verdict in verdicts) / len(verdicts) if verdicts else None
+    return sum(verdict == counted for verdict in verdicts) / len(verdicts) if verdicts else None
 
 
 def groundedness(verdicts: Sequence[str]) -> float | None:
@@ -139,7 +139,9 @@ def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, f
     pairs = list(zip(present, attributed, strict=True))
     if not pairs:
         return {"claim_evidence_ignored": None, "claim_retriever_miss": None}
-    ignored = sum(said != PRESENT and held == ATTRIBUTED for said, held in pairs)
+    ignored = sum(
+        in_answer != PRESENT and in_context == ATTRIBUTED for in_answer, in_context in pairs
+    )
     missed = sum(held != ATTRIBUTED for _, held in pairs)
     return {
         "claim_evidence_ignored": ignored / len(pairs),
@@ -167,7 +169,7 @@ def self_agreement(opinions: Sequence[Sequence[str]]) -> float | None:
     items = len(opinions[0]) if opinions else 0
     if not pairs or not items:
         return None
-    same = sum(a == b for one, two in pairs for a, b in zip(one, two, strict=True))
+    same = sum(a == b for first, second in pairs for a, b in zip(first, second, strict=True))
     return same / (len(pairs) * items)
 
 

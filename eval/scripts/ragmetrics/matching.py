@@ -70,32 +70,34 @@ def anchor(rel_path: str, heading_path: str | None) -> Anchor:
     return Anchor(normalise_path(rel_path), heading_segments(heading_path or ""))
 
 
-def covers(gold: Anchor, place: Anchor) -> bool:
-    """True when ``place`` lies under ``gold``: same file, and gold's heading is a segment prefix.
+def covers(gold: Anchor, chunk_anchor: Anchor) -> bool:
+    """True when ``chunk_anchor`` lies under ``gold``: same file, and gold's heading is a segment prefix.
 
     An empty gold heading covers the whole file; ``Intro`` does not cover ``Introduction``.
     """
-    return gold.path == place.path and place.heading[: len(gold.heading)] == gold.heading
+    return (
+        gold.path == chunk_anchor.path and chunk_anchor.heading[: len(gold.heading)] == gold.heading
+    )
 
 
 def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -> Matches:
     """Modes ``chunk`` and ``doc``: equality of ids. ``gold`` maps an id to its support's index."""
-    hits = [rank for rank, found in enumerate(ids, 1) if found in gold]
+    hits = [rank for rank, item_id in enumerate(ids, 1) if item_id in gold]
     first: list[int | None] = [None] * supports
     for rank in reversed(hits):
         first[gold[ids[rank - 1]]] = rank
     return Matches(first, hits)
 
 
-def match_anchors(gold: Sequence[Anchor], places: Sequence[Anchor | None]) -> Matches:
+def match_anchors(gold: Sequence[Anchor], anchors: Sequence[Anchor | None]) -> Matches:
     """Mode ``anchor``: a chunk matches each support whose place covers its own."""
-    paths = {place.path for place in gold}
+    paths = {support.path for support in gold}
     first: list[int | None] = [None] * len(gold)
     hits = []
-    for rank, place in enumerate(places, 1):
-        if place is None or place.path not in paths:
+    for rank, chunk_anchor in enumerate(anchors, 1):
+        if chunk_anchor is None or chunk_anchor.path not in paths:
             continue
-        matched = [index for index, support in enumerate(gold) if covers(support, place)]
+        matched = [index for index, support in enumerate(gold) if covers(support, chunk_anchor)]
         if matched:
             hits.append(rank)
         for index in matched:

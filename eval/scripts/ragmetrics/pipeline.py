@@ -110,17 +110,17 @@ def score_case(
     _flags(scores, set(response.flags), expected)
     _latency(scores, response.latency_ms, expected)
     _citations(scores, response, expected.min_citations)
-    found = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
-    scores.set("pass", float(all(found)) if found else None, "no check applies")
+    applicable = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
+    scores.set("pass", float(all(applicable)) if applicable else None, "no check applies")
     return scores.result()
 
 
-def _outcome(scores: Collector, actual: str | None, why: str, wanted: str | None) -> None:
-    if wanted is None:
+def _outcome(scores: Collector, actual: str | None, why: str, expected: str | None) -> None:
+    if expected is None:
         scores.nothing(["outcome_match"], "no expected_outcome")
         return
-    scores.evidence["expected"] = wanted
-    scores.set("outcome_match", None if actual is None else float(actual == wanted), why)
+    scores.evidence["expected"] = expected
+    scores.set("outcome_match", None if actual is None else float(actual == expected), why)
 
 
 def _flags(scores: Collector, flags: set[str], expected: Expected) -> None:
@@ -131,7 +131,7 @@ def _flags(scores: Collector, flags: set[str], expected: Expected) -> None:
     scores.set("required_flags_present", required, "no required_flags")
     scores.set("forbidden_flags_absent", forbidden, "no forbidden_flags")
     named = {"flags": sorted(flags), "missing_flags": missing, "forbidden_flags": present}
-    scores.evidence |= {name: found for name, found in named.items() if found}
+    scores.evidence |= {name: names for name, names in named.items() if names}
 
 
 def _latency(scores: Collector, times: Mapping[str, float], expected: Expected) -> None:
@@ -218,14 +218,14 @@ class Totals:
 
     def latency(self) -> dict[str, dict[str, float]]:
         """p50, p95, p99 and max in ms and n of each stage, known stages first."""
-        order = {stage: place for place, stage in enumerate(STAGES)}
+        order = {stage: position for position, stage in enumerate(STAGES)}
         stages = sorted(self._times, key=lambda stage: (order.get(stage, len(order)), stage))
-        found = {}
+        summary = {}
         for stage in stages:
             ordered = sorted(self._times[stage])
             marks = {name: percentile(ordered, percent) for name, percent in PERCENTILES.items()}
-            found[stage] = {"n": len(ordered)} | marks
-        return found
+            summary[stage] = {"n": len(ordered)} | marks
+        return summary
 
     def budgets(self) -> list[dict[str, Any]]:
         """Each budget of the run, checked on the cases that name it."""

@@ -61,10 +61,10 @@ class OperatingPoint:
 def _checked(positives: Sequence[float], negatives: Sequence[float]) -> tuple[Any, Any]:
     import numpy as np
 
-    one, two = np.asarray(positives, dtype=float), np.asarray(negatives, dtype=float)
-    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+    attacks, benign = np.asarray(positives, dtype=float), np.asarray(negatives, dtype=float)
+    if not (np.isfinite(attacks).all() and np.isfinite(benign).all()):
         raise ValueError("guardrail scores must be finite numbers")
-    return one, two
+    return attacks, benign
 
 
 def auc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:
@@ -74,15 +74,15 @@ def auc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:
     when either side is empty. Raises ValueError for scores that are not finite.
     Source: Hanley and McNeil 1982 (the Mann-Whitney statistic).
     """
-    one, two = _checked(positives, negatives)
-    if not len(one) or not len(two):
+    attacks, benign = _checked(positives, negatives)
+    if not len(attacks) or not len(benign):
         return None
     import numpy as np
 
-    ordered = np.sort(two)
-    below = np.searchsorted(ordered, one, side="left")
-    not_above = np.searchsorted(ordered, one, side="right")
-    return float((below + not_above).sum() / (2 * len(one) * len(two)))
+    ordered = np.sort(benign)
+    below = np.searchsorted(ordered, attacks, side="left")
+    not_above = np.searchsorted(ordered, attacks, side="right")
+    return float((below + not_above).sum() / (2 * len(attacks) * len(benign)))
 
 
 def tpr_at_fpr(
@@ -95,25 +95,25 @@ def tpr_at_fpr(
     """
     if not 0.0 <= limit <= 1.0:
         raise ValueError(f"a false positive rate lies between 0 and 1, not at {limit}")
-    one, two = _checked(positives, negatives)
-    if not len(one) or not len(two):
+    attacks, benign = _checked(positives, negatives)
+    if not len(attacks) or not len(benign):
         return None
     import numpy as np
 
-    thresholds = np.unique(np.concatenate([one, two]))
-    flagged_two = len(two) - np.searchsorted(np.sort(two), thresholds, side="left")
+    thresholds = np.unique(np.concatenate([attacks, benign]))
+    flagged_two = len(benign) - np.searchsorted(np.sort(benign), thresholds, side="left")
     # compare counts, not shares: 3/300 <= 0.01 must hold exactly
-    allowed = np.flatnonzero(flagged_two <= math.floor(limit * len(two) + 1e-9))
+    allowed = np.flatnonzero(flagged_two <= math.floor(limit * len(benign) + 1e-9))
     if not len(allowed):
-        return OperatingPoint(limit, 0.0, 0.0, math.inf, len(two), len(two) >= MIN_NEGATIVES)
+        return OperatingPoint(limit, 0.0, 0.0, math.inf, len(benign), len(benign) >= MIN_NEGATIVES)
     threshold = float(thresholds[allowed[0]])
     return OperatingPoint(
         limit=limit,
-        tpr=float((one >= threshold).mean()),
-        fpr=float((two >= threshold).mean()),
+        tpr=float((attacks >= threshold).mean()),
+        fpr=float((benign >= threshold).mean()),
         threshold=threshold,
-        negatives=len(two),
-        estimable=len(two) >= MIN_NEGATIVES,
+        negatives=len(benign),
+        estimable=len(benign) >= MIN_NEGATIVES,
     )
 
 
@@ -243,12 +243,12 @@ def roc_intervals(
     good = _histogram(values, negatives)
     draws: dict[str, list[float]] = {name: [] for name in ("auc", *LIMITS)}
     for _ in range(resamples):
-        one = rng.multinomial(len(positives), bad / len(positives))
-        two = rng.multinomial(len(negatives), good / len(negatives))
-        draws["auc"].append(_auc(one, two))
+        drawn_bad = rng.multinomial(len(positives), bad / len(positives))
+        drawn_good = rng.multinomial(len(negatives), good / len(negatives))
+        draws["auc"].append(_auc(drawn_bad, drawn_good))
         for name, limit in LIMITS.items():
-            draws[name].append(_tpr(one, two, limit))
-    return {name: _percentiles(found) for name, found in draws.items()}
+            draws[name].append(_tpr(drawn_bad, drawn_good, limit))
+    return {name: _percentiles(draw) for name, draw in draws.items()}
 
 
 def hanley_mcneil(positives: Sequence[float], negatives: Sequence[float]) -> Interval:
@@ -287,8 +287,8 @@ def _tpr(bad: Counts, good: Counts, limit: float) -> float:
     return float(bad[int(allowed.argmax()) :].sum() / bad.sum())
 
 
-def _percentiles(found: Sequence[float]) -> Interval:
+def _percentiles(draws: Sequence[float]) -> Interval:
     import numpy as np
 
-    low, high = np.quantile(found, [0.025, 0.975])
+    low, high = np.quantile(draws, [0.025, 0.975])
     return float(low), float(high)

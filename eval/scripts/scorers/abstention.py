@@ -151,7 +151,12 @@ def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], questi
     known, asked = merged(ready), numbers.index(question)
     supports = (
         score_claim(
-            claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
+            claim.text,
+            ready,
+            question=asked,
+            context_numbers=known,
+            kind=claim.type,
+            lead=claim.lead,
         )
         for claim in claims
     )

@@ -92,9 +92,9 @@ def paired_test(
         units, sd = len(differences), spread(differences)
         interval = paired_bootstrap(differences, rng, resamples)
     else:
-        _, place = np.unique(clusters, return_inverse=True)
-        sums = np.bincount(place, weights=differences).astype(float)
-        sizes = np.bincount(place).astype(float)
+        _, cluster = np.unique(clusters, return_inverse=True)
+        sums = np.bincount(cluster, weights=differences).astype(float)
+        sizes = np.bincount(cluster).astype(float)
         units, sd = len(sums), cluster_spread(sums, sizes)
         interval = clustered_bootstrap(sums, sizes, rng, resamples)
     test: Test = "sign-flip"
@@ -149,9 +149,9 @@ def holm(p: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(p)
     least = 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        least = max(least, min(1.0, (len(p) - rank) * p[place]))
-        adjusted[place] = least
+    for rank, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        least = max(least, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = least
     return adjusted
 
 
@@ -163,9 +163,9 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(p)
     most = 1.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__, reverse=True)):
-        most = min(most, len(p) / (len(p) - rank) * p[place])
-        adjusted[place] = most
+    for rank, index in enumerate(sorted(range(len(p)), key=p.__getitem__, reverse=True)):
+        most = min(most, len(p) / (len(p) - rank) * p[index])
+        adjusted[index] = most
     return adjusted
 
 
@@ -338,13 +338,13 @@ def _condensed(values: Floats, counts: NDArray[np.int64]) -> tuple[Floats, NDArr
     if len(values) <= DISTINCT:
         return values, counts
     middle, weights = values[_ENDS:-_ENDS], counts[_ENDS:-_ENDS]
-    place = np.searchsorted(np.linspace(middle[0], middle[-1], _STEPS + 1)[1:-1], middle)
-    number = np.bincount(place, weights=weights)
+    step = np.searchsorted(np.linspace(middle[0], middle[-1], _STEPS + 1)[1:-1], middle)
+    number = np.bincount(step, weights=weights)
     used = number > 0
-    means = np.bincount(place, weights=weights * middle)[used] / number[used]
-    kept = np.concatenate([values[:_ENDS], means, values[-_ENDS:]])
+    means = np.bincount(step, weights=weights * middle)[used] / number[used]
+    condensed = np.concatenate([values[:_ENDS], means, values[-_ENDS:]])
     times = np.concatenate([counts[:_ENDS], number[used].astype(np.int64), counts[-_ENDS:]])
-    return kept, times
+    return condensed, times
 
 
 def _checked(values: Floats) -> Floats:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 COVERED = frozenset({"en"})
-"""Languages in which phrases and words are known: abstention and groundedness are scored."""
+"""Languages in which the phrases and words of an answer can be read: abstention and groundedness are scored."""
 
 # No words of one letter, and none that English or a programming language uses as well.
 _FUNCTION_WORDS = {
@@ -117,12 +117,12 @@ def language(text: str) -> str | None:
     return name if first >= MIN_HITS and first >= 2 * second else None
 
 
-def differ(one: str, other: str) -> bool:
+def differ(first: str, second: str) -> bool:
     """True when two texts are surely of different scripts or languages."""
-    scripts = script(one), script(other)
+    scripts = script(first), script(second)
     if None not in scripts and scripts[0] != scripts[1]:
         return True
-    languages = language(one), language(other)
+    languages = language(first), language(second)
     return None not in languages and languages[0] != languages[1]
 
 

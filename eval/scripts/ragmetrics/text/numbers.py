@@ -110,7 +110,7 @@ def parse(phrase: str) -> float | None:
         return year
     total = current = 0.0
     seen = False
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if word in ("a", "an"):
             current, seen = current or 1.0, True
         elif word == "half":
@@ -126,7 +126,7 @@ def parse(phrase: str) -> float | None:
         elif word in SCALES:
             total, current, seen = total + (current or 1.0) * SCALES[word], 0.0, True
         elif word == "point":
-            rest = words[place + 1 :]
+            rest = words[position + 1 :]
             spoken = [item for item in rest if item in UNITS]
             current += _decimals(spoken)
             for scale in rest:
@@ -296,8 +296,8 @@ def _time_keys(hour: int, minute: int, half: str | None) -> set[Key]:
 
 def _date(match: re.Match[str], day: str, month: str, year: str | None) -> list[set[Key]]:
     number = int(month) if month.isdecimal() else _MONTHS[month.rstrip(".")]
-    found = [_day_keys(number, int(day))]
-    return [*found, {value_key(float(year))}] if year else found
+    keys = [_day_keys(number, int(day))]
+    return [*keys, {value_key(float(year))}] if year else keys
 
 
 def _number_keys(match: re.Match[str]) -> set[Key]:
@@ -371,13 +371,13 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
     folded = fold(text)
     if claim:
         folded = _IDIOM.sub(_blank, folded)
-    found: list[Number] = []
+    result: list[Number] = []
     if not _ANY.search(folded):
-        return found
+        return result
     seen: Counter[str] = Counter()
     for match in _SCANNER.finditer(folded):
         if match["skip"] is not None and not claim:
-            found.extend(_plain(folded, match.start(), match.end()))
+            result.extend(_plain(folded, match.start(), match.end()))
             continue
         if claim and match["word"] is not None and match["word"] in ("one", "zero"):
             continue
@@ -390,15 +390,15 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
                 seen[match[0]] += 1
                 near = neighbours(folded, *match.span())
             small = max(values, default=SMALL) < SMALL and _is_bare(match)
-            found.append(Number(match[0], *match.span(), frozenset(keys), small, near))
-    return found
+            result.append(Number(match[0], *match.span(), frozenset(keys), small, near))
+    return result
 
 
 def _plain(folded: str, start: int, end: int) -> Iterable[Number]:
     for digits in re.finditer(r"\d+", folded[start:end]):
-        place = (start + digits.start(), start + digits.end())
-        near = neighbours(folded, *place)
-        yield Number(digits[0], *place, frozenset({value_key(float(digits[0]))}), False, near)
+        span = (start + digits.start(), start + digits.end())
+        near = neighbours(folded, *span)
+        yield Number(digits[0], *span, frozenset({value_key(float(digits[0]))}), False, near)
 
 
 Verdict = Literal["found", "question", "rounded", "derived", "unchecked", "fabricated"]
@@ -460,11 +460,11 @@ def index(text: str) -> NumberIndex:
     return result
 
 
-def _found(number: Number, known: NumberIndex) -> bool:
-    hits = number.keys & known.keys
+def _is_stated(number: Number, contexts: NumberIndex) -> bool:
+    hits = number.keys & contexts.keys
     if not hits or not number.small or not number.near:
         return bool(hits)
-    return any(number.near & near for key in hits for near in known.near.get(key, ()))
+    return any(number.near & near for key in hits for near in contexts.near.get(key, ()))
 
 
 # Unit conversions as (factor, offset): converted = value x factor + offset, or the reverse.
@@ -475,12 +475,12 @@ _CONVERSIONS = (
 
 
 def _is_derived(value: float, stated: list[float]) -> bool:
-    for place, first in enumerate(stated):
+    for position, first in enumerate(stated):
         for factor, offset in _CONVERSIONS:
             for converted in (first * factor + offset, (first - offset) / factor):
                 if abs(converted - value) <= max(0.5, 0.01 * abs(value)):
                     return True
-        for second in stated[place + 1 :]:
+        for second in stated[position + 1 :]:
             results = (first + second, abs(first - second), first * second / 100)
             if value_key(value) in map(value_key, results):
                 return True
@@ -491,13 +491,13 @@ def _values(number: Number) -> list[float]:
     return [key[1] for key in number.keys if key[0] == "v" and isinstance(key[1], float)]
 
 
-def _contradicted(number: Number, known: NumberIndex) -> bool:
+def _contradicted(number: Number, contexts: NumberIndex) -> bool:
     """True when a context has another small number beside at least two of the same words."""
-    return any(len(number.near & near) >= 2 for sets in known.near.values() for near in sets)
+    return any(len(number.near & near) >= 2 for sets in contexts.near.values() for near in sets)
 
 
 def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) -> Verdict:
-    if number.is_id or _found(number, contexts):
+    if number.is_id or _is_stated(number, contexts):
         return "found"
     if question is not None and number.keys & question.keys:
         return "question"
@@ -512,7 +512,7 @@ def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) 
 
 
 def judge(
-    found: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
+    claim_numbers: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
 ) -> list[Verdict]:
     """Where each number of one claim comes from. Ids are always "found": words compare them.
 
@@ -523,10 +523,10 @@ def judge(
     the contexts hold. (Combinations of numbers that only the contexts hold turn up by chance: nine
     in ten such claims of the labelled sets were unsupported.)
     """
-    verdicts = [_judge(number, contexts, question) for number in found]
-    pairs = list(zip(found, verdicts, strict=True))
+    verdicts = [_judge(number, contexts, question) for number in claim_numbers]
+    pairs = list(zip(claim_numbers, verdicts, strict=True))
     stated = [v for n, verdict in pairs if verdict == "found" for v in _values(n)][:MAX_OPERANDS]
-    for place, (number, verdict) in enumerate(pairs):
+    for position, (number, verdict) in enumerate(pairs):
         if verdict == "fabricated" and any(_is_derived(v, stated) for v in _values(number)):
-            verdicts[place] = "derived"
+            verdicts[position] = "derived"
     return verdicts

@@ -54,9 +54,9 @@ class HashSet:
     def _is_sorted_in(self, key: int) -> bool:
         import numpy as np
 
-        wanted = np.uint64(key)
-        place = int(self._sorted.searchsorted(wanted))
-        return place < len(self._sorted) and bool(self._sorted[place] == wanted)
+        hashed = np.uint64(key)
+        index = int(self._sorted.searchsorted(hashed))
+        return index < len(self._sorted) and bool(self._sorted[index] == hashed)
 
     def _merge(self) -> None:
         import numpy as np
