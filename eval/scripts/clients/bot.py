@@ -27,7 +27,7 @@ from clients.http import (
 )
 from clients.mapping import build_result, payload_fields
 from clients.profile import Profile, merge, render
-from clients.secrets import Headers, Redactor, split_login, url_secrets
+from clients.secrets import Headers, Redactor, literal_keys, split_login, url_secrets
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
@@ -104,10 +104,11 @@ class ChatApi:
         url, login = split_login(url)
         for name, value in login.items():
             self._headers.setdefault(name, value)
-        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden])
         overlay = profile.retrieval_only if retrieval_only and profile.retrieval_only else {}
         self._body = merge(profile.body, overlay["body"]) if "body" in overlay else profile.body
         self._query = merge(dict(profile.query), overlay.get("query", {}))
+        keys = [key for part in (self._query, self._body) for _, key in literal_keys(part)]
+        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden, *keys])
         self._url = urlsplit(url)
         self._seen = False
         self._transport = HttpTransport(

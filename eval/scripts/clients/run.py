@@ -29,7 +29,7 @@ from clients.run_plan import (
     select,
 )
 from clients.safety_prompts import Prompt, ask_prompts
-from clients.secrets import literal_warning
+from clients.secrets import literal_warnings
 from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
@@ -60,7 +60,9 @@ def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[P
     profile = load_profile(plan.profile, PROFILES)
     check_uses(plan, profile)
     headers = resolved_headers(plan, profile)
-    if warning := literal_warning(headers, f"profile {profile.name}"):
+    for warning in literal_warnings(
+        headers, profile.query, profile.body, f"profile {profile.name}"
+    ):
         console.print(warning, soft_wrap=True)
     if plan.retrieval_only and profile.retrieval_only is None:
         console.print(
