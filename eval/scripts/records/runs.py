@@ -33,6 +33,8 @@ LABELS_DIR = ROOT / "eval" / "labels"
 RESULTS_DIR = ROOT / "eval" / "results"
 CACHE_DIR = ROOT / "eval" / "cache"
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
+SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
+"""Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 

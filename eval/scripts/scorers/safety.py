@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
 
-from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
 from ragmetrics import safety
 from ragmetrics.catalogue.metric import Metric
@@ -29,6 +28,7 @@ from records.labels import read_labels as labels_read_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import RESULTS, read_config
+from records.runs import SAFETY_RESULTS as ANSWERS
 from scorers.errors import CannotRun
 
 Source = Literal["auto", "system", "reference"]
