@@ -220,7 +220,7 @@ def _short(value: Any) -> str:
 
 
 def refuse(folder: Path, changes: list[str]) -> None:
-    """Raises StorageError when a run cannot be continued because of ``found`` differences."""
+    """Raises StorageError when a run cannot be continued because of ``changes``."""
     if changes:
         raise StorageError(
             f"{folder.name} cannot be resumed, it was made otherwise:\n  "
