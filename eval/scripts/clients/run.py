@@ -34,6 +34,7 @@ from records.files import JsonlWriter, cut_torn_tail, locked
 from records.labels import read_cases
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import (
+    CONFIG,
     PARTIAL,
     RESULTS,
     SAFETY_PARTIAL,
@@ -250,7 +251,7 @@ class _Session:
 
     def _check_new(self) -> None:
         """Raises StorageError when the folder holds anything of a run already."""
-        if any((self.folder / name).exists() for name in ("config.json", RESULTS, PARTIAL)):
+        if any((self.folder / name).exists() for name in (CONFIG, RESULTS, PARTIAL)):
             raise StorageError(
                 f"{self.folder}: this run exists; choose another --run-id, or --resume it."
             )

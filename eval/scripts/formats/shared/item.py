@@ -153,8 +153,8 @@ MOST_PROBLEMS = 1000
 class Notes:
     """Counts by what they are about; every one is printed and stands in the report.
 
-    ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata``
-    of the case. ``changed``: values that had to be written differently. ``left_out``: what the other
+    ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata`` of
+    the case. ``changed``: values that had to be written differently. ``left_out``: what the other
     side has no place for. ``written``: lines by file.
     """
 

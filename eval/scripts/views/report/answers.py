@@ -18,8 +18,8 @@ from decisions.calibration_words import (
 from decisions.gate_judge import labelled
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
+from records.judgements import STALE
 from records.results import RetrievedChunk, TestResult
-from scorers.judged import STALE
 from views.report.scan import Check, Name, Scan
 from views.report.text import cut
 
