@@ -1,7 +1,7 @@
 """The pipeline as a whole: outcome, policy flags, citations, budgets; times, tokens, errors.
 
-``score_case`` judges one response against what its case expects; ``ResponseTotals`` adds up a run. Times
-are the bot's own, in milliseconds; waiting for a retry is not among them.
+``score_case`` judges one response against what its case expects; ``ResponseTotals`` adds up a run.
+Times are the bot's own, in milliseconds; waiting for a retry is not among them.
 """
 
 from __future__ import annotations
