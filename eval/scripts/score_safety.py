@@ -114,7 +114,7 @@ def main(
         show_slices(console, section, by)
         if worst:
             show_worst(console, scorer, judged, worst)
-    if not quiet and (folder / "config.json").exists():
+    if not quiet and (folder / storage.CONFIG).exists():
         warn_of_missing(folder, storage.read_config(folder))
         warn_of_removed(folder, before)
     failed = max(section["failed"].values(), default=0)

@@ -14,7 +14,7 @@ from textual.geometry import Size
 from labeller.app import LabelApp
 from labeller.lines import Look
 from labeller.model import Arrival, Chunk, Conflict, Session, View
-from labeller.screens import MainScreen
+from labeller.screen import MainScreen
 
 MARKUP = (
     "[/]",

@@ -34,7 +34,7 @@ from records.errors import StorageError
 from records.files import locked
 from records.labels import read_cases
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import PARTIAL, RESULTS, ResultsWriter, read_config
+from records.runs import CONFIG, PARTIAL, RESULTS, ResultsWriter, read_config
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -241,7 +241,7 @@ class _Session:
 
     def _check_new(self) -> None:
         """Raises StorageError when the folder holds anything of a run already."""
-        if any((self.folder / name).exists() for name in ("config.json", RESULTS, PARTIAL)):
+        if any((self.folder / name).exists() for name in (CONFIG, RESULTS, PARTIAL)):
             raise StorageError(
                 f"{self.folder}: this run exists; choose another --run-id, or --resume it."
             )

@@ -14,6 +14,7 @@ from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
 from records import jsonl
 from records.results import TestResult
+from records.runs import scored_sections, scores_file
 
 NAME = "csv"
 
@@ -41,7 +42,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     an apostrophe in front.
     """
     scores = (
-        [Scores(path) for path in sorted((stored.run / "scores").glob("*.jsonl"))]
+        [Scores(scores_file(stored.run, name)) for name in scored_sections(stored.run)]
         if (stored.run)
         else []
     )

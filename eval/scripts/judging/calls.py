@@ -15,14 +15,16 @@ import orjson
 
 from judging import kinds, prompt_files
 from judging.answers import NO_CLAIMS, FactStore, Subject
-from judging.kinds import KINDS, Item, Kind, Material, ids_of, make_task
+from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, Verdict
 from ragmetrics.abstention import is_refusal
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.text.language import is_covered
+from records import verdicts
 from records.results import SCHEMA
-from records.verdicts import Line as VerdictsLine
+from records.verdicts import KINDS, CallKind
+from records.verdicts import VerdictLine as VerdictsLine
 from scorers.abstention import detect, language_in
 
 BLOCK = 20
@@ -99,7 +101,7 @@ def _mark(*texts: object) -> str:
 
 
 def _opinions(
-    kind: Kind, materials: Sequence[Material], settings: Settings, repeat: int
+    kind: CallKind, materials: Sequence[Material], settings: Settings, repeat: int
 ) -> Iterator[Opinion]:
     for material in materials:
         yield ask(settings.judge, kind, material, salt=settings.salt, repeat=repeat)
@@ -121,7 +123,7 @@ def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line
         return [by_code(subject, name, base, "not_found", "no contexts")]
     mark = _mark(claims, subject.contexts)
     parts = [replace(base, claims=block, contexts=subject.contexts) for block in _blocks(claims)]
-    found = _opinions(kinds.GROUNDEDNESS, parts, settings, repeat)
+    found = _opinions(verdicts.GROUNDEDNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark})
 
 
@@ -142,7 +144,7 @@ def correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]
         extra |= {"addresses_question": False}
         return [by_code(subject, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(kinds.CORRECTNESS, parts, settings, repeat)
+    found = _opinions(verdicts.CORRECTNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra | {"mark": _mark(facts)})
 
 
@@ -172,7 +174,7 @@ def answer_correctness(subject: Subject, settings: Settings, repeat: int) -> lis
     if not claims:
         return [by_code(subject, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    found = _opinions(kinds.ENTAILMENT, parts, settings, repeat)
+    found = _opinions(verdicts.ENTAILMENT, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -195,7 +197,7 @@ def context_precision(subject: Subject, settings: Settings, repeat: int) -> list
         )
         for context in subject.contexts
     ]
-    found = _opinions(kinds.RELEVANCE, parts, settings, repeat)
+    found = _opinions(verdicts.RELEVANCE, parts, settings, repeat)
     mark = _mark(subject.contexts, reference)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark}, subject.contexts)
 
@@ -215,7 +217,7 @@ def context_recall(subject: Subject, settings: Settings, repeat: int) -> list[Li
     if not subject.contexts:
         return [by_code(subject, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(kinds.ATTRIBUTION, parts, settings, repeat)
+    found = _opinions(verdicts.ATTRIBUTION, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -228,7 +230,7 @@ def answer_relevancy(subject: Subject, settings: Settings, repeat: int) -> list[
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     parts = [Material(answer=subject.answer)]
-    found = _opinions(kinds.QUESTIONS_KIND, parts, settings, repeat)
+    found = _opinions(verdicts.QUESTIONS_KIND, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {})
 
 
@@ -246,7 +248,7 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
     if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
         return [not_applicable(subject, name, reason)]
-    opinions = _opinions(kinds.ABSTENTION, [material], settings, repeat)
+    opinions = _opinions(verdicts.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from judging.types import JudgeIdentity, JudgeTask, Verdict
+from judging.types import JudgeTask, Verdict
 from ragmetrics import abstention
 from ragmetrics.claims import (
     CLAIM_RULES,
@@ -28,6 +28,7 @@ from ragmetrics.claims import (
 )
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
+from records.verdicts import JudgeIdentity
 
 LOCAL_RULES = 2
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"

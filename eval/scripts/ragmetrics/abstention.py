@@ -15,7 +15,6 @@ from typing import Literal
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold
 
-ABSTENTION_RULES = 1
 PARTIAL_CLAIMS = 2
 """Supported claims after an opening refusal that make the answer a partial one."""
 

@@ -21,8 +21,6 @@ RELIABLE_AGREEMENT = 0.95
 SUPPORTED, _CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
 PRESENT, MISSING = "present", "missing"
 USEFUL, ATTRIBUTED = "useful", "attributed"
-QUOTE_UNVERIFIED = "quote_unverified"
-"""In place of supported, present or attributed when the quote stands nowhere: counts as not so."""
 Blame = Literal["right", "hallucination", "noise", "beyond_reference", "self_knowledge"]
 
 

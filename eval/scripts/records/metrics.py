@@ -11,6 +11,7 @@ import msgspec
 from records.errors import Problem, StorageError
 from records.files import clear_leftovers, locked, read_json, replace_json
 from records.results import SCHEMA
+from records.runs import METRICS
 
 ROUND = 6
 OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
@@ -27,7 +28,7 @@ def update_metrics(
     keys sorted, no clock time: the same results give the same bytes. Raises StorageError for NaN
     and infinities, which no metric may be.
     """
-    path = folder / "metrics.json"
+    path = folder / METRICS
     with locked(path):
         clear_leftovers(path)
         known: dict[str, Any] = {"schema": SCHEMA}
@@ -121,7 +122,7 @@ def read_metrics(folder: Path, whole: type[Section] = Section) -> dict[str, Any]
 
     Raises StorageError where there is no file, or where a part is not of its type.
     """
-    path = folder / "metrics.json"
+    path = folder / METRICS
     if not path.exists():
         raise StorageError(
             f"{path}: no such file; score the run first (eval_suite.py --run {folder.name})."

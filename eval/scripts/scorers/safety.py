@@ -27,7 +27,7 @@ from records.files import replace_bytes, sha256_file
 from records.labels import read_labels as labels_read_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, SCORES, read_config
 from scorers.errors import CannotRun
 from validation.human import read_rows
 
@@ -347,7 +347,7 @@ def score_safety(
         answers |= _results_of({one.case_id for one in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / "scores"
+    scores = folder / SCORES
     scores.mkdir(exist_ok=True)
     lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
     replace_bytes(scores / f"{SECTION}.jsonl", b"".join(lines))
@@ -403,7 +403,7 @@ def _pass_over(problem: Problem) -> None:
 
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
-    config = folder / "config.json"
+    config = folder / CONFIG
     known = read_config(folder) if config.exists() else RunConfig(folder.name)
     results = count_results(folder / RESULTS)
     header: dict[str, Any] = {

@@ -19,7 +19,7 @@ from records.files import json_bytes, read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import rounded, section_names
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import RESULTS, find_run, read_config
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,7 +170,7 @@ def print_worst(
 
 def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: bool = False) -> None:
     """Say on stderr what a reader of the numbers should know."""
-    known = (folder / "config.json").exists()
+    known = (folder / CONFIG).exists()
     config = read_config(folder) if known else RunConfig(folder.name)
     warn_of_missing(folder, config)
     asked_with = config.dataset.get("sha256")
@@ -201,7 +201,7 @@ def warn_of_removed(folder: Path, before: frozenset[str]) -> None:
 def warn_of_missing(folder: Path, config: RunConfig) -> None:
     """Say on stderr how many asked cases a run that was just scored has no result of."""
     asked = asked_of(config)
-    header = read_json(folder / "metrics.json")
+    header = read_json(folder / METRICS)
     remark = missing_remark(header, asked.repeats if asked else 1)
     if remark:
         name = folder.resolve().name
@@ -232,7 +232,7 @@ def worst_cases(
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
     rows: list[tuple[float, int, dict[str, Any]]] = []
-    with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+    with open(scores_file(folder, section), "rb") as file:
         for place, line in enumerate(file):
             row = orjson.loads(line)
             score = row["scores"].get(metric.name)

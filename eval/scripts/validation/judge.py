@@ -11,7 +11,7 @@ from typing import Any
 
 from clients.http import ask_all
 from judging import prompt_files
-from judging.kinds import GROUNDEDNESS, Material
+from judging.kinds import Material
 from judging.opinion import Opinion, ask
 from judging.selftest import ATTACKS, MOST_SHIFT_BAD, MOST_SHIFT_GOOD
 from judging.types import Judge
@@ -22,6 +22,7 @@ from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
+from records.verdicts import GROUNDEDNESS
 from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 

@@ -26,7 +26,7 @@ from records.errors import StorageError
 from records.files import replace_json, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig, TestResult
-from records.runs import RESULTS, VERSION, check_run_id, config_hash, find_run
+from records.runs import CONFIG, RESULTS, VERSION, check_run_id, config_hash, find_run
 
 
 def import_data(
@@ -326,7 +326,7 @@ class Output:
             run={"store_full_text": True, "imported": self._source, "selected": asked},
         )
         config.config_hash = config_hash(config)
-        replace_json(results.with_name("config.json"), msgspec.to_builtins(config))
+        replace_json(results.with_name(CONFIG), msgspec.to_builtins(config))
 
 
 def move(made: Path, target: Path, whole: list[Path], *, force: bool) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from decisions.gate_judge import labelled
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
+from records.judgements import STALE
 from records.results import RetrievedChunk, TestResult
-from scorers.judged import STALE
 from validation.show import (
     figure_names,
     judge_name,
