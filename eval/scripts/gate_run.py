@@ -127,7 +127,7 @@ def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | Non
     """gate.json in the run folder, and what was asked for, each in one step."""
     from decisions.gate_print import junit, markdown
 
-    target = folder / "gate.json"
+    target = folder / storage.GATE
     storage.replace_json(target, storage.rounded(verdict.to_dict()))
     if xml is not None:
         storage.replace_bytes(xml, junit(verdict))

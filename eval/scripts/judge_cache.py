@@ -64,8 +64,8 @@ class Moment(click.ParamType[str]):
 @click.option(
     "--cache",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=storage.CACHE_DIR / "judge_cache.jsonl",
-    show_default="eval/cache/judge_cache.jsonl",
+    default=storage.CACHE_DIR / storage.JUDGE_CACHE,
+    show_default=f"eval/cache/{storage.JUDGE_CACHE}",
     help="The file of verdicts.",
 )
 @click.option("--older", type=Moment(), help="Only verdicts older than this age or day.")

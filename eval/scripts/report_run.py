@@ -111,7 +111,7 @@ def main(
     folder = storage.find_run(results_dir, run)
     targets = read_targets(targets_file or TARGETS)
     report = build(folder, Wishes(eval_set, labels_dir, targets, **wishes))
-    written = write(report, formats, output or folder / "report")
+    written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)
     for path in written:

@@ -15,7 +15,7 @@ from labeller.app import LabelApp
 from labeller.lines import Look
 from labeller.passages import Chunk
 from labeller.ports import Arrival, Conflict
-from labeller.screens import MainScreen
+from labeller.screen import MainScreen
 from labeller.session import Session, View
 
 MARKUP = (

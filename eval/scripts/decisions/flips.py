@@ -14,8 +14,8 @@ from decisions.rows import Row
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
-from records.runs import RESULTS
-from records.scores import read_pairs, scores_file
+from records.runs import RESULTS, scores_file
+from records.scores import read_pairs
 from records.targets import Target
 
 Ranks = tuple[int | None, ...]

@@ -50,28 +50,28 @@ class AdjudicationScreen(ModeScreen):
             yield self.end
 
     def on_mount(self) -> None:
-        if not self._find():
+        if not self._differences():
             here = self._session.current
             self._advance()
             if self._session.current != here:
                 self.say("the next question that differs")
         super().on_mount()
 
-    def _find(self) -> list[tuple[str, Disagreement]]:
+    def _differences(self) -> list[tuple[str, Disagreement]]:
         """The differences of the current question, with everyone who labelled it."""
-        found: list[tuple[str, Disagreement]] = []
+        items: list[tuple[str, Disagreement]] = []
         for name in self._names:
             try:
-                found += [(name, item) for item in self._session.disagreements(name)]
+                items += [(name, item) for item in self._session.disagreements(name)]
             except Refused:
                 continue
-        return found
+        return items
 
     def show(self) -> None:
         session = self._session
         new = session.current != self._case
         self._case = session.current
-        self._items = self._find()
+        self._items = self._differences()
         cursor = 0 if new else self.list.cursor
         self.list.set_count(len(self._items), cursor)
         width = self.size.width
@@ -176,7 +176,7 @@ class AdjudicationScreen(ModeScreen):
             if case_id == here or not any(case_id in session.others[n] for n in self._names):
                 continue
             session.goto(case_id)
-            if any(not item.choice for _, item in self._find()):
+            if any(not item.choice for _, item in self._differences()):
                 self._prefetch()
                 return True
         if here:

@@ -22,10 +22,12 @@ from textual.message import Message
 from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
+from labeller.commands import COMMANDS
 from labeller.lines import Look
 from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
-from labeller.screens import MainScreen
+from labeller.screen import MainScreen
+from labeller.window_commands import show_conflicts
 from terminal.held_keys import HeldKeys
 from terminal.safe_text import display
 
@@ -51,7 +53,7 @@ class LabelApp(HeldKeys, inherit_bindings=False):
     TITLE = "label"
     CSS_PATH = "labeller.tcss"
     COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
-    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; `do_palette` opens it
+    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; the palette action opens it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),
@@ -81,14 +83,20 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         self.session = session
         self.store = store
         self.source = source
-        self.places: set[tuple[str, str]] = set()
         self.crash_file = ""
         self._saving = False
         self._interrupted = False
         self.animation_level = "none"
         self.theme = THEMES.get(theme or "dark", theme or "")
-        name = source.describe()
-        self.main = MainScreen(session, store, look or Look(), dict(keymap or {}), name)
+        self.main = MainScreen(
+            session,
+            store,
+            source,
+            look=look or Look(),
+            keymap=dict(keymap or {}),
+            commands=COMMANDS,
+            save=self.save,
+        )
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -100,11 +108,11 @@ class LabelApp(HeldKeys, inherit_bindings=False):
                 break
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)
-        self.prefetch()
+        prefetch(self.session, self.source)
         self.take_arrivals()
         self.set_interval(AUTOSAVE_SECONDS, self._autosave)
         if self.store.conflicts:
-            self.call_after_refresh(self.main.show_conflicts)
+            self.call_after_refresh(show_conflicts, self.main)
 
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
@@ -125,10 +133,6 @@ class LabelApp(HeldKeys, inherit_bindings=False):
 
     # -- chunks ---------------------------------------------------------------------------------
 
-    def prefetch(self) -> None:
-        """Ask for the chunks of the current question and of the next ones."""
-        prefetch(self.session, self.source)
-
     def take_arrivals(self) -> None:
         """Hand what came to the session, and show it."""
         if self._saving:
@@ -136,17 +140,20 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         before = len(self.session.rows()) if self.session.current else 0
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
-            self.places.update((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            anchors = ((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            self.main.anchors.update(anchors)
             if arrival.case_id != self.session.current or arrival.query is None:
                 continue
             if arrival.recalled:
                 if arrival.problem:
-                    said = f'rows of the search "{arrival.query}" are not here: {arrival.problem}'
-                    self.main.say(said, "warn")
+                    self.main.say(
+                        f'rows of the search "{arrival.query}" are not here: {arrival.problem}',
+                        "warn",
+                    )
             else:
                 new = len(self.session.rows()) - before
-                found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
-                self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")
+                count = f"{new} new chunks, at the end of the list" if new else "nothing new found"
+                self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return
         modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]
@@ -192,7 +199,7 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         self.main.list_questions()
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main:
-            self.main.show_conflicts()
+            show_conflicts(self.main)
         await self.release()
 
     # -- crashes --------------------------------------------------------------------------------
@@ -202,13 +209,13 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         self._close_messages_no_wait()
         error = self._exception
         if self.crash_file or error is None:
-            return  # a second error on the way out: the first is told
+            return  # a second error on the way out: the first is reported
         self.crash_file = write_crash_file(error)
-        said = (
+        message = (
             "The labeller failed. Every label is in the journal; start it again to go on.\n"
             f"Where it failed is written in {self.crash_file} (no questions or chunks in it)."
         )
-        self._exit_renderables.append(Text(display(said)))
+        self._exit_renderables.append(Text(display(message)))
 
 
 def write_crash_file(error: BaseException) -> str:

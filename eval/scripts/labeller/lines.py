@@ -100,11 +100,11 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    place, total = session.place
+    position, total = session.place
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
-    spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
