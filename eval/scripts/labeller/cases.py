@@ -5,21 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import msgspec
 
-from labeller.case_state import GOLD, LABEL_FIELDS
-from labeller.plan import Plan
+from labeller.case_state import LABEL_FIELDS, Record
 from records.cases import TestCase, case_from_dict, check_case
 from records.editing import Document, decode, read_bytes
-from records.errors import Problem, StorageError
-
-if TYPE_CHECKING:
-    from labeller.annotators import Verdicts
-
-
-Record = dict[str, Any]
+from records.errors import StorageError
 
 HIDDEN = (
     *LABEL_FIELDS,
@@ -175,41 +168,3 @@ def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
         f"{are} of no case of the set ({first}); if another set's, give each set a folder of its "
         "own with --labels-dir, else delete these lines"
     )
-
-
-def cases_of(plan: Plan) -> Document:
-    """The set; lines with faults make it refused, as every other script does."""
-    document = Document(read_bytes(plan.eval_set), identify_case, cases=True)
-    if document.problems:
-        raise StorageError.from_problems(
-            Problem(str(plan.eval_set), n, "", text) for n, text in document.problems
-        )
-    return document
-
-
-def annotator_files(plan: Plan) -> dict[str, Path]:
-    """The file of each annotator who has one."""
-    return {path.stem: path for path in sorted(plan.judgements_dir.glob("*.jsonl"))}
-
-
-def decided_of(plan: Plan) -> dict[str, Document]:
-    """The annotators' files as they are, labels included."""
-    return {
-        name: Document(read_bytes(path), identify_judgement)
-        for name, path in annotator_files(plan).items()
-    }
-
-
-def judgements_of(plan: Plan) -> dict[str, Mapping[str, Record]]:
-    """What each annotator said beside the labels."""
-    return {name: Judgements(document) for name, document in decided_of(plan).items()}
-
-
-def verdicts_of(plan: Plan, cases: Mapping[str, Record]) -> dict[str, Verdicts]:
-    """Each annotator's verdicts, the set's own first."""
-    from labeller.annotators import verdicts
-
-    known = decided_of(plan)
-    found = {GOLD: verdicts(cases, known.pop(GOLD, {}), GOLD)}
-    found |= {name: verdicts(cases, document, name) for name, document in known.items()}
-    return {name: decided for name, decided in found.items() if decided}
