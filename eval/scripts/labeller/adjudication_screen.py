@@ -18,7 +18,7 @@ from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.adjudication import Disagreement
-    from labeller.model import Session
+    from labeller.session import Session
 
 
 class AdjudicationScreen(ModeScreen):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from labeller.entry import GOLD
+from labeller.case_state import GOLD
 from records.errors import StorageError
 from records.runs import CACHE_DIR, ROOT
 

@@ -16,7 +16,7 @@ from terminal.safe_text import display
 from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
-    from labeller.model import Session
+    from labeller.session import Session
 
 LIMIT = 1 << 20
 _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
