@@ -171,8 +171,7 @@ def _check_terminal() -> None:
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the full screen has no place; use --plain for lines, "
-                "or run it in a terminal."
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )
 
 
