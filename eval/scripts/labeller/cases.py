@@ -35,7 +35,7 @@ def identify_case(raw: bytes) -> tuple[str | None, str]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _slowly(raw)
     findings = list(check_case(case))
-    return (None, _said(findings)) if findings else (case.id, "")
+    return (None, _joined_findings(findings)) if findings else (case.id, "")
 
 
 def _slowly(raw: bytes) -> tuple[str | None, str]:
@@ -45,10 +45,10 @@ def _slowly(raw: bytes) -> tuple[str | None, str]:
     except ValueError as error:
         return None, f"is no JSON object ({error})"
     case, findings = case_from_dict(record)
-    return (None, _said(findings)) if case is None else (case.id, "")
+    return (None, _joined_findings(findings)) if case is None else (case.id, "")
 
 
-def _said(findings: list[tuple[str, str]]) -> str:
+def _joined_findings(findings: list[tuple[str, str]]) -> str:
     return "; ".join(f"{field}: {message}" for field, message in findings)
 
 
@@ -104,8 +104,8 @@ class SecondView(Mapping[str, Record]):
         if key not in self:
             raise KeyError(key)
         case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
-        known = self._judgements.get(key, {})
-        return case | {k: known[k] for k in LABEL_FIELDS if k in known}
+        labels = self._judgements.get(key, {})
+        return case | {k: labels[k] for k in LABEL_FIELDS if k in labels}
 
     def __contains__(self, key: object) -> bool:
         return key in self._cases and (self._only is None or key in self._only)

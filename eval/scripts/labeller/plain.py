@@ -74,11 +74,11 @@ class Plain:
         before = self.session.current
         problem = self.store.problem
         try:
-            said = self._do(line)
+            answer = self._do(line)
         except Refused as refusal:
-            said = str(refusal)
-        if said:
-            self.say(f"{before or '-'}: {said}")
+            answer = str(refusal)
+        if answer:
+            self.say(f"{before or '-'}: {answer}")
         if self.store.problem and self.store.problem != problem:
             self.say(self.store.problem)
         if self.session.current != before:
@@ -99,10 +99,10 @@ class Plain:
             self.say("There is no case; new QUESTION adds one.")
             return
         self.await_chunks()
-        place, total = session.place
+        position, total = session.position
         brief = session.brief(session.current)
         flag = ", flagged" if brief.flagged else ""
-        self.say(f"{brief.id} ({place}/{total}, {brief.status}{flag}) {brief.question}")
+        self.say(f"{brief.id} ({position}/{total}, {brief.status}{flag}) {brief.question}")
         self.show_rows()
 
     def show_rows(self) -> None:
@@ -197,10 +197,10 @@ class Plain:
                     more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
                     raise Refused(f"{refusal}{more}") from None
             needs = self.session.needs()
-            said = f"needs: {needs}" if needs else "nothing is marked"
+            answer = f"needs: {needs}" if needs else "nothing is marked"
             if line.split()[-1] == "ok":
-                said += f"; {self.session.confirm().message}"
-        return said
+                answer += f"; {self.session.confirm().message}"
+        return answer
 
     def _mark(self, label: str, letter: str | None, grade: str | None) -> None:
         number = self.session.row_by_label(label).number
@@ -224,9 +224,9 @@ class LineCommand:
     do: Callable[[Plain, str], str]
 
 
-def _number(text: str, what: str) -> int:
+def _number(text: str, noun: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise Refused(f"Write the number of the {what}.")
+        raise Refused(f"Write the number of the {noun}.")
     return int(text)
 
 
@@ -285,21 +285,21 @@ def _share(plain: Plain, rest: str) -> str:
 def _supports(plain: Plain, rest: str) -> str:
     for view in plain.session.supports():
         rows = ", ".join(view.rows) or "no row"
-        place = " > ".join(part for part in (view.rel_path, view.heading_path) if part)
-        plain.say(f"{view.index + 1} [{view.letters}] {place} ({view.state}: {rows})")
+        location = " > ".join(part for part in (view.rel_path, view.heading_path) if part)
+        plain.say(f"{view.index + 1} [{view.letters}] {location} ({view.state}: {rows})")
         for snippet in view.snippets:
             plain.say(f"    {snippet}")
     return plain.session.needs_words()
 
 
 def _add(plain: Plain, rest: str) -> str:
-    path, _, place = rest.partition(" > ")
-    return plain.session.add_support(path, place)
+    path, _, headings = rest.partition(" > ")
+    return plain.session.add_support(path, headings)
 
 
 def _head(plain: Plain, rest: str) -> str:
-    number, _, place = rest.partition(" ")
-    return plain.session.set_heading(_number(number, "support") - 1, place)
+    number, _, headings = rest.partition(" ")
+    return plain.session.set_heading(_number(number, "support") - 1, headings)
 
 
 def _edit(plain: Plain, rest: str) -> str:
@@ -348,23 +348,23 @@ def _silently(move: Callable[[Plain], object]) -> Callable[[Plain, str], str]:
 
 
 def _filter(plain: Plain, rest: str) -> str:
-    said = plain.session.set_filter(rest)
+    answer = plain.session.set_filter(rest)
     for brief in plain.session.briefs()[:20]:
         plain.say(
             f"{brief.id} {brief.status}{' flagged' if brief.flagged else ''} {brief.question}"
         )
-    return said
+    return answer
 
 
 def _progress(plain: Plain, rest: str) -> str:
     p = plain.session.progress()
-    said = (
+    answer = (
         f"{p.done} of {p.total} done: {p.labelled} labelled, {p.unanswerable} unanswerable, "
         f"{p.cannot_tell} cannot tell; {p.open} open, {p.skipped} later, {p.flagged} flagged"
     )
     if p.seconds_each is not None and p.seconds_left is not None:
-        said += f"; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
-    return said
+        answer += f"; {p.seconds_each:.0f} s each, {p.seconds_left / 60:.0f} min left"
+    return answer
 
 
 def _blind(plain: Plain, rest: str) -> str:
@@ -397,17 +397,19 @@ def _settle(plain: Plain, rest: str) -> str:
 
 def _conflicts(plain: Plain, rest: str) -> str:
     words = rest.split()
-    known = plain.store.conflicts
+    conflicts = plain.store.conflicts
     if len(words) == 2:
-        place = _number(words[0], "conflict") - 1
-        if not 0 <= place < len(known):
+        index = _number(words[0], "conflict") - 1
+        if not 0 <= index < len(conflicts):
             raise Refused(f"There is no conflict {words[0]}.")
-        return plain.store.resolve(known[place], words[1])
-    for number, conflict in enumerate(known, start=1):
+        return plain.store.resolve(conflicts[index], words[1])
+    for number, conflict in enumerate(conflicts, start=1):
         plain.say(f"{number} {conflict.case_id}: {', '.join(conflict.fields)}")
         plain.say(f"  mine:   {conflict.mine}")
         plain.say(f"  theirs: {conflict.theirs}")
-    return f"{len(known)} conflicts" + ("; conflicts 1 mine|theirs settles one" if known else "")
+    return f"{len(conflicts)} conflicts" + (
+        "; conflicts 1 mine|theirs settles one" if conflicts else ""
+    )
 
 
 def _help(plain: Plain, rest: str) -> str:
