@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
+from labeller.anchors import Chunk
 from labeller.app import LabelApp
-from labeller.lines import Look
-from labeller.model import Arrival, Chunk, Conflict, Session, View
+from labeller.model import Session
+from labeller.ports import Arrival, Conflict
+from labeller.resuming import View
 from labeller.screens import MainScreen
+from terminal.frame import Look
 
 MARKUP = (
     "[/]",

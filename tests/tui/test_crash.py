@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labeller.app import write_crash_file
+from terminal.app import write_crash_file
 
 SECRET = "the text of a chunk"
 

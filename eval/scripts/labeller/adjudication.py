@@ -13,9 +13,9 @@ from labeller.anchors import locate
 from labeller.editing import Editing
 from labeller.entry import Entry
 from labeller.history import timestamp
-from labeller.ports import Refused
 from labeller.supports import Record, Support, read_supports, short_name, write_supports
 from labeller.views import Row
+from terminal.actions import ActionRefused
 
 CHOICES: Final = ("a", "b", "union", "neither")
 
@@ -73,10 +73,10 @@ class Adjudicating(Editing):
     def adjudicate(self, name: str, index: int, choice: str) -> str:
         """Take ``a``, ``b``, the ``union`` or ``neither`` for one disagreement."""
         if choice not in CHOICES:
-            raise Refused(f"A choice is one of: {', '.join(CHOICES)}.")
+            raise ActionRefused(f"A choice is one of: {', '.join(CHOICES)}.")
         items = self.disagreements(name)
         if not 0 <= index < len(items):
-            raise Refused("There is no such disagreement.")
+            raise ActionRefused("There is no such disagreement.")
         item = items[index]
         first, second, choices = self._sides(name)
         case = self._need_case().case
@@ -95,7 +95,7 @@ class Adjudicating(Editing):
         """Confirm the case as it was settled. Refused while something was not chosen."""
         left = [item for item in self.disagreements(name) if not item.choice]
         if left:
-            raise Refused(f"{len(left)} not chosen yet: {left[0].text}.")
+            raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
         case = self._need_case().case
         decision = "unanswerable" if case.get("answerable") is False else "answerable"
         self._change(
@@ -108,10 +108,10 @@ class Adjudicating(Editing):
 
     def _sides(self, name: str) -> tuple[Record, Record, dict[str, str]]:
         if name not in self.others:
-            raise Refused(f"No labels of {name} are at hand.")
+            raise ActionRefused(f"No labels of {name} are at hand.")
         theirs = self.others[name].get(self.current)
         if theirs is None:
-            raise Refused(f"{name} has not labelled {self.current}.")
+            raise ActionRefused(f"{name} has not labelled {self.current}.")
         entry = self._need_case()
         known: dict[str, Any] = entry.judgement.get("adjudication") or {}
         if known.get("with") != name:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from labeller.entry import GOLD, Entry, Record, encoded, same, same_on_disk
 from labeller.history import Event, History, probes_in
-from labeller.ports import Refused
 from labeller.worklist import (
     FLAGGED,
     Brief,
@@ -20,6 +19,7 @@ from labeller.worklist import (
     progress_of,
     tally,
 )
+from terminal.actions import ActionRefused
 
 CACHED: Final = 64
 """Entries of unchanged cases that are kept parsed."""
@@ -136,21 +136,21 @@ class Core:
 
     def _need_case(self) -> Entry:
         if not self.current:
-            raise Refused("There is no case; o adds one.")
+            raise ActionRefused("There is no case; o adds one.")
         return self.entry(self.current)
 
     def _writable(self) -> None:
         """Refuse where nothing is written; count it unless the user asked for that."""
         if self.read_only:
             self.turned_away += not self.inspect
-            raise Refused(f"Read-only: {self.read_only}.")
+            raise ActionRefused(f"Read-only: {self.read_only}.")
 
     def _commit(self, action: str, entry: Entry) -> None:
         """Make `entry` the current case's, and tell the journal. Refused for a bad record."""
         self._writable()
         before = self._need_case()
         if same(before, entry):
-            raise Refused("Nothing to change.")
+            raise ActionRefused("Nothing to change.")
         if encoded(before.case) != encoded(entry.case):
             self._check(entry.case, before.case)
         self._step(action, self.current, before, entry, None)
@@ -160,7 +160,7 @@ class Core:
         old = self._validate(before) if problems and before is not None else []
         new = [problem for problem in problems if problem not in old]
         if new:
-            raise Refused(new[0])
+            raise ActionRefused(new[0])
 
     def _change(self, action: str, **fields: Any) -> None:
         """`_commit` with fields of the entry replaced."""

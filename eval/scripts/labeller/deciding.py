@@ -9,7 +9,6 @@ from labeller.anchors import heading
 from labeller.entry import Entry
 from labeller.history import timestamp
 from labeller.marking import Marking
-from labeller.ports import Refused
 from labeller.supports import USUAL_GRADE, write_supports
 from labeller.worklist import (
     CANNOT_TELL,
@@ -20,6 +19,7 @@ from labeller.worklist import (
     is_draft,
     next_open,
 )
+from terminal.actions import ActionRefused
 
 ANSWERABLE = "answerable"
 
@@ -74,7 +74,7 @@ class Deciding(Marking):
         entry, why = self._need_case(), reason.strip()
         if not why:
             if entry.judgement.get("decision") != CANNOT_TELL:
-                raise Refused("Give the reason why it cannot be told.")
+                raise ActionRefused("Give the reason why it cannot be told.")
             self._decide("cannot_tell", None, entry.case, reason=None)
             return "cannot tell is taken back"
         self._decide("cannot_tell", CANNOT_TELL, entry.case, reason=why)
@@ -105,7 +105,7 @@ class Deciding(Marking):
             self._warned = warned
             return Confirmed(False, missing)
         if decision is None:
-            raise Refused(missing)
+            raise ActionRefused(missing)
         here, now = self.current, self._now()
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         judgement = self._judge(

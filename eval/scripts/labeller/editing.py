@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from labeller.deciding import Deciding
 from labeller.entry import LABEL_FIELDS, Entry, Record
-from labeller.ports import Refused
 from labeller.snippets import content_words
+from terminal.actions import ActionRefused
 
 CATEGORIES: Final = (
     "factual",
@@ -44,7 +44,7 @@ class Editing(Deciding):
         self._own_set()
         unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
         if unknown:
-            raise Refused(f"{unknown[0]} is not in the form; E edits the whole record.")
+            raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
         self._change("edit", case=_with_fields(self._need_case().case, fields))
         return f"{self.current}: {', '.join(fields)} changed"
 
@@ -52,10 +52,10 @@ class Editing(Deciding):
         """Add a text as an expected key fact."""
         fact = " ".join(text.split())
         if not fact:
-            raise Refused("Nothing is selected.")
+            raise ActionRefused("Nothing is selected.")
         facts = list(self.case.get("expected_key_facts") or ())
         if fact in facts:
-            raise Refused("That is a key fact already.")
+            raise ActionRefused("That is a key fact already.")
         return self.edit({"expected_key_facts": [*facts, fact]})
 
     def record_text(self) -> str:
@@ -69,11 +69,13 @@ class Editing(Deciding):
         try:
             case = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise Refused(f"This is no JSON: {error}.") from None
+            raise ActionRefused(f"This is no JSON: {error}.") from None
         if not isinstance(case, dict):
-            raise Refused("A case is one JSON object.")
+            raise ActionRefused("A case is one JSON object.")
         if case.get("id") != self.current:
-            raise Refused(f"The id stays {self.current}: ids are given once. O copies a case.")
+            raise ActionRefused(
+                f"The id stays {self.current}: ids are given once. O copies a case."
+            )
         self._change("edit_text", case=case)
         return f"{self.current} changed"
 
@@ -136,7 +138,9 @@ class Editing(Deciding):
 
     def _own_set(self) -> None:
         if self.second:
-            raise Refused("A second annotator labels; the set itself is changed in the first pass.")
+            raise ActionRefused(
+                "A second annotator labels; the set itself is changed in the first pass."
+            )
 
 
 def _with_fields(case: Record, fields: Record) -> Record:

@@ -9,16 +9,16 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from labeller import lines
+from terminal import frame
 from terminal.lists import Bar, Line, LineList
 from terminal.safe_text import DisplayText
 from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
-    from labeller.actions import Keymap
     from labeller.model import Session
     from labeller.ports import Store
     from labeller.views import Row
+    from terminal.actions import Keymap
 
 
 class LabelLayout(Screen[None], inherit_bindings=False):
@@ -40,7 +40,7 @@ class LabelLayout(Screen[None], inherit_bindings=False):
     ]
 
     def __init__(
-        self, session: Session, store: Store, look: lines.Look, keymap: Keymap, source_name: str
+        self, session: Session, store: Store, look: frame.Look, keymap: Keymap, source_name: str
     ) -> None:
         super().__init__()
         self.session = session

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from labeller import lines
-from labeller.actions import Action, Keymap, find, hint_parts, keys_of, shown_key
+from labeller.actions import find, hint_parts
 from labeller.keys import keys_for
 from labeller.label_view import LabelView
-from labeller.lines import Look
-from labeller.ports import Refused
+from terminal import frame
+from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
+from terminal.frame import Look
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, one_line
 
@@ -44,7 +44,7 @@ class LabelScreen(LabelView, inherit_bindings=False):
         """The row under the cursor; refuses when there is none."""
         row = self.row
         if row is None:
-            raise Refused("no chunk here; p searches for one, P adds a support by path")
+            raise ActionRefused("no chunk here; p searches for one, P adds a support by path")
         return row
 
     def perform(self, name: str, key: str = "") -> None:
@@ -59,7 +59,7 @@ class LabelScreen(LabelView, inherit_bindings=False):
         method: Callable[..., None] = getattr(self, "do_" + name.replace("-", "_"))
         try:
             method(key) if key else method()
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.say(str(refusal), "warn")
         self.last_action = name
         self.sync()
@@ -112,7 +112,7 @@ class LabelScreen(LabelView, inherit_bindings=False):
             pending = "RANGE: move, Space marks, Esc leaves"
         self.bars["end"].show(
             [
-                lines.status(self._message, pending, width),
+                frame.status(self._message, pending, width),
                 self._hints(width),
             ]
         )
@@ -120,6 +120,6 @@ class LabelScreen(LabelView, inherit_bindings=False):
     def _hints(self, width: int) -> Line:
         if self._hint_line[0] != width:
             help_key = self._key_of(find("main", "help"))
-            shown = lines.hints(hint_parts("main", self.keymap), help_key, width)
+            shown = frame.hints(hint_parts("main", self.keymap), help_key, width)
             self._hint_line = (width, shown)
         return self._hint_line[1]

@@ -13,6 +13,7 @@ from textual import events
 from labeller import chunk_lines, lines
 from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.label_layout import LabelLayout
+from terminal import frame
 from terminal.lists import Bar, Line
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
 
@@ -79,7 +80,7 @@ class LabelView(LabelLayout, inherit_bindings=False):
         self._shown_case = self.session.current
         self._shown_brief = None
         self._previews.clear()
-        self._pattern = lines.words_pattern(self.session.terms())
+        self._pattern = frame.words_pattern(self.session.terms())
         self.words = self.text_words = ""
         self.range_start = None
         self.rows = []
@@ -150,7 +151,7 @@ class LabelView(LabelLayout, inherit_bindings=False):
 
     def _text_rule(self, left: str, right: str = "") -> Line:
         focused = self.pane == "text"
-        return lines.rule(self.look, self.text.size.width, left, right, focused=focused)
+        return frame.rule(self.look, self.text.size.width, left, right, focused=focused)
 
     def _show_top(self) -> None:
         bar = self.bars["top"]
@@ -183,7 +184,7 @@ class LabelView(LabelLayout, inherit_bindings=False):
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
         self.bars["side-top"].show(
             [
-                lines.rule(
+                frame.rule(
                     self.look,
                     width,
                     f"questions, {session.order} order",

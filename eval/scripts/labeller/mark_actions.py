@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labeller.label_screen import LabelScreen
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 
 class MarkActions(LabelScreen):
@@ -30,7 +30,9 @@ class MarkActions(LabelScreen):
             if row.label == label:
                 self.say(self.session.toggle(row.number))
                 return
-        raise Refused(f"no row {label} here" if self.rows else "no chunk here; p searches for one")
+        raise ActionRefused(
+            f"no row {label} here" if self.rows else "no chunk here; p searches for one"
+        )
 
     def do_range(self) -> None:
         self.need_row()

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from labeller.anchors import heading, norm_path, segments
 from labeller.entry import Entry
-from labeller.ports import Refused
 from labeller.probing import Probing
 from labeller.snippets import Span, joined, trimmed, without
 from labeller.supports import (
@@ -25,6 +24,7 @@ from labeller.supports import (
     write_supports,
 )
 from labeller.views import Row
+from terminal.actions import ActionRefused
 
 
 class Marking(Probing):
@@ -36,7 +36,9 @@ class Marking(Probing):
         if not row.marked:
             supports = self._marked(row)
             if supports == self._supports():
-                raise Refused(f"Row {row.label} has no text of its own; its heading is a support.")
+                raise ActionRefused(
+                    f"Row {row.label} has no text of its own; its heading is a support."
+                )
             self._set_supports("toggle", supports)
             return f"row {row.label} -> group {self._letters(number)}"
         others = self._others(row)
@@ -63,11 +65,11 @@ class Marking(Probing):
     def grade(self, number: int, grade: int) -> str:
         """Grade a row 1 to 3, marking it if need be; 0 takes the mark away."""
         if not 0 <= grade <= 3:
-            raise Refused("A grade is 0, 1, 2 or 3.")
+            raise ActionRefused("A grade is 0, 1, 2 or 3.")
         row = self.row(number)
         if grade == 0:
             if not row.marked:
-                raise Refused(f"Row {row.label} is not marked.")
+                raise ActionRefused(f"Row {row.label} is not marked.")
             return self.toggle(number)
         supports = self._supports() if row.marked else self._marked(row)
         for index in self._indices(row, supports):
@@ -101,7 +103,7 @@ class Marking(Probing):
         for index in self._indices(row, supports):
             supports[index] = replace(supports[index], letters=supports[index].letters ^ wanted)
         if not groups_of(supports):
-            raise Refused("One group must hold something; unmark the row instead.")
+            raise ActionRefused("One group must hold something; unmark the row instead.")
         self._set_supports("share", supports)
         return f"row {row.label}: group {self._letters(number) or 'none, not required'}"
 
@@ -109,9 +111,9 @@ class Marking(Probing):
         """Let the following marks of this case join a new group: an alternative (OR)."""
         letter = letter_at(len(groups_of(self._supports())))
         if letter == "A":
-            raise Refused("Group A is empty; mark its rows first.")
+            raise ActionRefused("Group A is empty; mark its rows first.")
         if letter == self.letter:
-            raise Refused(f"Group {letter} is empty; mark its rows first.")
+            raise ActionRefused(f"Group {letter} is empty; mark its rows first.")
         self._change("next_group", letter=letter)
         return f"new marks join group {letter}: an alternative to those before"
 
@@ -122,7 +124,7 @@ class Marking(Probing):
         index, support = self._only(number)
         parts = segments(support.data.get("heading_path"))
         if not parts:
-            raise Refused("The support is the whole file already.")
+            raise ActionRefused("The support is the whole file already.")
         return self.set_heading(index, heading(parts[:-1]))
 
     def lengthen(self, number: int) -> str:
@@ -131,7 +133,7 @@ class Marking(Probing):
         own = segments(self.row(number).chunk.heading_path)
         parts = segments(support.data.get("heading_path"))
         if own[: len(parts)] != parts or len(own) == len(parts):
-            raise Refused("The support has the row's whole heading already.")
+            raise ActionRefused("The support has the row's whole heading already.")
         return self.set_heading(index, heading(own[: len(parts) + 1]))
 
     def set_heading(self, support_index: int, heading_path: str) -> str:
@@ -156,14 +158,14 @@ class Marking(Probing):
     def add_support(self, rel_path: str, heading_path: str = "") -> str:
         """Add a support by path and heading, for a passage that no query finds."""
         if not rel_path.strip():
-            raise Refused("A support needs the path of its file.")
+            raise ActionRefused("A support needs the path of its file.")
         new = Support(
             {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)},
             frozenset(self.letter),
         )
         supports = self._supports()
         if any(support.anchor == new.anchor for support in supports):
-            raise Refused(f"{short_name(new)} is a support already.")
+            raise ActionRefused(f"{short_name(new)} is a support already.")
         self._set_supports("add_support", [*supports, new])
         return f"support added: {short_name(new)}"
 
@@ -180,7 +182,7 @@ class Marking(Probing):
         """Pick a sentence of a row as a snippet, or drop it. Automatic snippets give way."""
         sentences = self.sentences(number)
         if not 0 <= sentence_index < len(sentences):
-            raise Refused(f"There is no sentence {sentence_index + 1}.")
+            raise ActionRefused(f"There is no sentence {sentence_index + 1}.")
         sentence = sentences[sentence_index]
         return self._pick("pick", number, (sentence.start, sentence.end))
 
@@ -188,7 +190,7 @@ class Marking(Probing):
         """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
         span = trimmed(self.row(number).chunk.text, (max(0, start), max(0, end)))
         if span is None:
-            raise Refused("Nothing is selected.")
+            raise ActionRefused("Nothing is selected.")
         return self._pick("select", number, span)
 
     def _pick(self, action: str, number: int, span: Span) -> str:
@@ -260,7 +262,7 @@ class Marking(Probing):
     def _marked_row(self, number: int) -> Row:
         row = self.row(number)
         if not row.marked:
-            raise Refused(f"Row {row.label} is not marked.")
+            raise ActionRefused(f"Row {row.label} is not marked.")
         return row
 
     def _only(self, number: int) -> tuple[int, Support]:
@@ -269,7 +271,7 @@ class Marking(Probing):
     @staticmethod
     def _at(supports: Sequence[Support], index: int) -> Support:
         if not 0 <= index < len(supports):
-            raise Refused(f"There is no support {index + 1}.")
+            raise ActionRefused(f"There is no support {index + 1}.")
         return supports[index]
 
     def _letters(self, number: int) -> str:
@@ -279,5 +281,5 @@ class Marking(Probing):
 def _letter(letter: str) -> str:
     wanted = letter.strip().upper()
     if len(wanted) != 1 or not "A" <= wanted <= "Z":
-        raise Refused("A group is a letter.")
+        raise ActionRefused("A group is a letter.")
     return wanted

@@ -22,15 +22,7 @@ from labeller.anchors import Chunk
 from labeller.deciding import Confirmed
 from labeller.editing import CATEGORIES, EDITABLE
 from labeller.entry import GOLD, LABEL_FIELDS, Entry
-from labeller.ports import (
-    Arrival,
-    Conflict,
-    Refused,
-    Source,
-    Store,
-    deliver,
-    prefetch,
-)
+from labeller.ports import Arrival, Conflict, Source, Store, deliver, prefetch
 from labeller.resuming import Resuming, View
 from labeller.rows import ROW_ORDERS
 from labeller.snippets import Sentence
@@ -55,7 +47,6 @@ __all__ = [
     "Disagreement",
     "Entry",
     "Progress",
-    "Refused",
     "Row",
     "Sentence",
     "Session",

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from labeller.chunk_text import holds
 from labeller.label_screen import LabelScreen
-from labeller.ports import Refused
 from labeller.worklist import ORDERS
+from terminal.actions import ActionRefused
 from terminal.lists import LineList
 from terminal.safe_text import SHOWN_LIMIT, display
 
@@ -105,7 +105,7 @@ class MoveActions(LabelScreen):
             if wanted(index):
                 self._to_row(index)
                 return
-        raise Refused(otherwise)
+        raise ActionRefused(otherwise)
 
     def do_next_pane(self) -> None:
         self._turn_pane(1)
@@ -140,13 +140,13 @@ class MoveActions(LabelScreen):
             self.questions.move_to(self.questions.cursor + by)
         elif self.pane == "text" and self.text_words:
             if not self.text.next_mark("marked", by):
-                raise Refused(f"no {self.text_words} in this text")
+                raise ActionRefused(f"no {self.text_words} in this text")
             self._show_text_rule()
         elif self.last_words:
             words = self.last_words.casefold().split()
             self._seek(by, lambda index: holds(self.rows[index], words), "no chunk holds it")
         else:
-            raise Refused("nothing to look for yet; / asks for words")
+            raise ActionRefused("nothing to look for yet; / asks for words")
 
     def do_clear(self) -> None:
         """Esc: take back the innermost thing that was started."""
@@ -185,7 +185,7 @@ class MoveActions(LabelScreen):
 
     def do_info(self) -> None:
         if self.session.blind:
-            raise Refused("rank and scores are hidden in blind mode; B leaves it")
+            raise ActionRefused("rank and scores are hidden in blind mode; B leaves it")
         self.look = replace(self.look, info=not self.look.info)
         self.chunks.refresh()
 
@@ -199,7 +199,7 @@ class MoveActions(LabelScreen):
     def queue_order(self, name: str) -> None:
         """Put the questions in another order (from the command palette)."""
         if name not in ORDERS:
-            raise Refused(f"no order {name}; there are: {', '.join(ORDERS)}")
+            raise ActionRefused(f"no order {name}; there are: {', '.join(ORDERS)}")
         self.session.set_order(name)
         self.list_questions()
         self.say(f"questions in {name} order")
@@ -211,7 +211,7 @@ class MoveActions(LabelScreen):
         else:
             found = self.session.find(wanted)
             if found is None:
-                raise Refused(f"no question {wanted}")
+                raise ActionRefused(f"no question {wanted}")
             self.session.goto(found)
 
     def do_theme(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from labeller.core import Core
-from labeller.ports import Refused
 from labeller.worklist import Brief, next_open
+from terminal.actions import ActionRefused
 
 
 class Moving(Core):
@@ -24,14 +24,14 @@ class Moving(Core):
     def goto(self, case_id: str) -> str:
         """Open a case by its id."""
         if not self.knows(case_id):
-            raise Refused(f"There is no case {case_id}.")
+            raise ActionRefused(f"There is no case {case_id}.")
         self._go(case_id)
         return case_id
 
     def goto_number(self, number: int) -> str:
         """Open the n-th case of the queue, from 1."""
         if not 1 <= number <= len(self._queue):
-            raise Refused(f"There is no question {number}; there are {len(self._queue)}.")
+            raise ActionRefused(f"There is no question {number}; there are {len(self._queue)}.")
         return self.goto(self._queue[number - 1])
 
     def next(self) -> str:
@@ -49,14 +49,14 @@ class Moving(Core):
         else:
             found = bisect_left(self.visible, here, key=at) - 1
         if not 0 <= found < len(self.visible):
-            raise Refused("This is the last one." if step > 0 else "This is the first one.")
+            raise ActionRefused("This is the last one." if step > 0 else "This is the first one.")
         return self.goto(self.visible[found])
 
     def next_open(self) -> str:
         """Open the next open case; the skipped ones come when no other is open."""
         found = next_open(self.visible, self._briefs, self.current)
         if found is None:
-            raise Refused("No other case is open.")
+            raise ActionRefused("No other case is open.")
         return self.goto(found)
 
     def back(self) -> str:
@@ -67,7 +67,7 @@ class Moving(Core):
                 self.current = case_id
                 self._opened[case_id] = self._now()
                 return case_id
-        raise Refused("There is no earlier case.")
+        raise ActionRefused("There is no earlier case.")
 
     def find(self, text: str) -> str | None:
         """The next case after the current one whose id or question holds `text`, round the end."""
@@ -85,7 +85,7 @@ class Moving(Core):
             self._refilter()
         except ValueError as error:
             self.filter = old
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"{len(self.visible)} of {len(self._queue)} cases"
 
     def set_order(self, order: str) -> str:
@@ -95,5 +95,5 @@ class Moving(Core):
             self._requeue()
         except ValueError as error:
             self.order = old
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"order: {order}"

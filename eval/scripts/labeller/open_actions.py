@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from labeller.move_actions import MoveActions
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class OpenActions(MoveActions):
         """Do something after a window closed: its message or refusal goes to the status line."""
         try:
             message = action()
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.say(str(refusal), "warn")
         else:
             if message:
@@ -43,7 +43,7 @@ class OpenActions(MoveActions):
             self.open_question(self.questions.cursor)
             return
         if self.range_start is not None:
-            raise Refused("a range is open: Space marks it, Esc drops it")
+            raise ActionRefused("a range is open: Space marks it, Esc drops it")
         confirmed = self.session.confirm()
         self.say(confirmed.message, "row" if confirmed.done else "warn")
 
@@ -61,7 +61,7 @@ class OpenActions(MoveActions):
         def live(text: str) -> str:
             try:
                 return self._apply_filter(pane, text)
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 return str(refusal)
 
         def closed(text: str | None) -> None:
@@ -85,7 +85,7 @@ class OpenActions(MoveActions):
         return f"{len(self.rows)} chunks"
 
     def do_note(self) -> None:
-        from terminal.windows import NoteForm
+        from labeller.form import NoteForm
 
         session = self.session
         note = str(session.judgement.get("note") or session.judgement.get("reason") or "")
@@ -105,11 +105,11 @@ class OpenActions(MoveActions):
         return self.session.note(note) if note != old else "nothing was changed"
 
     def do_probe(self) -> None:
-        from terminal.windows import Prompt, query_and_k
+        from terminal.windows import Prompt
 
         case_id = self.session.current
         if not case_id:
-            raise Refused("no question to search for")
+            raise ActionRefused("no question to search for")
 
         def closed(query: str | None) -> None:
             if query and query.strip():
@@ -163,7 +163,7 @@ class OpenActions(MoveActions):
     def do_edit(self) -> None:
         session = self.session
         if not session.current:
-            raise Refused("no question to edit; o adds one")
+            raise ActionRefused("no question to edit; o adds one")
         self._form(f"Edit {session.current}", session.case, session.edit)
 
     def do_new(self) -> None:
@@ -210,7 +210,7 @@ class OpenActions(MoveActions):
 
     def do_edit_text(self) -> None:
         if not self.session.current:
-            raise Refused("no question to edit; o adds one")
+            raise ActionRefused("no question to edit; o adds one")
         self._edit_as_text(self.session.record_text())
 
     def _edit_as_text(self, text: str) -> None:
@@ -220,7 +220,7 @@ class OpenActions(MoveActions):
             return
         try:
             self.say(self.session.edit_text(edited))
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self._offer_again(edited, str(refusal))
         self.list_questions()
         self.sync()
@@ -247,7 +247,7 @@ class OpenActions(MoveActions):
 
         names = self.session.annotators
         if not names:
-            raise Refused("no second annotator: label with --annotator NAME first")
+            raise ActionRefused("no second annotator: label with --annotator NAME first")
 
         def closed(message: str | None) -> None:
             self.list_questions()
@@ -270,12 +270,12 @@ class OpenActions(MoveActions):
         self.app.push_screen(ConflictScreen(self.store, self.say), closed)
 
     def do_help(self) -> None:
-        from labeller.help import HelpScreen
+        from labeller.help import help_screen
 
-        self.app.push_screen(HelpScreen("main", self.keymap))
+        self.app.push_screen(help_screen("main", self.keymap))
 
     def do_palette(self) -> None:
-        from labeller.palette import Palette
+        from terminal.windows import Palette
 
         self.app.push_screen(Palette(id="--command-palette"))
 
@@ -297,3 +297,11 @@ class OpenActions(MoveActions):
             self.app.exit()
         else:
             self.say("Ctrl+c again leaves; q leaves too; y and Y copy")
+
+
+def query_and_k(text: str) -> tuple[str, int | None]:
+    """`extend retention k=50` as words and the number of chunks asked for."""
+    words = text.split()
+    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
+        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
+    return " ".join(words), None

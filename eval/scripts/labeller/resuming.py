@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labeller.moving import Moving
-from labeller.ports import Refused
 from labeller.rows import Rows
+from terminal.actions import ActionRefused
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Resuming(Moving, Rows):
         if view.filter:
             try:
                 said.append(f"Still filtered by {view.filter}: {self.set_filter(view.filter)}.")
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 said.append(f"The filter of last time is dropped: {refusal}")
         if view.blind == self.blind and view.row_order != self.row_order:
             try:
                 self.set_row_order(view.row_order)
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 said.append(f"The row order of last time is dropped: {refusal}")
         if self.knows(view.case):
             self.current = ""

@@ -8,7 +8,6 @@ from typing import Any, Final
 from labeller.anchors import Chunk, locate, norm_path, segments
 from labeller.core import Core
 from labeller.history import Event
-from labeller.ports import Refused
 from labeller.snippets import Sentence, content_words, sentence_spans
 from labeller.supports import (
     Support,
@@ -20,6 +19,7 @@ from labeller.supports import (
 )
 from labeller.views import Row, SupportView, grade_of, label_of
 from labeller.worklist import next_open, shuffle_key
+from terminal.actions import ActionRefused
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 
@@ -109,7 +109,7 @@ class Rows(Core):
         self._need_case()
         rows = self.rows()
         if not 1 <= number <= len(rows):
-            raise Refused(f"There is no row {number}." if rows else "No chunks are here.")
+            raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
         return rows[number - 1]
 
     def row_by_label(self, label: str) -> Row:
@@ -120,7 +120,7 @@ class Rows(Core):
                 return row
         if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and not wanted.startswith("0"):
             return self.row(int(wanted))
-        raise Refused(f"There is no row {wanted}.")
+        raise ActionRefused(f"There is no row {wanted}.")
 
     def needs(self) -> str:
         """What the case needs: ``A (2 and 7) or B (.5)``; ``""`` when nothing is marked."""
@@ -147,18 +147,20 @@ class Rows(Core):
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
         if order not in ROW_ORDERS:
-            raise Refused(f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}.")
+            raise ActionRefused(
+                f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}."
+            )
         if order == "rank" and self.blind:
-            raise Refused("Blind mode hides the rank; B leaves it.")
+            raise ActionRefused("Blind mode hides the rank; B leaves it.")
         self.row_order = order
         return f"rows: {order}"
 
     def set_blind(self, blind: bool) -> str:
         """Hide or show rank and scores. Leaving blind mode is journalled, and noted at the case."""
         if self.inspect and blind:
-            raise Refused("Inspecting shows rank and scores.")
+            raise ActionRefused("Inspecting shows rank and scores.")
         if blind == self.blind:
-            raise Refused("It is so already.")
+            raise ActionRefused("It is so already.")
         self.blind = blind
         if blind and self.row_order == "rank":
             self.row_order = "shuffled"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from labeller.core import Core
 from labeller.entry import entry_from, same, same_on_disk
 from labeller.history import Event
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 
 class Undoing(Core):
@@ -59,13 +59,15 @@ class Undoing(Core):
     def _turn(self, action: str, steps: list[Event], to: str, since: str) -> str:
         self._writable()
         if not steps:
-            raise Refused(f"Nothing to {action}.")
+            raise ActionRefused(f"Nothing to {action}.")
         step = steps[-1]
         case_id = str(step["case"])
         now = self.entry(case_id) if self.knows(case_id) else None
         if not same_on_disk(now, entry_from(step[since])):
             steps.pop()
-            raise Refused(f"{case_id} was changed elsewhere since: its step is left as it is.")
+            raise ActionRefused(
+                f"{case_id} was changed elsewhere since: its step is left as it is."
+            )
         event = self._event(action, case_id)
         event |= {"of": step["n"], "before": step[since], "after": step[to]}
         if "place" in step:
