@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from labeller.plain_words import COMMANDS, SHORT_HELP, run_words
-from labeller.ports import Refused, Source, Store, deliver, prefetch
+from labeller.ports import Source, Store, deliver, prefetch
 from labeller.rows import Row
 from labeller.session import Session
+from terminal.actions import ActionRefused
 from terminal.safe_text import display
 
 EXCERPT: Final = 110
@@ -72,7 +73,7 @@ class Plain:
         problem = self.store.problem
         try:
             said = self._do(line)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             said = str(refusal)
         if said:
             self.say(f"{before or '-'}: {said}")
@@ -184,15 +185,15 @@ class Plain:
         words = [word for word in words if word != "ok"]
         marks = [_MARK.fullmatch(word) for word in words]
         if not all(marks):
-            raise Refused(f"{name!r} is no command; ? lists them.")
+            raise ActionRefused(f"{name!r} is no command; ? lists them.")
         with self.session.one_step():
             for word, mark in zip(words, marks, strict=False):
                 assert mark is not None
                 try:
                     self._mark(*mark.groups())
-                except Refused as refusal:
+                except ActionRefused as refusal:
                     more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
-                    raise Refused(f"{refusal}{more}") from None
+                    raise ActionRefused(f"{refusal}{more}") from None
             needs = self.session.needs()
             said = f"needs: {needs}" if needs else "nothing is marked"
             if line.split()[-1] == "ok":

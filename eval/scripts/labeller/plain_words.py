@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from labeller.edits import EDITABLE
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
     from labeller.plain import Plain
@@ -31,20 +31,20 @@ def run_words(plain: Plain, name: str, rest: str) -> str:
 
 def _number(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise Refused(f"Write the number of the {what}.")
+        raise ActionRefused(f"Write the number of the {what}.")
     return int(text)
 
 
 def _row(plain: Plain, text: str) -> int:
     if not text:
-        raise Refused("Write the row's number.")
+        raise ActionRefused("Write the row's number.")
     return plain.session.row_by_label(text).number
 
 
 def _two(text: str, usage: str) -> tuple[str, str]:
     first, _, second = text.partition(" ")
     if not first or not second.strip():
-        raise Refused(f"Write {usage}.")
+        raise ActionRefused(f"Write {usage}.")
     return first, second.strip()
 
 
@@ -111,7 +111,7 @@ def _edit(plain: Plain, rest: str) -> str:
     name, _, text = rest.partition(" ")
     kinds = {field: kind for field, kind, _ in EDITABLE}
     if name not in kinds:
-        raise Refused(f"Write edit FIELD TEXT; the fields are: {', '.join(kinds)}.")
+        raise ActionRefused(f"Write edit FIELD TEXT; the fields are: {', '.join(kinds)}.")
     value = text.split("|") if kinds[name] == "lines" else text
     return plain.session.edit({name: value})
 
@@ -122,7 +122,7 @@ def _probe(plain: Plain, rest: str) -> str:
     query = " ".join(word for word in words if not word.startswith("k="))
     query = query or str(plain.session.case.get("question") or "")
     if not plain.session.current:
-        raise Refused("There is no case.")
+        raise ActionRefused("There is no case.")
     plain.source.probe(plain.session.current, query, int(k) if k else None)
     return plain.await_probe(query)
 
@@ -174,13 +174,13 @@ def _progress(plain: Plain, rest: str) -> str:
 
 def _blind(plain: Plain, rest: str) -> str:
     if rest not in ("on", "off"):
-        raise Refused("Write blind on or blind off.")
+        raise ActionRefused("Write blind on or blind off.")
     return plain.session.set_blind(rest == "on")
 
 
 def _delete(plain: Plain, rest: str) -> str:
     if rest != plain.session.current:
-        raise Refused(f"Write delete {plain.session.current} to delete it.")
+        raise ActionRefused(f"Write delete {plain.session.current} to delete it.")
     return plain.session.delete_case()
 
 
@@ -188,7 +188,9 @@ def _settle(plain: Plain, rest: str) -> str:
     """``adj NAME`` lists, ``adj NAME 2 union`` chooses, ``adj NAME done`` confirms."""
     words = rest.split()
     if not words:
-        raise Refused(f"Write adj NAME; at hand: {', '.join(plain.session.annotators) or 'none'}.")
+        raise ActionRefused(
+            f"Write adj NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
+        )
     name = words[0]
     if words[1:] == ["done"]:
         return plain.session.adjudicated(name)
@@ -206,7 +208,7 @@ def _conflicts(plain: Plain, rest: str) -> str:
     if len(words) == 2:
         place = _number(words[0], "conflict") - 1
         if not 0 <= place < len(known):
-            raise Refused(f"There is no conflict {words[0]}.")
+            raise ActionRefused(f"There is no conflict {words[0]}.")
         return plain.store.resolve(known[place], words[1])
     for number, conflict in enumerate(known, start=1):
         plain.say(f"{number} {conflict.case_id}: {', '.join(conflict.fields)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -13,12 +12,11 @@ from click.core import ParameterSource
 
 from labeller.case_state import GOLD
 from records.errors import StorageError
+from records.labels import ANNOTATOR_NAME
 from records.runs import CACHE_DIR, ROOT
 
 RECHECK = "recheck"
 """The file of labels that were given a second time by the same person."""
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 PROFILES = ROOT / "eval" / "profiles"
 
@@ -70,7 +68,7 @@ class Plan(NamedTuple):
             )
         if self.as_json and not (self.stats or self.agreement):
             raise StorageError("--json goes with --stats or --agreement.")
-        if self.annotator is not None and not NAME.fullmatch(self.annotator):
+        if self.annotator is not None and not ANNOTATOR_NAME.fullmatch(self.annotator):
             raise StorageError(
                 f"--annotator {self.annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
             )

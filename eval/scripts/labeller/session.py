@@ -39,7 +39,6 @@ from labeller.case_state import (
 )
 from labeller.edits import Confirmed
 from labeller.passages import Chunk, Sentence, Span, content_words, trimmed
-from labeller.ports import Refused
 from labeller.rows import (
     GENERIC,
     ROW_ORDERS,
@@ -63,6 +62,7 @@ from labeller.worklist import (
     next_open,
     summary_of,
 )
+from terminal.actions import ActionRefused
 
 CACHED: Final = 64
 """States of unchanged cases that are kept parsed."""
@@ -188,17 +188,17 @@ class Session:
 
     def _need_case(self) -> CaseState:
         if not self.current:
-            raise Refused("There is no case; o adds one.")
+            raise ActionRefused("There is no case; o adds one.")
         return self.entry(self.current)
 
     # -- changing ------------------------------------------------------------------------------
 
     def _commit(self, action: str, after: CaseState, message: str = "") -> str:
-        """Make `after` the current case's state. Refused for a bad record; returns `message`."""
+        """Make `after` the current case's state. Refuses a bad record; returns `message`."""
         self._writable()
         before = self._need_case()
         if same(before, after):
-            raise Refused("Nothing to change.")
+            raise ActionRefused("Nothing to change.")
         if encoded(before.case) != encoded(after.case):
             self._check(after.case, before.case)
         self._emit(self._event(action, self.current, before, after), after)
@@ -208,14 +208,14 @@ class Session:
         """Refuse where nothing is written; count it unless the user asked for that."""
         if self.read_only:
             self.turned_away += not self.inspect
-            raise Refused(f"Read-only: {self.read_only}.")
+            raise ActionRefused(f"Read-only: {self.read_only}.")
 
     def _check(self, case: Record, before: Record | None) -> None:
         problems = self._validate(case)
         old = self._validate(before) if problems and before is not None else []
         new = [problem for problem in problems if problem not in old]
         if new:
-            raise Refused(new[0])
+            raise ActionRefused(new[0])
 
     def _event(
         self,
@@ -311,14 +311,16 @@ class Session:
     def _turn(self, action: str, steps: list[Event], to: str, since: str) -> str:
         self._writable()
         if not steps:
-            raise Refused(f"Nothing to {action}.")
+            raise ActionRefused(f"Nothing to {action}.")
         step = steps[-1]
         case_id = str(step["case"])
         now = self.entry(case_id) if self.knows(case_id) else None
         before, after = state_from(step[since]), state_from(step[to])
         if not same_on_disk(now, before):
             steps.pop()
-            raise Refused(f"{case_id} was changed elsewhere since: its step is left as it is.")
+            raise ActionRefused(
+                f"{case_id} was changed elsewhere since: its step is left as it is."
+            )
         event = self._event(action, case_id, before, after, step.get("place"))
         self._emit(event | {"of": step["n"]}, after)
         if self.knows(case_id):
@@ -366,7 +368,7 @@ class Session:
     def goto(self, case_id: str) -> str:
         """Open a case by its id."""
         if not self.knows(case_id):
-            raise Refused(f"There is no case {case_id}.")
+            raise ActionRefused(f"There is no case {case_id}.")
         self._go(case_id)
         return case_id
 
@@ -374,28 +376,28 @@ class Session:
         """Open the n-th case of the queue, from 1."""
         count = len(self.queue.sequence)
         if not 1 <= number <= count:
-            raise Refused(f"There is no question {number}; there are {count}.")
+            raise ActionRefused(f"There is no question {number}; there are {count}.")
         return self.goto(self.queue.sequence[number - 1])
 
     def next(self) -> str:
         """Open the next visible case; nothing is confirmed."""
         case_id = self.queue.neighbour(self.current, 1)
         if case_id is None:
-            raise Refused("This is the last one.")
+            raise ActionRefused("This is the last one.")
         return self.goto(case_id)
 
     def previous(self) -> str:
         """Open the visible case before; nothing is confirmed."""
         case_id = self.queue.neighbour(self.current, -1)
         if case_id is None:
-            raise Refused("This is the first one.")
+            raise ActionRefused("This is the first one.")
         return self.goto(case_id)
 
     def next_open(self) -> str:
         """Open the next open case; the skipped ones come when no other is open."""
         case_id = self.queue.next_open(self.current)
         if case_id is None:
-            raise Refused("No other case is open.")
+            raise ActionRefused("No other case is open.")
         return self.goto(case_id)
 
     def back(self) -> str:
@@ -406,7 +408,7 @@ class Session:
                 self.current = case_id
                 self._opened[case_id] = self._now()
                 return case_id
-        raise Refused("There is no earlier case.")
+        raise ActionRefused("There is no earlier case.")
 
     def find(self, text: str) -> str | None:
         """The next case after the current one whose id or question holds `text`, round the end."""
@@ -417,7 +419,7 @@ class Session:
         try:
             self.queue.set_filter(text.strip())
         except ValueError as error:
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"{len(self.visible)} of {len(self.queue.sequence)} cases"
 
     def set_order(self, order: str) -> str:
@@ -425,7 +427,7 @@ class Session:
         try:
             self.queue.set_order(order)
         except ValueError as error:
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"order: {order}"
 
     def _is_lost(self, case_id: str) -> bool:
@@ -547,7 +549,7 @@ class Session:
         self._need_case()
         rows = self.rows()
         if not 1 <= number <= len(rows):
-            raise Refused(f"There is no row {number}." if rows else "No chunks are here.")
+            raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
         return rows[number - 1]
 
     def row_by_label(self, label: str) -> Row:
@@ -558,7 +560,7 @@ class Session:
                 return row
         if key.isascii() and key.isdigit() and len(key) < 6 and not key.startswith("0"):
             return self.row(int(key))
-        raise Refused(f"There is no row {key}.")
+        raise ActionRefused(f"There is no row {key}.")
 
     def see(self, number: int) -> None:
         """The text of a row was shown."""
@@ -583,18 +585,20 @@ class Session:
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
         if order not in ROW_ORDERS:
-            raise Refused(f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}.")
+            raise ActionRefused(
+                f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}."
+            )
         if order == "rank" and self.blind:
-            raise Refused("Blind mode hides the rank; B leaves it.")
+            raise ActionRefused("Blind mode hides the rank; B leaves it.")
         self.row_order = order
         return f"rows: {order}"
 
     def set_blind(self, blind: bool) -> str:
         """Hide or show rank and scores. Leaving blind mode is journalled, and noted at the case."""
         if self.inspect and blind:
-            raise Refused("Inspecting shows rank and scores.")
+            raise ActionRefused("Inspecting shows rank and scores.")
         if blind == self.blind:
-            raise Refused("It is so already.")
+            raise ActionRefused("It is so already.")
         self.blind = blind
         if blind and self.row_order == "rank":
             self.row_order = "shuffled"
@@ -626,7 +630,7 @@ class Session:
     def grade(self, number: int, grade: int) -> str:
         """Grade a row 1 to 3, marking it if need be; 0 takes the mark away."""
         if not 0 <= grade <= 3:
-            raise Refused("A grade is 0, 1, 2 or 3.")
+            raise ActionRefused("A grade is 0, 1, 2 or 3.")
         row = self.row(number)
         if grade == 0:
             marks.need_mark(row)
@@ -688,7 +692,7 @@ class Session:
         """Pick a sentence of a row as a snippet, or drop it. Automatic snippets give way."""
         sentences = self.sentences(number)
         if not 0 <= sentence_index < len(sentences):
-            raise Refused(f"There is no sentence {sentence_index + 1}.")
+            raise ActionRefused(f"There is no sentence {sentence_index + 1}.")
         sentence = sentences[sentence_index]
         return self._pick("pick", number, (sentence.start, sentence.end))
 
@@ -696,7 +700,7 @@ class Session:
         """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
         span = trimmed(self.row(number).chunk.text, (max(0, start), max(0, end)))
         if span is None:
-            raise Refused("Nothing is selected.")
+            raise ActionRefused("Nothing is selected.")
         return self._pick("select", number, span)
 
     def _pick(self, action: str, number: int, span: Span) -> str:
@@ -749,7 +753,7 @@ class Session:
             self._warned = (here, missing)
             return Confirmed(False, missing)
         if edits.decision_of(state) is None:
-            raise Refused(missing)
+            raise ActionRefused(missing)
         now = self._now()
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
@@ -785,7 +789,7 @@ class Session:
         return edits.as_text(self._need_case().case)
 
     def edit_text(self, text: str) -> str:
-        """Take a record as it was edited as text. Refused, with the reason, when it is none."""
+        """Take a record as it was edited as text. Refuses with the reason when it is none."""
         self._own_set()
         state = edits.edited_text(self._need_case(), self.current, text)
         return self._commit("edit_text", state, f"{self.current} changed")
@@ -832,7 +836,9 @@ class Session:
 
     def _own_set(self) -> None:
         if self.second:
-            raise Refused("A second annotator labels; the set itself is changed in the first pass.")
+            raise ActionRefused(
+                "A second annotator labels; the set itself is changed in the first pass."
+            )
 
     # -- other annotators ----------------------------------------------------------------------
 
@@ -852,29 +858,29 @@ class Session:
     def adjudicate(self, name: str, index: int, choice: str) -> str:
         """Take ``a``, ``b``, the ``union`` or ``neither`` for one disagreement."""
         if choice not in adjudication.CHOICES:
-            raise Refused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
+            raise ActionRefused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
         items = self.disagreements(name)
         if not 0 <= index < len(items):
-            raise Refused("There is no such disagreement.")
+            raise ActionRefused("There is no such disagreement.")
         theirs = self._labels_of(name)
         state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
         return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
 
     def adjudicated(self, name: str) -> str:
-        """Confirm the case as it was settled. Refused while something was not chosen."""
+        """Confirm the case as it was settled. ActionRefused while something was not chosen."""
         left = [item for item in self.disagreements(name) if not item.choice]
         if left:
-            raise Refused(f"{len(left)} not chosen yet: {left[0].text}.")
+            raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
         at = timestamp(self._now())
         state = adjudication.confirmed(self._need_case(), by=self.annotator, at=at)
         return self._commit("adjudicated", state, f"{self.current} is settled with {name}")
 
     def _labels_of(self, name: str) -> Record:
         if name not in self.others:
-            raise Refused(f"No labels of {name} are at hand.")
+            raise ActionRefused(f"No labels of {name} are at hand.")
         theirs = self.others[name].get(self.current)
         if theirs is None:
-            raise Refused(f"{name} has not labelled {self.current}.")
+            raise ActionRefused(f"{name} has not labelled {self.current}.")
         return theirs
 
     # -- going on where a session was left -----------------------------------------------------
@@ -892,12 +898,12 @@ class Session:
         if view.filter:
             try:
                 notices.append(f"Still filtered by {view.filter}: {self.set_filter(view.filter)}.")
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 notices.append(f"The filter of last time is dropped: {refusal}")
         if view.blind == self.blind and view.row_order != self.row_order:
             try:
                 self.set_row_order(view.row_order)
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 notices.append(f"The row order of last time is dropped: {refusal}")
         if self.knows(view.case):
             self.current = ""

@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from labeller.plan import NAME
 from ragmetrics.claims import prepare, score_claim
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.means import generator
@@ -27,6 +26,7 @@ from ragmetrics.text.words import fold, spelled
 from records.errors import Problem, StorageError
 from records.files import SetLock
 from records.journal import Journal
+from records.labels import ANNOTATOR_NAME
 from validation.claim_session import CLAIMS, FACTS, Decision, Item, Passage, Session
 from validation.claims import ITEMS, JudgedClaim, Key
 from validation.human import read_rows
@@ -229,7 +229,7 @@ def label(
 
     Raises StorageError: no terminal, a bad name, nothing to label, or another session at work.
     """
-    if not NAME.fullmatch(annotator):
+    if not ANNOTATOR_NAME.fullmatch(annotator):
         raise StorageError(
             f"--annotator {annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
         )
