@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from labeller.lines import Look, rule
 from labeller.rows import Row
 from labeller.session import Session
+from terminal.frame import Look, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from labeller.lines import words_pattern
+from terminal.frame import words_pattern
 from terminal.safe_text import DisplayText
 from terminal.text_pane import Mark
 

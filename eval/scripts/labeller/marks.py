@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from labeller.case_state import CaseState
 from labeller.passages import Chunk, Span, heading, joined, norm_path, segments, without
-from labeller.ports import Refused
 from labeller.rows import Row, SupportView
 from labeller.supports import (
     USUAL_GRADE,
@@ -28,6 +27,7 @@ from labeller.supports import (
     without_chunk,
     write_supports,
 )
+from terminal.actions import ActionRefused
 
 
 def with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
@@ -48,7 +48,7 @@ def toggle(state: CaseState, row: Row) -> CaseState:
         return with_supports(state, _unmarked(state, row, supports))
     marked = _marked(state, row.chunk, supports)
     if marked == supports:
-        raise Refused(f"Row {row.label} has no text of its own; its heading is a support.")
+        raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
     return with_supports(state, marked)
 
 
@@ -95,7 +95,7 @@ def share(state: CaseState, row: Row, letter: str) -> CaseState:
     for index in row.supports:
         supports[index] = replace(supports[index], letters=supports[index].letters ^ letters)
     if not groups_of(supports):
-        raise Refused("One group must hold something; unmark the row instead.")
+        raise ActionRefused("One group must hold something; unmark the row instead.")
     return with_supports(state, supports)
 
 
@@ -103,9 +103,9 @@ def next_group(state: CaseState) -> CaseState:
     """Let the following marks of this case join a new group: an alternative (OR)."""
     letter = letter_at(len(groups_of(read_supports(state.case))))
     if letter == "A":
-        raise Refused("Group A is empty; mark its rows first.")
+        raise ActionRefused("Group A is empty; mark its rows first.")
     if letter == state.letter:
-        raise Refused(f"Group {letter} is empty; mark its rows first.")
+        raise ActionRefused(f"Group {letter} is empty; mark its rows first.")
     return replace(state, letter=letter)
 
 
@@ -115,7 +115,7 @@ def shortened(state: CaseState, row: Row) -> tuple[int, str]:
     index = row.supports[0]
     parts = segments(read_supports(state.case)[index].data.get("heading_path"))
     if not parts:
-        raise Refused("The support is the whole file already.")
+        raise ActionRefused("The support is the whole file already.")
     return index, heading(parts[:-1])
 
 
@@ -126,7 +126,7 @@ def lengthened(state: CaseState, row: Row) -> tuple[int, str]:
     own = segments(row.chunk.heading_path)
     parts = segments(read_supports(state.case)[index].data.get("heading_path"))
     if own[: len(parts)] != parts or len(own) == len(parts):
-        raise Refused("The support has the row's whole heading already.")
+        raise ActionRefused("The support has the row's whole heading already.")
     return index, heading(own[: len(parts) + 1])
 
 
@@ -150,14 +150,14 @@ def reanchor(state: CaseState, row: Row) -> tuple[CaseState, str]:
 def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[CaseState, str]:
     """Add a support by path and heading, for a passage that no query finds. Also its name."""
     if not rel_path.strip():
-        raise Refused("A support needs the path of its file.")
+        raise ActionRefused("A support needs the path of its file.")
     new = Support(
         {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)},
         frozenset(state.letter),
     )
     supports = read_supports(state.case)
     if any(support.anchor == new.anchor for support in supports):
-        raise Refused(f"{short_name(new)} is a support already.")
+        raise ActionRefused(f"{short_name(new)} is a support already.")
     return with_supports(state, [*supports, new]), short_name(new)
 
 
@@ -197,7 +197,7 @@ def unmarked_with(state: CaseState, row: Row, views: Sequence[SupportView]) -> l
 def need_mark(row: Row) -> None:
     """Raises ActionRefused for a row that is not marked."""
     if not row.marked:
-        raise Refused(f"Row {row.label} is not marked.")
+        raise ActionRefused(f"Row {row.label} is not marked.")
 
 
 def _marking(state: CaseState, row: Row) -> tuple[list[Support], Sequence[int]]:
@@ -240,12 +240,12 @@ def _moved(state: CaseState, index: int, **anchor: str) -> tuple[CaseState, str]
 
 def _support_at(supports: Sequence[Support], index: int) -> Support:
     if not 0 <= index < len(supports):
-        raise Refused(f"There is no support {index + 1}.")
+        raise ActionRefused(f"There is no support {index + 1}.")
     return supports[index]
 
 
 def _group_letter(letter: str) -> frozenset[str]:
     name = letter.strip().upper()
     if len(name) != 1 or not "A" <= name <= "Z":
-        raise Refused("A group is a letter.")
+        raise ActionRefused("A group is a letter.")
     return frozenset(name)

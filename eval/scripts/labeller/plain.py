@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from labeller.edits import EDITABLE
-from labeller.ports import Refused, Source, Store, deliver, prefetch
+from labeller.ports import Source, Store, deliver, prefetch
 from labeller.rows import Row
 from labeller.session import Session
+from terminal.actions import ActionRefused
 from terminal.safe_text import display
 
 SHORT_HELP: Final = "marks (2 7b), Enter ok, x, s, show 2, u, q, ? help"
@@ -75,7 +76,7 @@ class Plain:
         problem = self.store.problem
         try:
             answer = self._do(line)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             answer = str(refusal)
         if answer:
             self.say(f"{before or '-'}: {answer}")
@@ -187,15 +188,15 @@ class Plain:
         words = [word for word in words if word != "ok"]
         marks = [_MARK.fullmatch(word) for word in words]
         if not all(marks):
-            raise Refused(f"{name!r} is no command; ? lists them.")
+            raise ActionRefused(f"{name!r} is no command; ? lists them.")
         with self.session.one_step():
             for word, mark in zip(words, marks, strict=False):
                 assert mark is not None
                 try:
                     self._mark(*mark.groups())
-                except Refused as refusal:
+                except ActionRefused as refusal:
                     more = f" Nothing of this line is done ({word})." if len(words) > 1 else ""
-                    raise Refused(f"{refusal}{more}") from None
+                    raise ActionRefused(f"{refusal}{more}") from None
             needs = self.session.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
             if line.split()[-1] == "ok":
@@ -226,20 +227,20 @@ class LineCommand:
 
 def _number(text: str, noun: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise Refused(f"Write the number of the {noun}.")
+        raise ActionRefused(f"Write the number of the {noun}.")
     return int(text)
 
 
 def _row(plain: Plain, text: str) -> int:
     if not text:
-        raise Refused("Write the row's number.")
+        raise ActionRefused("Write the row's number.")
     return plain.session.row_by_label(text).number
 
 
 def _two(text: str, usage: str) -> tuple[str, str]:
     first, _, second = text.partition(" ")
     if not first or not second.strip():
-        raise Refused(f"Write {usage}.")
+        raise ActionRefused(f"Write {usage}.")
     return first, second.strip()
 
 
@@ -306,7 +307,7 @@ def _edit(plain: Plain, rest: str) -> str:
     name, _, text = rest.partition(" ")
     kinds = {field: kind for field, kind, _ in EDITABLE}
     if name not in kinds:
-        raise Refused(f"Write edit FIELD TEXT; the fields are: {', '.join(kinds)}.")
+        raise ActionRefused(f"Write edit FIELD TEXT; the fields are: {', '.join(kinds)}.")
     value = text.split("|") if kinds[name] == "lines" else text
     return plain.session.edit({name: value})
 
@@ -317,7 +318,7 @@ def _probe(plain: Plain, rest: str) -> str:
     query = " ".join(word for word in words if not word.startswith("k="))
     query = query or str(plain.session.case.get("question") or "")
     if not plain.session.current:
-        raise Refused("There is no case.")
+        raise ActionRefused("There is no case.")
     plain.source.probe(plain.session.current, query, int(k) if k else None)
     return plain.await_probe(query)
 
@@ -369,13 +370,13 @@ def _progress(plain: Plain, rest: str) -> str:
 
 def _blind(plain: Plain, rest: str) -> str:
     if rest not in ("on", "off"):
-        raise Refused("Write blind on or blind off.")
+        raise ActionRefused("Write blind on or blind off.")
     return plain.session.set_blind(rest == "on")
 
 
 def _delete(plain: Plain, rest: str) -> str:
     if rest != plain.session.current:
-        raise Refused(f"Write delete {plain.session.current} to delete it.")
+        raise ActionRefused(f"Write delete {plain.session.current} to delete it.")
     return plain.session.delete_case()
 
 
@@ -383,7 +384,9 @@ def _settle(plain: Plain, rest: str) -> str:
     """``adj NAME`` lists, ``adj NAME 2 union`` chooses, ``adj NAME done`` confirms."""
     words = rest.split()
     if not words:
-        raise Refused(f"Write adj NAME; at hand: {', '.join(plain.session.annotators) or 'none'}.")
+        raise ActionRefused(
+            f"Write adj NAME; at hand: {', '.join(plain.session.annotators) or 'none'}."
+        )
     name = words[0]
     if words[1:] == ["done"]:
         return plain.session.adjudicated(name)
@@ -401,7 +404,7 @@ def _conflicts(plain: Plain, rest: str) -> str:
     if len(words) == 2:
         index = _number(words[0], "conflict") - 1
         if not 0 <= index < len(conflicts):
-            raise Refused(f"There is no conflict {words[0]}.")
+            raise ActionRefused(f"There is no conflict {words[0]}.")
         return plain.store.resolve(conflicts[index], words[1])
     for number, conflict in enumerate(conflicts, start=1):
         plain.say(f"{number} {conflict.case_id}: {', '.join(conflict.fields)}")
