@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.claims import PreparedChunk, ClaimSupport, best_window, prepare, score_claim
+from ragmetrics.claims import ClaimSupport, PreparedChunk, best_window, prepare, score_claim
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import content_words, fold, spelled
 

@@ -235,8 +235,7 @@ def label(
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not plain and not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the screen has no place; start it in one, or use "
-                "--plain."
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )
     if not claims:
         raise StorageError(

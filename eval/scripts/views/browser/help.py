@@ -37,7 +37,7 @@ def _guide() -> tuple[str, list[Mark]]:
     row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")
     row("latency>500", "milliseconds; also confidence, cost, repeat")
     row('"two words" word', "in the question or the case id")
-    row("-failing -tag=lists", "a minus turns a term round")
+    row("-failing -tag=lists", "a minus negates a term")
     head("A case fails when (! sets another condition)")
     for rule in RULES:
         row(rule.word, rule.says)
