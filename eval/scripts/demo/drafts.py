@@ -17,7 +17,7 @@ import orjson
 from clients.http import ask_all
 from demo import draft_templates
 from demo.chunker import HEADING_SEPARATOR
-from demo.draft_templates import Casing, Question, Section, flat, holders, sections
+from demo.draft_templates import Casing, DraftQuestion, NoteSection, flat, holders, sections
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
 from judging.connect import LOCAL, Wanted, connect
@@ -105,7 +105,7 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
     return options.append_to.read_bytes(), cases
 
 
-def _drafted(options: DraftOptions, every: list[Section], cases: list[TestCase]) -> Drafts:
+def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"questions": [case.question for case in cases], "ids": [case.id for case in cases]}
     order = turns(every, options.seed)
     if options.judge.judge == LOCAL:
@@ -150,12 +150,12 @@ def _lines(cases: Sequence[Case]) -> bytes:
     return b"".join(orjson.dumps(case) + b"\n" for case in cases)
 
 
-def turns(every: Sequence[Section], seed: int) -> Iterator[Section]:
+def turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     """All sections, a note at a time: one of each note before the second of any.
 
     Notes and the sections within a note are shuffled by the seed.
     """
-    notes: dict[tuple[str, str], list[Section]] = {}
+    notes: dict[tuple[str, str], list[NoteSection]] = {}
     for section in every:
         notes.setdefault((section.vault, section.rel_path), []).append(section)
     rng = generator(seed, "drafts")
@@ -170,8 +170,8 @@ def turns(every: Sequence[Section], seed: int) -> Iterator[Section]:
 
 
 def drafts(
-    every: Sequence[Section],
-    found: Iterable[tuple[Section, Question | None]],
+    every: Sequence[NoteSection],
+    found: Iterable[tuple[NoteSection, DraftQuestion | None]],
     count: int,
     *,
     questions: Sequence[str] = (),
@@ -183,7 +183,7 @@ def drafts(
     ``questions`` and ``ids``: those of the set that they are added to.
     """
     outcome = Drafts()
-    asked, taken = Asked(questions), set(ids)
+    asked, taken = AskedQuestions(questions), set(ids)
     for section, question in found:
         if question is None:
             outcome.nothing_to_ask += 1
@@ -231,9 +231,9 @@ Case = dict[str, Any]
 
 
 def make_case(
-    question: Question,
-    home: Section,
-    every: Sequence[Section],
+    question: DraftQuestion,
+    home: NoteSection,
+    every: Sequence[NoteSection],
     taken: set[str],
     by: str,
 ) -> Case:
@@ -298,7 +298,7 @@ MOST_PASSAGE = 6000
 
 TOKENS = 700
 
-Pair = tuple[Section, "Question | None"]
+Pair = tuple[NoteSection, "DraftQuestion | None"]
 
 
 def schema() -> dict[str, Any]:
@@ -315,7 +315,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def check(section: Section) -> Check:
+def check(section: NoteSection) -> Check:
     """What the schema cannot say; "" as the question means that there is nothing to ask."""
 
     def faults(reply: Mapping[str, Any]) -> Sequence[str]:
@@ -334,7 +334,7 @@ def check(section: Section) -> Check:
     return faults
 
 
-def task_of(section: Section, salt: bytes) -> JudgeTask:
+def task_of(section: NoteSection, salt: bytes) -> JudgeTask:
     """The call for one section."""
     prompt = prompt_files.load(PROMPT)
     passage = section.text[:MOST_PASSAGE]
@@ -359,7 +359,7 @@ def task_of(section: Section, salt: bytes) -> JudgeTask:
 
 
 def questions(
-    found: Iterable[Section],
+    found: Iterable[NoteSection],
     judge: Judge,
     salt: bytes,
     workers: int,
@@ -371,7 +371,7 @@ def questions(
     """
     source = iter(found)
 
-    def ask(job: tuple[int, Section]) -> tuple[int, Section, Question | None]:
+    def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
         place, section = job
         verdict = judge.ask(task_of(section, salt))
         if verdict.data is None:
@@ -385,13 +385,13 @@ def questions(
             yield section, question
 
 
-def question_of(reply: Mapping[str, Any]) -> Question | None:
+def question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
     """A checked reply as a question; None when the judge found nothing to ask."""
     text = flat(reply["question"])
     if not text:
         return None
     answer = flat(reply["answer"])
-    return Question(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
+    return DraftQuestion(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
 
 
 NEAR = 0.75
@@ -403,7 +403,7 @@ ASKING = frozenset(
 """Words by which questions are asked; they tell nothing of what is asked about."""
 
 
-class Asked:
+class AskedQuestions:
     """The questions that there are; each new one is compared with those that share a word."""
 
     def __init__(self, questions: Iterable[str] = ()) -> None:

@@ -19,7 +19,7 @@ from records.labels import read_cases
 from records.runs import find_run
 from validation import judge as validation_judge
 from validation import labels, show
-from validation.claims import ITEMS, Judged, Key, read_judged
+from validation.claims import ITEMS, JudgedRun, Key, read_judged
 from validation.judge import attacked
 from validation.labels import Joined, labels_sha256
 
@@ -117,16 +117,16 @@ def _user() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class CalibratedJudge:
     """A calibration: one that was just made, or a stored one that a run is checked against."""
 
     report: dict[str, Any]
-    judged: Judged | None
+    judged: JudgedRun | None
     """The verdicts that the gate is about; None: those of the report itself."""
     stored: bool = False
 
 
-def calibrate(options: CalibrateOptions, talk: Talk) -> Calibrated | int:
+def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
     """Label where that is asked for, then compare judge and people, and store the report.
 
     An exit code in place of a calibration: of the labelling, when nothing came of it to compare.
@@ -134,9 +134,9 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> Calibrated | int:
     options.check()
     if options.calibration is not None:
         stored = records_calibration.read(options.calibration)
-        return Calibrated(stored, _judged(options, stored["metric"], talk), stored=True)
+        return CalibratedJudge(stored, _judged(options, stored["metric"], talk), stored=True)
     if options.set_name is not None or _are_rows(options):
-        return _stored(options, Calibrated(_from_rows(options, talk), None))
+        return _stored(options, CalibratedJudge(_from_rows(options, talk), None))
     judged = _judged(options, options.metric, talk)
     if options.label and (code := _label(options, judged)):
         return code
@@ -151,10 +151,10 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> Calibrated | int:
     if options.attack:
         report["attack"] = _attack(options, judged, joined.human, talk)
     records_calibration.write(options.folder / records_calibration.name_of(options.metric), report)
-    return _stored(options, Calibrated(report, judged))
+    return _stored(options, CalibratedJudge(report, judged))
 
 
-def objections(options: CalibrateOptions, calibrated: Calibrated) -> list[str]:
+def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:
     """What stands against the figures of the judge, a sentence each; empty: nothing."""
     report, judged = calibrated.report, calibrated.judged
     return gate_judge.objections(
@@ -167,13 +167,13 @@ def objections(options: CalibrateOptions, calibrated: Calibrated) -> list[str]:
     )
 
 
-def _stored(options: CalibrateOptions, calibrated: Calibrated) -> Calibrated:
+def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> CalibratedJudge:
     if options.output is not None:
         records_calibration.write(options.output, calibrated.report, texts=False)
     return calibrated
 
 
-def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> Judged:
+def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
     cases = read_cases(options.eval_set, options.labels_dir)
     judged = read_judged(options.folder, metric, {case.id: case for case in cases})
     if judged.changed:
@@ -184,7 +184,7 @@ def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> Judged:
     return judged
 
 
-def _label(options: CalibrateOptions, judged: Judged) -> int:
+def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
     return labels.label(
         judged.claims,
         options.metric,
@@ -232,7 +232,7 @@ def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
 
 
 def _attack(
-    options: CalibrateOptions, judged: Judged, human: Mapping[Key, int], talk: Talk
+    options: CalibrateOptions, judged: JudgedRun, human: Mapping[Key, int], talk: Talk
 ) -> dict[str, Any]:
     """Attacks on the judge of the run, and on no other."""
     with connect(options.judge) as link:
@@ -269,7 +269,7 @@ def _undecided(options: CalibrateOptions, joined: Joined) -> str:
 def _report(
     options: CalibrateOptions,
     folder: Path,
-    judged: Judged,
+    judged: JudgedRun,
     joined: Joined,
     files: list[Path],
 ) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _report(
 
 
 def calibration_document(
-    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
+    run: Path, metric: str, judged: JudgedRun, joined: Joined, files: Sequence[Path], seed: int
 ) -> dict[str, Any]:
     """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
     return {
