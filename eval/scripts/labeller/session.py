@@ -499,7 +499,7 @@ class Session(CaseLedger):
         return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
 
     def adjudicated(self, name: str) -> str:
-        """Confirm the case as it was settled. ActionRefused while something was not chosen."""
+        """Confirm the case as it was settled. Refuses while something was not chosen."""
         left = [item for item in self.disagreements(name) if not item.choice]
         if left:
             raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
