@@ -15,8 +15,8 @@ from labeller.case_state import (
     GOLD,
     CaseState,
     Event,
-    History,
     Record,
+    UndoHistory,
     encoded,
     same,
     same_on_disk,
@@ -67,7 +67,7 @@ class CaseLedger:
         self._unsaved: set[str] = set()
         self._cache: dict[str, CaseState] = {}
         events = list(history)
-        self._history = History.from_events(events)
+        self._history = UndoHistory.from_events(events)
         self._held: list[Event] | None = None
         self._used_ids = {str(event["case"]) for event in events if event.get("case")}
         self._last_touched = str(events[-1].get("case", "")) if events else ""

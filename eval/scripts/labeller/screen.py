@@ -29,7 +29,7 @@ from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.ports import Source, Store
-    from labeller.rows import Row
+    from labeller.rows import ChunkRow
     from labeller.session import Session
 
 WHOLE = 1 << 30
@@ -81,7 +81,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._commands = commands
         self._keys = keys_for("main", keymap)
         self._source_name = source.describe()
-        self.rows: list[Row] = []
+        self.rows: list[ChunkRow] = []
         self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
@@ -129,7 +129,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         yield Bar(id="too-small")
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ChunkRow | None:
         """The row under the cursor; None when there is none."""
         cursor = self.chunks.cursor
         return self.rows[cursor] if cursor < len(self.rows) else None
@@ -197,12 +197,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.chunks.set_count(0)
         prefetch(self.session, self.source)
 
-    def _read_rows(self) -> list[Row]:
+    def _read_rows(self) -> list[ChunkRow]:
         rows = self.session.rows()
         words = self.words.casefold().split()
         return [row for row in rows if holds(row, words)] if words else rows
 
-    def _show_rows(self, rows: list[Row]) -> None:
+    def _show_rows(self, rows: list[ChunkRow]) -> None:
         before, self.rows = self.rows, rows
         if len(before) != len(rows):
             paths = (
@@ -214,7 +214,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             changed = [i for i, row in enumerate(rows) if row != before[i]]
             self.chunks.refresh_rows(changed)
 
-    def _resumed(self, rows: list[Row]) -> int:
+    def _resumed(self, rows: list[ChunkRow]) -> int:
         """Where the cursor belongs now that rows have come: where the last session left it."""
         for index, row in enumerate(rows):
             if self.resumed_row and row.chunk.key == self.resumed_row:
@@ -354,7 +354,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     # -- keys and actions
 
-    def need_row(self) -> Row:
+    def need_row(self) -> ChunkRow:
         """The row under the cursor; refuses when there is none."""
         row = self.row
         if row is None:

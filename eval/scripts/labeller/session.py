@@ -30,7 +30,7 @@ from labeller.rows import (
     GENERIC,
     ROW_ORDERS,
     CaseView,
-    Row,
+    ChunkRow,
     SupportView,
     arranged,
     judged_rows,
@@ -157,7 +157,7 @@ class Session(CaseLedger):
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ChunkRow]:
         """The rows of the current case, numbered from 1 as they stand on screen."""
         return self._shown().rows
 
@@ -176,7 +176,7 @@ class Session(CaseLedger):
             self._view = (key, state, view)
         return self._view[2]
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ChunkRow:
         """A row by its number on screen, from 1."""
         self._need_case()
         rows = self.rows()
@@ -184,7 +184,7 @@ class Session(CaseLedger):
             raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
         return rows[number - 1]
 
-    def row_by_label(self, label: str) -> Row:
+    def row_by_label(self, label: str) -> ChunkRow:
         """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
         key = label.strip()
         for row in self.rows():
