@@ -27,10 +27,10 @@ class Keyed(Protocol):
 
 def keys_for(where: str, keymap: Keymap) -> Keys:
     """The keys of one screen. The n-th key of `mark-row` carries the label of the n-th row."""
-    found: dict[str, tuple[str, str]] = {}
+    keys: dict[str, tuple[str, str]] = {}
     for action in actions_of(where):
-        for place, key in enumerate(keys_of(action, keymap)):
-            argument = str((place + 1) % 10) if action.id == "mark-row" else ""
+        for index, key in enumerate(keys_of(action, keymap)):
+            argument = str((index + 1) % 10) if action.id == "mark-row" else ""
             for binding in Binding.make_bindings([Binding(key, "")]):
-                found[binding.key] = (action.id, argument)
-    return found
+                keys[binding.key] = (action.id, argument)
+    return keys

@@ -75,10 +75,10 @@ def cut(spans: Sequence[Span], width: int) -> Line:
     """The line on `width` cells at most; `…` ends it where something is left out."""
     left = width
     if sum(cells(text) for _, text in spans) > width:
-        for place, (style, text) in enumerate(spans):
+        for index, (style, text) in enumerate(spans):
             if cells(text) >= left:
-                rest = DisplayText("".join(text for _, text in spans[place:]))
-                return (*spans[:place], (style, fit(rest, left)))
+                rest = DisplayText("".join(text for _, text in spans[index:]))
+                return (*spans[:index], (style, fit(rest, left)))
             left -= cells(text)
     return tuple(spans)
 
@@ -100,7 +100,7 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    position, total = session.place
+    position, total = session.position
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
