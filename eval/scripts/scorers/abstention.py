@@ -16,9 +16,14 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import exact, means
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
+from records import verdicts as records_verdicts
 from records.cases import TestCase
-from records.errors import Problem
+from records.errors import Problem, StorageError
+from records.judgements import (
+    read_verdicts,
+)
 from records.results import TestResult, iter_results
+from records.runs import VERDICTS
 from scorers.common import in_rank_order
 from scorers.contract import (
     NOTHING,
@@ -34,12 +39,18 @@ from scorers.loop import results_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 DecideBy = Literal["auto", "api", "phrases", "judge"]
+
 ASKS_BACK = "asks back instead of answering"
+
 NO_ANSWER = "no answer"
+
 EMPTY = "empty answer"
+
 LANGUAGE_SAMPLE = 1000
 """Answers whose language is looked at for the most frequent one of a run."""
+
 CELLS = (
     "answered_answerable",
     "abstained_answerable",
@@ -254,6 +265,33 @@ def _evidence(
     return evidence
 
 
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+    """What the run's judge called each answer. Raises StorageError when it was not asked."""
+    path = folder / VERDICTS
+    verdicts = read_verdicts(
+        folder,
+        records_verdicts.judge_of(folder),
+        keep=lambda line: bool(line["metric"] == "abstained_judged"),
+    )
+    found: dict[tuple[str, int], JudgedReply] = {}
+    for key, calls in verdicts.by_answer.items():
+        line = calls.get(("abstained_judged", 0), {}).get(0)
+        if line is not None and line["status"] == "ok":
+            by = "phrases" if "by_code" in line["extra"] else "judge"
+            answer = line["input"].get("answer", "")
+            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+    if not found:
+        raise StorageError(
+            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
+        )
+    return found
+
+
+def judge_name(folder: Path) -> str:
+    """The run's judge as ``provider/model@mark``."""
+    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
+
+
 @dataclass(frozen=True)
 class AbstentionOptions:
     """``decide_by``: what tells an abstention."""
@@ -266,8 +304,6 @@ def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
-    from scorers.judged import judge_name, replies
-
     return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
 
 

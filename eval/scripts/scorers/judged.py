@@ -33,7 +33,7 @@ from records.judgements import (
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
 from scorers import judged_scores
-from scorers.abstention import NO_ANSWER, JudgedReply
+from scorers.abstention import NO_ANSWER
 from scorers.contract import (
     CannotRun,
     Evidence,
@@ -47,6 +47,7 @@ from scorers.judged_scores import Texts
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -253,33 +254,6 @@ def make_scorer(
     return scorer
 
 
-def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
-    """What the run's judge called each answer. Raises StorageError when it was not asked."""
-    path = folder / VERDICTS
-    verdicts = read_verdicts(
-        folder,
-        records_verdicts.judge_of(folder),
-        keep=lambda line: bool(line["metric"] == "abstained_judged"),
-    )
-    found: dict[tuple[str, int], JudgedReply] = {}
-    for key, calls in verdicts.by_answer.items():
-        line = calls.get(("abstained_judged", 0), {}).get(0)
-        if line is not None and line["status"] == "ok":
-            by = "phrases" if "by_code" in line["extra"] else "judge"
-            answer = line["input"].get("answer", "")
-            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
-    if not found:
-        raise StorageError(
-            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
-        )
-    return found
-
-
-def judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
-
-
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
     """Embed what has no vector yet, many texts together; a model that cannot be loaded is told."""
     if scorer.embed is None:
@@ -366,6 +340,7 @@ def scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
 
 SHOWN = 8
 """Claims and facts that are listed for a bad case; those that failed come first."""
+
 MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
 
 

@@ -34,7 +34,7 @@ from scorers.contract import CannotRun, ScoringJob, SectionScorer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.show import Output
+    from scorers.show import ScoreOutput
 
 Source = Literal["auto", "system", "reference"]
 
@@ -511,7 +511,7 @@ def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
 SECTION = SectionScorer(options=SafetyScorer, score=_score_texts)
 
 
-def score_and_show(given: Mapping[str, Any], output: Output) -> None:
+def score_and_show(given: Mapping[str, Any], output: ScoreOutput) -> None:
     """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
 
     ``given``: the script's options by name. Without labelled texts nothing is scored, which is no

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scorers.contract import Scorer
 
 
-class Output(Protocol):
+class ScoreOutput(Protocol):
     """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
 
     def console(self) -> Console:
@@ -73,7 +73,7 @@ def request_of(given: Mapping[str, Any]) -> ScoreRequest:
 
 
 def score_and_show(
-    name: str, given: Mapping[str, Any], output: Output, scorer: Scorer | None = None
+    name: str, given: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
@@ -124,7 +124,7 @@ def _make_scorer(
     code: SectionScorer,
     row: MetricSection,
     given: Mapping[str, Any],
-    output: Output,
+    output: ScoreOutput,
 ) -> Scorer:
     waits = "embedding model" in row.needs
     job = ScoringJob(
