@@ -37,7 +37,7 @@ from typing import Any
 
 from guardrails.linear import LinearModel
 from guardrails.normalise import views, words
-from guardrails.patterns import CATEGORIES, Rule, rule_book
+from guardrails.patterns import CATEGORIES, InjectionRule, rule_book
 
 WARN = 0.40
 
@@ -45,9 +45,9 @@ BLOCK = 0.50
 
 # Neither detector alone may be certain: a phrase can be quoted, and the model errs on kinds of text
 # that it was not trained on, where phrases hold better (so they weigh more).
-RULE_SHARE = 0.85
+_RULE_SHARE = 0.85
 
-MODEL_SHARE = 0.75
+_MODEL_SHARE = 0.75
 
 _SPAN = 4_000  # characters within which separate hits belong to one attack
 
@@ -78,7 +78,7 @@ _ABOUT_REACH = 160
 
 
 @dataclass(frozen=True)
-class Evidence:
+class InjectionEvidence:
     """A phrase that was found: `text` is `original[start:end]`, `view` how it was read."""
 
     pattern: str
@@ -97,7 +97,7 @@ class InjectionReport:
 
     score: float
     category: str | None
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[InjectionEvidence, ...]
     rule_score: float
     model_score: float
 
@@ -122,11 +122,11 @@ def score_injection(text: str) -> InjectionReport:
 
 def combined(rule_score: float, model_score: float, *, talked_about: bool) -> float:
     """The score of both detectors together, 0-1; the module's text has the formula."""
-    share = MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
-    return 1.0 - (1.0 - RULE_SHARE * rule_score) * (1.0 - share * model_score)
+    share = _MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
+    return 1.0 - (1.0 - _RULE_SHARE * rule_score) * (1.0 - share * model_score)
 
 
-def only_talked_about(evidence: Sequence[Evidence]) -> bool:
+def only_talked_about(evidence: Sequence[InjectionEvidence]) -> bool:
     """Whether there is evidence and all of it is quoted or spoken of."""
     return bool(evidence) and all(item.talked_about for item in evidence)
 
@@ -148,7 +148,7 @@ def trained_on() -> frozenset[str]:
     return frozenset(_shipped()["trained_on"].split())
 
 
-def _find(text: str) -> Iterator[Evidence]:
+def _find(text: str) -> Iterator[InjectionEvidence]:
     seen: set[tuple[str, int]] = set()
     for view in views(text):
         for rule, start, end in _hits(view.text):
@@ -166,12 +166,14 @@ def _find(text: str) -> Iterator[Evidence]:
             elif _EXAMPLE.search(sentence):
                 weight *= _AS_EXAMPLE
             shown = text[slice(*span)]
-            yield Evidence(rule.name, rule.category, *span, shown, weight, view.name, about)
+            yield InjectionEvidence(
+                rule.name, rule.category, *span, shown, weight, view.name, about
+            )
     for name, start, end, weight in planted_lines(text):
-        yield Evidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
+        yield InjectionEvidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
 
 
-def _hits(text: str) -> Iterator[tuple[Rule, int, int]]:
+def _hits(text: str) -> Iterator[tuple[InjectionRule, int, int]]:
     book = rule_book()
     for rule in book.marks:
         for mark in islice(rule.regex.finditer(text), _HITS_PER_RULE):
@@ -204,7 +206,7 @@ def _sentence(text: str, start: int, end: int) -> str:
     return before + text[start:end] + after
 
 
-def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:
+def _heaviest(evidence: Iterable[InjectionEvidence]) -> dict[str, float]:
     """The best weight of each distinct rule."""
     best: dict[str, float] = {}
     for item in evidence:
@@ -212,7 +214,7 @@ def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:
     return best
 
 
-def _strongest(evidence: Sequence[Evidence]) -> float:
+def _strongest(evidence: Sequence[InjectionEvidence]) -> float:
     """Noisy-or of the distinct rules within the best stretch of text."""
     best = 0.0
     first = 0
@@ -226,7 +228,7 @@ def _strongest(evidence: Sequence[Evidence]) -> float:
     return best
 
 
-def _category(evidence: Sequence[Evidence]) -> str | None:
+def _category(evidence: Sequence[InjectionEvidence]) -> str | None:
     totals = {
         name: _strongest([item for item in evidence if item.category == name])
         for name in CATEGORIES
@@ -235,9 +237,9 @@ def _category(evidence: Sequence[Evidence]) -> str | None:
     return best if totals[best] > 0 else None
 
 
-ADDRESSED = 0.75
+_ADDRESSED = 0.75
 
-STRAY = 0.6
+_STRAY = 0.6
 
 _TABLE_SHARE = 0.7
 
@@ -270,9 +272,9 @@ def planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
         if not line or start in rows or len(line) > _MAX_LINE:
             continue
         if _ADDRESS.search(line.lower()):
-            yield "line to the assistant", start, end, ADDRESSED
+            yield "line to the assistant", start, end, _ADDRESSED
         elif is_table and len(line.split()) >= 3 and _touches_row(spans, index, rows):
-            yield "stray line in a table", start, end, STRAY
+            yield "stray line in a table", start, end, _STRAY
 
 
 def _line_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -26,7 +26,7 @@ from typing import Any
 from guardrails.normalise import fold, words
 
 BUCKETS = 1 << 17
-WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
+_WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
 _STEP_WORDS = 400
 _MAX_WORD = 40  # letters of one word that are looked at
 _FORM_SHARE = 0.25
@@ -98,9 +98,9 @@ class Featurizer:
 def windows(folded: str) -> Iterator[list[str]]:
     """The words of a folded text, in overlapping windows when there are many."""
     tokens = [match.group() for match in words(folded)]
-    yield tokens[:WINDOW_WORDS]
+    yield tokens[:_WINDOW_WORDS]
     for start in range(_STEP_WORDS, len(tokens) - _STEP_WORDS, _STEP_WORDS):
-        yield tokens[start : start + WINDOW_WORDS]
+        yield tokens[start : start + _WINDOW_WORDS]
 
 
 def sigmoid(value: float) -> float:

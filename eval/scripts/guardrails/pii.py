@@ -13,7 +13,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-CONTEXT_REACH = 48
+_CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
 
 # toll free, premium rate and shared cost in phonenumbers.PhoneNumberType
@@ -209,7 +209,7 @@ _FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
 
 
 def _near(text: str, start: int, pattern: re.Pattern[str]) -> bool:
-    return pattern.search(text, max(0, start - CONTEXT_REACH), start) is not None
+    return pattern.search(text, max(0, start - _CONTEXT_REACH), start) is not None
 
 
 def _in_web_address(text: str, start: int) -> bool:

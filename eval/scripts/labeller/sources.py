@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from clients.bot_address import check_bot_address
+from clients.bot import check_bot_address
 from clients.profile import Profile, load_profile
 from clients.secrets import public_url, resolve_headers
 from labeller.passages import Chunk, anchored
@@ -413,7 +413,7 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
     with contextlib.ExitStack() as stack:
         url = api.url
         if url == "demo":
-            from clients.run_plan import demo_server
+            from clients.demo_server import demo_server
 
             url = stack.enter_context(demo_server((), quiet=True))
         profile = load_profile(api.profile, api.profiles)

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragmetrics.case_scores import Cited, Passage
-from ragmetrics.claims import Chunk, Claim, score_claim
+from ragmetrics.claims import AnswerClaim, PreparedChunk, score_claim
 from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.sentences import MARK
 from ragmetrics.text.words import clean, fold, words
 
-CITATION_RULES = 1
-CONTENT_THRESHOLD = 0.45
-MAX_RANGE = 100
+_CITATION_RULES = 1
+_CONTENT_THRESHOLD = 0.45
+_MAX_RANGE = 100
 
 _MARK = re.compile(MARK)
 _HIDDEN = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|\$[^$\n]{1,300}\$", re.DOTALL)
@@ -64,7 +64,7 @@ def _targets(mark: str) -> tuple[Target, ...]:
     for first, last, single in _RANGE.findall(mark):
         if single:
             targets.append(int(single))
-        elif int(first) <= int(last) <= int(first) + MAX_RANGE:
+        elif int(first) <= int(last) <= int(first) + _MAX_RANGE:
             targets.extend(range(int(first), int(last) + 1))
         else:
             targets.extend((int(first), int(last)))
@@ -133,7 +133,7 @@ class Resolver:
         return self._by_index[target] if target in self._by_index else self._numbered(target)
 
 
-def _covered(text: str, claim: Claim, mark: Mark, clause: tuple[int, int]) -> str:
+def _covered(text: str, claim: AnswerClaim, mark: Mark, clause: tuple[int, int]) -> str:
     """At the end of its sentence a mark covers all of it, inside it the clause up to the mark."""
     start, end = claim.sentence
     rest = _MARK.sub(" ", text[mark.end : end])
@@ -142,7 +142,7 @@ def _covered(text: str, claim: Claim, mark: Mark, clause: tuple[int, int]) -> st
     return text[max(start, clause[0]) : clause[1]]
 
 
-def _claim_of(text: str, claims: Sequence[Claim], mark: Mark) -> int | None:
+def _claim_of(text: str, claims: Sequence[AnswerClaim], mark: Mark) -> int | None:
     """The claim whose sentence holds the mark, else the one that it directly follows."""
     for index, claim in enumerate(claims):
         if claim.sentence[0] <= mark.start < claim.sentence[1]:
@@ -154,7 +154,7 @@ def _claim_of(text: str, claims: Sequence[Claim], mark: Mark) -> int | None:
     return None
 
 
-def attach(answer: str, claims: Sequence[Claim], resolver: Resolver) -> list[Citation]:
+def attach(answer: str, claims: Sequence[AnswerClaim], resolver: Resolver) -> list[Citation]:
     """Every cited source with the claim it stands behind; the same source counts once a claim."""
     text = clean(answer)
     citations: list[Citation] = []
@@ -186,7 +186,7 @@ def validity_form(resolved: Sequence[int | None]) -> float | None:
 
 def content_checks(
     citations: Sequence[Citation],
-    chunks: Sequence[Chunk],
+    chunks: Sequence[PreparedChunk],
     question: NumberIndex | None = None,
 ) -> list[tuple[Citation, bool]]:
     """Citations that resolve and cover words; True when that chunk alone supports them at 0.45."""
@@ -198,7 +198,7 @@ def content_checks(
             citation.covered,
             [chunks[citation.chunk]],
             question=question,
-            threshold=CONTENT_THRESHOLD,
+            threshold=_CONTENT_THRESHOLD,
         )
         if support is not None:
             checked.append((citation, support.supported))
@@ -211,9 +211,9 @@ def coverage(claims: int, cited: Iterable[int]) -> float | None:
 
 
 def joint(
-    claims: Sequence[Claim],
+    claims: Sequence[AnswerClaim],
     citations: Sequence[Citation],
-    chunks: Sequence[Chunk],
+    chunks: Sequence[PreparedChunk],
     question: NumberIndex | None = None,
 ) -> float | None:
     """Claims that their cited chunks support together / claims with a citation, else None."""

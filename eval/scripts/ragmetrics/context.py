@@ -20,7 +20,7 @@ from ragmetrics.text.words import STOP_WORDS, clean, fold, stem, words
 
 N = 3
 
-REDUNDANT = 0.8
+_REDUNDANT = 0.8
 
 NO_WORDS = "no words"
 
@@ -74,7 +74,7 @@ def ngram_overlap(first: Sequence[str], second: Sequence[str], n: int = N) -> fl
     return _overlap(_grams(first, n), _grams(second, n))
 
 
-def ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
+def _ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
     """The ``ngram_overlap`` of each pair of chunks (i < j); each chunk is cut into n-grams once."""
     grams = [_grams(chunk, N) if len(chunk) >= N else None for chunk in chunks]
     overlaps = {}
@@ -109,9 +109,9 @@ def without_shared_ends(
     """Mean n-gram overlap after each pair's shared end is cut from one of the two; 0 for one chunk.
 
     A pair that is one text twice keeps its overlap: only a proper end is cut. ``overlaps`` is the
-    chunks' ``ngram_matrix``, when it is known.
+    chunks' ``_ngram_matrix``, when it is known.
     """
-    overlaps = ngram_matrix(chunks) if overlaps is None else overlaps
+    overlaps = _ngram_matrix(chunks) if overlaps is None else overlaps
     remaining = []
     for (i, j), overlap in overlaps.items():
         left, right = chunks[i], chunks[j]
@@ -123,7 +123,7 @@ def without_shared_ends(
 
 
 def _share_redundant(pairs: Mapping[tuple[int, int], float], chunks: int) -> float:
-    repeated = {j for (_, j), value in pairs.items() if value >= REDUNDANT}
+    repeated = {j for (_, j), value in pairs.items() if value >= _REDUNDANT}
     return len(repeated) / chunks
 
 
@@ -193,7 +193,7 @@ def score_case(
     read = [every[index] for index in worded]
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     reasons: dict[str, str] = {}
-    grams = ngram_matrix(read)
+    grams = _ngram_matrix(read)
     if worded:
         values["redundancy_ngram"] = _mean(grams)
         values["redundant_chunks_ngram"] = _share_redundant(grams, len(worded))

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-DECIMALS = 6
+_DECIMALS = 6
 BLOCK = 256
 """Texts that are compared at once, so that two texts of a megabyte need no gigabyte."""
-WINDOW_SENTENCES = 3
-MOST_PAIRS = 2_000_000
+_WINDOW_SENTENCES = 3
+_MOST_PAIRS = 2_000_000
 SUFFICIENT = 0.5
 HALLUCINATED = 0.4
 HALLUCINATED_WINDOWS = 0.65
@@ -40,7 +40,7 @@ def cosines(first: Vectors, second: Vectors) -> NDArray[np.float64]:
     import numpy as np
 
     product = first.astype(np.float64) @ second.astype(np.float64).T
-    return np.clip(np.round(product, DECIMALS), -1.0, 1.0)
+    return np.clip(np.round(product, _DECIMALS), -1.0, 1.0)
 
 
 def nearest(texts: Sequence[Vectors], other: Sequence[Vectors]) -> NDArray[np.float64]:
@@ -127,7 +127,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def sentence_windows(sentences: Sequence[str], most: int = WINDOW_SENTENCES) -> list[str]:
+def sentence_windows(sentences: Sequence[str], most: int = _WINDOW_SENTENCES) -> list[str]:
     """All runs of 1 to ``most`` consecutive sentences, each as one text, without repeats."""
     runs = (
         " ".join(sentences[start : start + size])
@@ -139,7 +139,7 @@ def sentence_windows(sentences: Sequence[str], most: int = WINDOW_SENTENCES) -> 
 
 def too_many_pairs(sentences: int, windows: int) -> bool:
     """True for texts so long (megabytes) that comparing each sentence with each window is out."""
-    return sentences * windows > MOST_PAIRS
+    return sentences * windows > _MOST_PAIRS
 
 
 def likely_windows(

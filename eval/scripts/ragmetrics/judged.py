@@ -13,12 +13,12 @@ from itertools import combinations
 from typing import Literal
 
 SCALE = 5.0
-CONTRADICTED_CAP, OFF_TOPIC_CAP = 2.0, 1.0
+_CONTRADICTED_CAP, _OFF_TOPIC_CAP = 2.0, 1.0
 CORRECTNESS_WEIGHT = 0.75
 RELIABLE_AGREEMENT = 0.95
 """Self-agreement under which a report warns."""
 
-SUPPORTED, CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
+SUPPORTED, _CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
 PRESENT, MISSING = "present", "missing"
 USEFUL, ATTRIBUTED = "useful", "attributed"
 Blame = Literal["right", "hallucination", "noise", "beyond_reference", "self_knowledge"]
@@ -48,8 +48,8 @@ def correctness(verdicts: Sequence[str], addresses_question: bool) -> float | No
     if part is None:
         return None
     caps = [SCALE]
-    caps += [CONTRADICTED_CAP] if CONTRADICTED in verdicts else []
-    caps += [] if addresses_question else [OFF_TOPIC_CAP]
+    caps += [_CONTRADICTED_CAP] if _CONTRADICTED in verdicts else []
+    caps += [] if addresses_question else [_OFF_TOPIC_CAP]
     return min(SCALE * part, *caps)
 
 
@@ -115,7 +115,7 @@ def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
     return "beyond_reference" if chunk_useful else "noise"
 
 
-CLAIM_RATES: Mapping[str, Blame] = {
+_CLAIM_RATES: Mapping[str, Blame] = {
     "claim_hallucination": "hallucination",
     "claim_noise": "noise",
     "claim_self_knowledge": "self_knowledge",
@@ -126,7 +126,8 @@ def claim_rates(blames: Sequence[Blame]) -> dict[str, float | None]:
     """Share of the answer's claims with each blame; None without claims."""
     counts = Counter(blames)
     return {
-        name: counts[blame] / len(blames) if blames else None for name, blame in CLAIM_RATES.items()
+        name: counts[blame] / len(blames) if blames else None
+        for name, blame in _CLAIM_RATES.items()
     }
 
 

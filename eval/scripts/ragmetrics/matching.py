@@ -18,7 +18,7 @@ Mode = Literal["chunk", "anchor", "doc", "text"]
 MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
 DEFAULT_GRADE = 3.0
 MIN_SIMILARITY = 0.8
-SLACK = 1e-9
+_SLACK = 1e-9
 """What a similarity may fall short by and still be the least one that is asked for: 28 right of 35
 characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
@@ -71,7 +71,7 @@ def anchor(rel_path: str, heading_path: str | None) -> Anchor:
 
 
 def covers(gold: Anchor, chunk_anchor: Anchor) -> bool:
-    """True when ``chunk_anchor`` lies under ``gold``: same file, and gold's heading is a segment prefix.
+    """True when a chunk lies under the gold support: same file, gold's heading is a segment prefix.
 
     An empty gold heading covers the whole file; ``Intro`` does not cover ``Introduction``.
     """
@@ -144,7 +144,7 @@ def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bo
 def _holds(chunk: str, snippet: str, min_similarity: float) -> bool:
     return bool(snippet) and (
         snippet in chunk
-        or window_similarity(snippet, chunk, min_similarity) >= min_similarity - SLACK
+        or window_similarity(snippet, chunk, min_similarity) >= min_similarity - _SLACK
     )
 
 
@@ -168,7 +168,7 @@ def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
         scorer=Levenshtein.normalized_similarity,
         score_cutoff=max(0.0, cutoff - 1e-6),  # a hint: rapidfuzz refuses what it exactly is
     )
-    return float(best[1]) if best and best[1] >= cutoff - SLACK else 0.0
+    return float(best[1]) if best and best[1] >= cutoff - _SLACK else 0.0
 
 
 def evidence_rank(

@@ -1,7 +1,7 @@
 """The pipeline as a whole: outcome, policy flags, citations, budgets; times, tokens, errors.
 
-``score_case`` judges one response against what its case expects; ``Totals`` adds up a run. Times
-are the bot's own, in milliseconds; waiting for a retry is not among them.
+``score_case`` judges one response against what its case expects; ``ResponseTotals`` adds up a run.
+Times are the bot's own, in milliseconds; waiting for a retry is not among them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METRICS = (*CHECKS, "pass")
 
 
 @dataclass(frozen=True)
-class Response:
+class ScoredResponse:
     """What a bot sent back. ``answered`` is False when no answer was asked for."""
 
     retrieved: int = 0
@@ -46,7 +46,7 @@ class Expected:
     """What a case wants; all of it optional.
 
     ``budget_ms``: a number for the total, or a number for each stage. ``p50``, ``p95``, ``p99`` and
-    ``max`` in it are budgets of the run (see ``Totals``), no matter of one case.
+    ``max`` in it are budgets of the run (see ``ResponseTotals``), no matter of one case.
     """
 
     outcome: str | None = None
@@ -56,7 +56,9 @@ class Expected:
     budget_ms: Mapping[str, float] | float | None = None
 
 
-def outcome(response: Response, uncertain_below: float = UNCERTAIN_BELOW) -> tuple[str | None, str]:
+def outcome(
+    response: ScoredResponse, uncertain_below: float = UNCERTAIN_BELOW
+) -> tuple[str | None, str]:
     """The first outcome that fits, and why: blocked, no_results, uncertain, success, no_citation.
 
     None when no answer was asked for and nothing before ``success`` fits.
@@ -97,7 +99,7 @@ def run_budgets(budget: Mapping[str, float] | float | None) -> dict[str, float]:
 
 
 def score_case(
-    response: Response, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
+    response: ScoredResponse, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
 ) -> CaseScores:
     """Five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply are kept.
 
@@ -152,7 +154,7 @@ def _latency(scores: Collector, times: Mapping[str, float], expected: Expected) 
         scores.set("latency_ok", float(not over), "")
 
 
-def _citations(scores: Collector, response: Response, least: int | None) -> None:
+def _citations(scores: Collector, response: ScoredResponse, least: int | None) -> None:
     if least is None:
         scores.nothing(["citations_ok"], "no min_citations")
     elif not response.answered:
@@ -173,7 +175,7 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-class Totals:
+class ResponseTotals:
     """A run added up, one response at a time. Memory: eight bytes a stage and response."""
 
     def __init__(self) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
 
-from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
 from ragmetrics import safety
 from ragmetrics.catalogue.metric import Metric
@@ -24,12 +23,13 @@ from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
 from records.files import replace_bytes, sha256_file
+from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.runs import SAFETY_RESULTS as ANSWERS
 from scorers.errors import CannotRun
-from validation.human import read_rows
 
 Source = Literal["auto", "system", "reference"]
 

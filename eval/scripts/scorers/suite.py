@@ -18,7 +18,6 @@ import click
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, comparable, judge
@@ -35,6 +34,7 @@ from records.labels import read_cases
 from records.metrics import read_sections
 from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
 from records.runs import CONFIG, EVAL_SET, METRICS, RESULTS, ROOT, SUITE, find_run, read_config
+from records.runs import SAFETY_RESULTS as SAFETY_ANSWERS
 from records.targets import TARGETS, read_targets
 from scorers.plugins import read_plugins
 from scorers.safety import has_labels

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.measures import known_metrics
 from ragmetrics.catalogue.metric import Metric
 from records.cases import iter_cases
@@ -18,6 +17,7 @@ from records.files import replace_bytes
 from records.labels import read_labels
 from records.results import SCHEMA, iter_results
 from records.runs import CONFIG, RESULTS, read_config, scores_file
+from records.runs import SAFETY_RESULTS as SAFETY_ANSWERS
 from records.targets import Target
 from scorers.sections import Perspective, Settings
 

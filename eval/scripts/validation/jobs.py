@@ -13,7 +13,7 @@ import click
 import orjson
 
 import options
-from decisions import gate_judge
+from decisions import calibration_words, gate_judge
 from judging.connect import LOCAL, Wanted, connect
 from judging.run import say_notes
 from options import Exit
@@ -211,7 +211,7 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
     with connect(plan.wanted) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
-            name = ", ".join(show.judge_name(one) for one in judged.judges)
+            name = ", ".join(calibration_words.judge_name(one) for one in judged.judges)
             raise StorageError(
                 f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
                 "run's judge."

@@ -19,7 +19,7 @@ from ragmetrics.judged import groundedness
 from ragmetrics.stats import agreement as stats_agreement
 from ragmetrics.stats import calibration
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
-from ragmetrics.stats.calibration import MIN_CLASS, Confusion, Estimate
+from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
 from records.verdicts import GROUNDEDNESS
@@ -340,7 +340,7 @@ def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
     return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
 
 
-def _row(found: Estimate | None) -> dict[str, Any] | None:
+def _row(found: CorrectedMean | None) -> dict[str, Any] | None:
     if found is None:
         return None
     weight = {} if found.weight is None else {"lambda": found.weight}

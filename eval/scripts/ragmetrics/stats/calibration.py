@@ -146,7 +146,7 @@ def interval_of_claims(table: Confusion, name: str) -> Interval | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CorrectedMean:
     """A rate or mean with its 95 % interval; ``weight`` is the lambda of PPI++, None elsewhere."""
 
     mean: float
@@ -157,7 +157,7 @@ class Estimate:
 
 def rogan_gladen(
     rate: float, n: int, sensitivity: float, supported: int, specificity: float, unsupported: int
-) -> Estimate | None:
+) -> CorrectedMean | None:
     """The true rate of supported claims behind the judge's ``rate`` over ``n`` claims.
 
     theta = (rate + specificity - 1) / (sensitivity + specificity - 1), cut to [0, 1]; variance
@@ -181,7 +181,7 @@ def rogan_gladen(
     variance += (1 - theta) ** 2 * _variance(specificity, unsupported)
     variance += theta**2 * _variance(sensitivity, supported)
     half = Z95 * sqrt(variance) / skill
-    return Estimate(theta, max(0.0, theta - half), min(1.0, theta + half))
+    return CorrectedMean(theta, max(0.0, theta - half), min(1.0, theta + half))
 
 
 def _variance(share: float, n: int) -> float:
@@ -198,7 +198,7 @@ def prediction_powered(
     weights: Sequence[float] | None = None,
     power: float | None = 1.0,
     limits: Interval = (0.0, 1.0),
-) -> Estimate | None:
+) -> CorrectedMean | None:
     """The mean that people would give, from the judge's value of all and people's of some.
 
     mean = lambda * mean(judged, all) + mean(human - lambda * judged, labelled). Unbiased whatever
@@ -263,7 +263,7 @@ def prediction_powered(
     unseen = (Z95 * (high - low) / (2 * n)) ** 2
     half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)) + unseen)
     cut = [min(high, max(low, value)) for value in (mean, mean - half, mean + half)]
-    return Estimate(cut[0], cut[1], cut[2], power)
+    return CorrectedMean(cut[0], cut[1], cut[2], power)
 
 
 def best_threshold(human: Sequence[int], scores: Sequence[float]) -> float | None:

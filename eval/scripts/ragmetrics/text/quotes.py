@@ -12,7 +12,7 @@ from ragmetrics.text.words import content_words, fold, normalise, word_spans, wo
 
 QUOTE_RULES = 1
 
-OVERLAP = 0.9
+_OVERLAP = 0.9
 """Share of the quote's words that one window of the text must hold."""
 
 _GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
@@ -71,15 +71,15 @@ def _near(quote_words: list[str], passage_words: list[str]) -> bool:
             old = passage_words[index - size]
             missing[old] += 1
             lacking += missing[old] > 0
-        if size - lacking >= OVERLAP * size:
+        if size - lacking >= _OVERLAP * size:
             return True
     return False
 
 
 MIN_WORDS = 5
 
-MAX_PLACES = 8
-"""Places of the same five words in one context that are tried; more are boilerplate."""
+_MAX_OCCURRENCES = 8
+"""Occurrences of the same five words in one context that are tried; more are boilerplate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _index(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
     starts_of: dict[tuple[str, ...], list[int]] = {}
     for start in range(len(words) - MIN_WORDS + 1):
         starts = starts_of.setdefault(tuple(words[start : start + MIN_WORDS]), [])
-        if len(starts) < MAX_PLACES:
+        if len(starts) < _MAX_OCCURRENCES:
             starts.append(start)
     return starts_of
 

@@ -87,7 +87,7 @@ def _is_row(line: str) -> bool:
     return len(bare) > 1 and bare[0] == bare[-1] == "|"
 
 
-def mask_markup(text: str) -> str:
+def _mask_markup(text: str) -> str:
     """The text, same length, with images, link targets, URLs and comments turned into spaces."""
     if "](" in text or "<" in text:
         for pattern in (_IMAGE, _LINK):
@@ -155,7 +155,7 @@ def _ends(line: str) -> tuple[int, ...]:
 _known_ends = lru_cache(maxsize=4096)(_ends)
 
 
-def sentence_ends(line: str) -> tuple[int, ...]:
+def _sentence_ends(line: str) -> tuple[int, ...]:
     """Where the sentences of one line end, after repair.
 
     Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation
@@ -176,7 +176,7 @@ def _sentences(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
     line = masked[start:end]
     units: list[Unit] = []
     unit_start = start
-    for cut in sentence_ends(line):
+    for cut in _sentence_ends(line):
         unit = _trimmed(masked, unit_start, start + cut, kind)
         if unit is not None:
             units.append(unit)
@@ -197,7 +197,7 @@ def units(text: str) -> list[Unit]:
 @lru_cache(maxsize=16)
 def _units(text: str) -> tuple[Unit, ...]:
     """Kept for a few texts: whoever looks for claims has looked for an abstention just before."""
-    masked = mask_markup(clean(text))
+    masked = _mask_markup(clean(text))
     result: list[Unit] = []
     in_code = False
     next_start = 0

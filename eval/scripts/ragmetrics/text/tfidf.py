@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 
-FEATURES = 1 << 20
+_FEATURES = 1 << 20
 
 BLOCK = 512
 
-FRESH = 1 << 14
+_FRESH = 1 << 14
 """Hashes that are kept in a set before they are merged into the sorted ones."""
 
 
@@ -47,7 +47,7 @@ class HashSet:
         if key in self._fresh or self._is_sorted_in(key):
             return False
         self._fresh.add(key)
-        if len(self._fresh) >= max(FRESH, len(self._sorted) // 8):
+        if len(self._fresh) >= max(_FRESH, len(self._sorted) // 8):
             self._merge()
         return True
 
@@ -84,7 +84,7 @@ class Frequencies:
         from sklearn.feature_extraction.text import HashingVectorizer
 
         self._hasher: Any = HashingVectorizer(
-            analyzer=tokens, n_features=FEATURES, alternate_sign=False, norm=None
+            analyzer=tokens, n_features=_FEATURES, alternate_sign=False, norm=None
         )
         self._seen = HashSet()
         self._waiting: list[str] = []
@@ -104,10 +104,10 @@ class Frequencies:
         import numpy as np
 
         if self._df is None:
-            self._df = np.zeros(FEATURES)
+            self._df = np.zeros(_FEATURES)
         if self._waiting:
             counts = self._hasher.transform(self._waiting)
-            self._df += np.bincount(counts.indices, minlength=FEATURES)
+            self._df += np.bincount(counts.indices, minlength=_FEATURES)
             self._waiting = []
 
     def similarity(self, texts: Sequence[str]) -> Matrix:

@@ -36,7 +36,7 @@ _ROWS = (
     (f"{CASES} {FLIPS}", "Choose", "filter", "/", "filter", "Filter by words, columns, scores."),
     (f"{CASES} {FLIPS}", "Choose", "failing", "f", "failing", "Failing cases only, or all again."),
     (f"{CASES} {FLIPS}", "Choose", "sort", "s", "sort", "Sort by a column; click a heading too."),
-    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Turn the order round."),
+    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Reverse the order."),
     (f"{CASES} {FLIPS}", "Choose", "columns", "c", "columns", "Choose the metrics to show."),
     (f"{CASES} {FLIPS}", "Choose", "success", "!", "success", "Say what counts as success."),
     (FLIPS, "Choose", "everything", "a", "all/flips", "All cases of both runs, or flips only."),

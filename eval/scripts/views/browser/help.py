@@ -24,7 +24,7 @@ def _guide() -> HelpPage:
     page.row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")
     page.row("latency>500", "milliseconds; also confidence, cost, repeat")
     page.row('"two words" word', "in the question or the case id")
-    page.row("-failing -tag=lists", "a minus turns a term round")
+    page.row("-failing -tag=lists", "a minus negates a term")
     page.heading("A case fails when (! sets another condition)")
     for rule in RULES:
         page.row(rule.word, rule.says)
