@@ -195,9 +195,14 @@ def run_files(tree: ast.Module) -> Iterator[str]:
     """String constants that are the name or the path of a file of a run, with their lines."""
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            if " " not in node.value and RUN_FILE.search(node.value):
-                yield f"{node.lineno}: {node.value}"
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and " " not in node.value
+            and RUN_FILE.search(node.value)
+        ):
+            yield f"{node.lineno}: {node.value}"
 
 
 @each_source

@@ -1,4 +1,4 @@
-"""Hold a judge against people: does it find what they find, and may its figures be used?
+"""Compare a judge with human labels: does it find what people find, and can you trust its numbers?
 
 In: a run that judge_answers.py has judged, and labels of its claims by people, given on the screen
 that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: confusion, recall of

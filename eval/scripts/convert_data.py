@@ -43,6 +43,7 @@ import click
 import options
 from formats.shared.item import Notes
 from formats.shared.registry import all_formats, directions
+from terminal.tables import harmless
 
 IMPORT_ONLY = ("run_id", "split", "question_field", "delimiter", "decode_names", "one_file")
 EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match")
@@ -124,7 +125,7 @@ def main(
         for path in made:
             click.echo(path)
     for line in () if quiet else notes.lines():
-        click.echo(line, err=True)
+        click.echo(harmless(line), err=True)  # it names fields of a foreign file
 
 
 def list_formats() -> None:

@@ -83,7 +83,7 @@ def main(questions: int, metrics: str, weights: Path | None, threads: int) -> in
             click.echo("\nNo judgement could be used.")
             return options.Exit.GATE_FAILED
         click.echo("\nThe server is gone; now from the cache alone:\n", err=True)
-        (storage.find_run(results, "latest") / "verdicts.jsonl").unlink()
+        (storage.find_run(results, "latest") / storage.VERDICTS).unlink()
         second = verdicts(results, [*judge, "--offline"])
     same = first == second
     click.echo(
@@ -121,13 +121,13 @@ def run(script: str, *arguments: str) -> None:
         sys.exit(done.returncode)
 
 
-def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.Key, Any]:
+def verdicts(results: Path, arguments: list[str]) -> dict[records_verdicts.VerdictKey, Any]:
     """Judge the newest run; what was said in each judgement that could be used."""
     run("judge_answers.py", *arguments)
     folder = storage.find_run(results, "latest")
     last = {
         records_verdicts.key_of(line): line
-        for line in records_verdicts.read(folder / records_verdicts.FILE)
+        for line in records_verdicts.read_lines(folder / storage.VERDICTS)
     }
     return {key: line["verdicts"] for key, line in last.items() if line["status"] == "ok"}
 

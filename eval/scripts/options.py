@@ -281,9 +281,11 @@ seed_option = click.option(
 
 
 def verbosity_options(function: F) -> F:
-    """-v for more talk on stderr, -q for none."""
-    function = click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")(function)
-    return click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")(function)
+    """-v: more messages on stderr; -q: none."""
+    function = click.option("-v", "--verbose", is_flag=True, help="More messages on stderr.")(
+        function
+    )
+    return click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")(function)
 
 
 class CutOffs(click.ParamType[tuple[int, ...]]):

@@ -92,7 +92,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Pass marks.  [default: eval/targets.toml]",
 )
 @options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     run: str,
     eval_set: Path,
@@ -111,7 +111,7 @@ def main(
     folder = storage.find_run(results_dir, run)
     targets = read_targets(targets_file or TARGETS)
     report = build(folder, Wishes(eval_set, labels_dir, targets, **wishes))
-    written = write(report, formats, output or folder / "report")
+    written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)
     for path in written:

@@ -92,10 +92,11 @@ def main(
 ) -> None:
     from scorers.errors import CannotRun
     from scorers.safety import SafetyScorer, score_safety
-    from scorers.show import show, warn_of_missing
+    from scorers.show import show, warn_of_missing, warn_of_removed
 
     folder = storage.find_run(results_dir, run)
     scorer = SafetyScorer(warn, block, source)
+    before = storage.section_names(folder)
     try:
         section, judged = score_safety(folder, labels_dir, scorer, seed=seed, eval_set=eval_set)
     except CannotRun as error:  # labels are optional: the other scorers of `make score` go on
@@ -113,8 +114,9 @@ def main(
         show_slices(console, section, by)
         if worst:
             show_worst(console, scorer, judged, worst)
-    if not quiet and (folder / "config.json").exists():
+    if not quiet and (folder / storage.CONFIG).exists():
         warn_of_missing(folder, storage.read_config(folder))
+        warn_of_removed(folder, before)
     failed = max(section["failed"].values(), default=0)
     if failed and not quiet:
         click.echo(f"Note: {failed} prompts failed in this run and count nowhere.", err=True)

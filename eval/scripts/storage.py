@@ -45,7 +45,7 @@ from records.files import (
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.labels import labels_sha256, read_cases, read_labels, unknown_labels
-from records.metrics import rounded, update_metrics
+from records.metrics import rounded, section_names, update_metrics
 from records.results import (
     SCHEMA,
     TEXT_LIMIT,
@@ -59,12 +59,20 @@ from records.results import (
 )
 from records.runs import (
     CACHE_DIR,
+    CONFIG,
     EVAL_SET,
+    GATE,
+    JUDGE_CACHE,
     LABELS_DIR,
+    METRICS,
     PARTIAL,
+    REPORT,
     RESULTS,
     RESULTS_DIR,
     ROOT,
+    SCORES,
+    SUITE,
+    VERDICTS,
     VERSION,
     ResultsWriter,
     config_hash,
@@ -76,14 +84,22 @@ from records.scratch import scratch_folder
 __all__ = [
     "CACHE_DIR",
     "CATEGORIES",
+    "CONFIG",
     "EVAL_SET",
+    "GATE",
+    "JUDGE_CACHE",
     "LABELS_DIR",
+    "METRICS",
     "PARTIAL",
+    "REPORT",
     "RESULTS",
     "RESULTS_DIR",
     "ROOT",
     "SCHEMA",
+    "SCORES",
+    "SUITE",
     "TEXT_LIMIT",
+    "VERDICTS",
     "VERSION",
     "ErrorInfo",
     "FolderSelection",
@@ -130,6 +146,7 @@ __all__ = [
     "replace_json",
     "rounded",
     "scratch_folder",
+    "section_names",
     "sha256_file",
     "split",
     "unknown_labels",

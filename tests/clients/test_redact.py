@@ -13,7 +13,7 @@ from clients.secrets import (
     MIN_LENGTH,
     Headers,
     Redactor,
-    literal_warning,
+    literal_warnings,
     resolve_headers,
     url_in_message,
     url_secrets,
@@ -135,9 +135,9 @@ def test_a_literal_header_is_secret_by_its_name(name: str, secret: bool) -> None
     headers, problems = resolve_headers({name: "Bearer literal-value"}, {}, "profile mine")
     assert problems == []
     assert headers.secrets == (("Bearer literal-value",) if secret else ())
-    warning = literal_warning(headers, "profile mine")
-    assert (warning is not None) is secret
-    if warning:
+    warnings = literal_warnings(headers, {"k": 3}, None, "profile mine")
+    assert len(warnings) == secret
+    for warning in warnings:
         assert name in warning
         assert "${VARIABLE}" in warning
         assert "literal-value" not in warning

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from judging.answers import Subject
-from judging.types import JudgeIdentity, JudgeTask, Verdict
+from judging.types import JudgeTask, Verdict
+from records.verdicts import JudgeIdentity
 from storage import RetrievedChunk, TestCase, TestResult
 
 Script = Callable[[JudgeTask], Any]

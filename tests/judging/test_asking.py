@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from judging.kinds import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE, Material
+from judging.kinds import Material
 from judging.opinion import ask
 from judging.types import FAILURES, JudgeTask, Verdict
+from records.verdicts import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE
 
 SALT = b"s" * 32
 CONTEXTS = [

@@ -11,11 +11,11 @@ import pytest
 
 import storage
 from judging.connect import read_salt
-from judging.kinds import KINDS
 from judging.run import Plan, write_config
 from judging.show import notes
 from records import verdicts
-from scorers.judged_scores import joined
+from records.judgements import join_parts
+from records.verdicts import KINDS
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
 LINE = {
@@ -41,19 +41,19 @@ LINE = {
 
 
 def test_a_torn_last_line_is_passed_over_and_a_bad_one_named(tmp_path: Path) -> None:
-    path = tmp_path / verdicts.FILE
+    path = tmp_path / storage.VERDICTS
     good = orjson.dumps(LINE) + b"\n"
     path.write_bytes(good + good[:40])
-    (found,) = verdicts.read(path)
+    (found,) = verdicts.read_lines(path)
     assert "messages" not in found
     assert verdicts.key_of(found) == ("a", 0, "groundedness", 0, 0)
     path.write_bytes(good + b'{"schema": 1}\n' + good)
     with pytest.raises(storage.StorageError, match=r"verdicts\.jsonl:2: is no verdict line"):
-        list(verdicts.read(path))
+        list(verdicts.read_lines(path))
     path.write_bytes(orjson.dumps(LINE | {"schema": 7}) + b"\n")
     with pytest.raises(storage.StorageError, match="schema"):
-        list(verdicts.read(path))
-    assert list(verdicts.read(tmp_path / "none")) == []
+        list(verdicts.read_lines(path))
+    assert list(verdicts.read_lines(tmp_path / "none")) == []
 
 
 ENTRY = {"id": "1", "verdict": "supported"}
@@ -84,15 +84,15 @@ ENTRY = {"id": "1", "verdict": "supported"}
 def test_a_damaged_line_is_named_with_field_and_remedy(
     tmp_path: Path, change: Any, told: str
 ) -> None:
-    path = tmp_path / verdicts.FILE
+    path = tmp_path / storage.VERDICTS
     path.write_bytes(orjson.dumps(LINE) + b"\n" + orjson.dumps(LINE | change) + b"\n")
     with pytest.raises(storage.StorageError, match=rf"verdicts\.jsonl:2: {told}") as caught:
-        list(verdicts.read(path))
+        list(verdicts.read_lines(path))
     assert "delete the line and judge again" in str(caught.value)
 
 
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
-    assert joined({0: LINE | {"parts": 2**31 - 1}}) is None
+    assert join_parts({0: LINE | {"parts": 2**31 - 1}}) is None
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from judging.connect import LEFT_OUT, PLAIN, Fitted, loosened
-from judging.kinds import ENTAILMENT, FACTS, GROUNDEDNESS, QUESTIONS_KIND, Material, make_task
+from judging.kinds import FACTS, Material, make_task
 from judging.replies import Found
-from judging.types import JudgeIdentity, JudgeTask, Usage, Verdict
+from judging.types import JudgeTask, Usage, Verdict
+from records.verdicts import ENTAILMENT, GROUNDEDNESS, QUESTIONS_KIND, JudgeIdentity
 
 SALT = b"s" * 32
 TWO = [{"id": "1", "text": "One."}, {"id": "2", "text": "Two."}]

@@ -8,12 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from judging import kinds, selftest
-from judging.kinds import Kind, Material, make_task
+from judging.kinds import Material, make_task
 from judging.local import LocalJudge
 from judging.opinion import ask
 from judging.show import families
 from judging.types import JudgeTask
 from ragmetrics.groundedness import score_case
+from records import verdicts as records_verdicts
+from records.verdicts import CallKind
 from scorers.judged import suspected
 from storage import RetrievedChunk
 
@@ -34,12 +36,12 @@ MATERIAL = Material(
     ],
     facts=[{"id": "f1", "text": "begins at noon"}, {"id": "f2", "text": "The fee is 15 euros"}],
 )
-ANSWERED = [*kinds.KINDS.values(), kinds.CLAIMS, kinds.FACTS]
-ANSWERED.remove(kinds.QUESTIONS_KIND)
+ANSWERED = [*records_verdicts.KINDS.values(), kinds.CLAIMS, kinds.FACTS]
+ANSWERED.remove(records_verdicts.QUESTIONS_KIND)
 
 
 @pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
-def test_replies_fit_the_schema_and_their_quotes_exist(kind: Kind) -> None:
+def test_replies_fit_the_schema_and_their_quotes_exist(kind: CallKind) -> None:
     task = make_task(kind, MATERIAL, salt=SALT)
     verdict = LocalJudge().ask(task)
     assert verdict.data is not None
@@ -52,19 +54,23 @@ def test_replies_fit_the_schema_and_their_quotes_exist(kind: Kind) -> None:
         assert opinion.again == []
 
 
-def said(kind: Kind) -> dict[str, str]:
+def said(kind: CallKind) -> dict[str, str]:
     opinion = ask(LocalJudge(), kind, MATERIAL, salt=SALT)
     return {entry["id"]: entry["verdict"] for entry in opinion.entries}
 
 
 def test_verdicts() -> None:
     # 16 stands in no context; "15" alone has no content word but stands there
-    assert said(kinds.GROUNDEDNESS) == {"1": "supported", "2": "not_found", "3": "supported"}
-    assert said(kinds.CORRECTNESS) == {"f1": "present", "f2": "missing"}
-    assert said(kinds.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
-    assert said(kinds.ENTAILMENT)["1"] == "supported"
-    assert said(kinds.ABSTENTION) == {"1": "answered"}
-    assert said(kinds.RELEVANCE) == {"c1": "useful", "c2": "useful"}
+    assert said(records_verdicts.GROUNDEDNESS) == {
+        "1": "supported",
+        "2": "not_found",
+        "3": "supported",
+    }
+    assert said(records_verdicts.CORRECTNESS) == {"f1": "present", "f2": "missing"}
+    assert said(records_verdicts.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
+    assert said(records_verdicts.ENTAILMENT)["1"] == "supported"
+    assert said(records_verdicts.ABSTENTION) == {"1": "answered"}
+    assert said(records_verdicts.RELEVANCE) == {"c1": "useful", "c2": "useful"}
 
 
 def test_groundedness_is_the_support_scorers() -> None:
@@ -77,13 +83,13 @@ def test_groundedness_is_the_support_scorers() -> None:
     rows = score_case(answer, chunks, question="When?").evidence["claims"]
     claims = [{"id": str(n), "text": row["text"]} for n, row in enumerate(rows)]
     material = Material("When?", answer, contexts=CONTEXTS, claims=claims)
-    opinion = ask(LocalJudge(), kinds.GROUNDEDNESS, material, salt=SALT)
+    opinion = ask(LocalJudge(), records_verdicts.GROUNDEDNESS, material, salt=SALT)
     ours = [entry["verdict"] == "supported" for entry in opinion.entries]
     assert ours == [row["supported"] for row in rows] == [True, False, True, False]
 
 
 def test_it_says_what_it_cannot() -> None:
-    task: JudgeTask = make_task(kinds.QUESTIONS_KIND, MATERIAL, salt=SALT)
+    task: JudgeTask = make_task(records_verdicts.QUESTIONS_KIND, MATERIAL, salt=SALT)
     verdict = LocalJudge().ask(task)
     assert (verdict.data, verdict.failure) == (None, "refused")
     assert "cannot write questions" in verdict.message

@@ -12,8 +12,9 @@ from judging import prompt_files
 from judging.answers import FactStore, Subject
 from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
-from scorers.judged import JudgedScorer, Verdicts, rows_for
-from scorers.judged_scores import Judgement, blames
+from ragmetrics.judged import blame_claim
+from records.judgements import Judgement, Verdicts, blame_claims
+from scorers.judged import JudgedScorer, rows_for
 
 ALL = {row.name for row in ROWS}
 FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
@@ -245,5 +246,5 @@ def test_judgements_about_different_claims_blame_nobody() -> None:
 
     same = {"groundedness": one("g", "A."), "answer_correctness": one("a", "A.")}
     other = same | {"answer_correctness": one("a", "B.")}
-    assert blames(same) == {"1": "right"}
-    assert blames(other) == {}
+    assert blame_claims(same, blame_claim) == {"1": "right"}
+    assert blame_claims(other, blame_claim) == {}

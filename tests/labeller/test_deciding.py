@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from labeller.model import Session
+from labeller.session import Session
 from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4
@@ -117,7 +118,7 @@ def test_flag_and_note(session: Session) -> None:
 
 
 def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "a": {"id": "a", "question": "?", "gold_supports": [{"rel_path": "x.md"}]},
         "b": {"id": "b", "question": "?", "answerable": False},
         "c": {"id": "c", "question": "?", "answerable": True, "gold_supports": []},

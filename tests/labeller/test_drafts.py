@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Session
+from labeller.session import Session
 from labeller.worklist import is_draft, status_of
 from terminal.actions import ActionRefused
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Session
+from labeller.session import Session
 from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Session
+from labeller.passages import Chunk
+from labeller.session import Session
 from terminal.actions import ActionRefused
 
 # Rows in path order: 1 faq, 2 and 3 retention (first and second chunk), 4 roles, 5 dpa.

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Session
+from labeller.passages import Chunk
+from labeller.session import Session
 from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4

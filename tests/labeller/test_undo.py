@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.model import Chunk, Session
+from labeller.passages import Chunk
+from labeller.session import Session
 from labeller.supports import groups_of, read_supports
 from terminal.actions import ActionRefused
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
-from labeller.anchors import Chunk
 from labeller.app import LabelApp
-from labeller.model import Session
+from labeller.passages import Chunk
 from labeller.ports import Arrival, Conflict
-from labeller.resuming import View
-from labeller.screens import MainScreen
+from labeller.screen import MainScreen
+from labeller.session import Session, View
 from terminal.frame import Look
 
 MARKUP = (

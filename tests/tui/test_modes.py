@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labeller.actions import actions_of
-from labeller.anchors import Chunk
+from labeller.passages import Chunk
 from labeller.ports import Conflict
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."

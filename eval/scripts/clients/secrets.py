@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
@@ -55,7 +55,7 @@ def resolve_headers(
                     Problem(source, None, name, f"environment variable {variable} {fault}")
                 )
             secrets.append(secret)
-        values[name] = VARIABLE.sub(lambda found: environ.get(found[1], ""), template)
+        values[name] = VARIABLE.sub(lambda match: environ.get(match[1], ""), template)
         if values[name] != template:
             secrets.append(values[name])
         elif template and SECRET_HEADER.search(name):
@@ -64,15 +64,40 @@ def resolve_headers(
     return Headers(values, tuple(secrets), tuple(literal)), problems
 
 
-def literal_warning(headers: Headers, source: str) -> str | None:
-    """A sentence about keys that stand in a profile, with the remedy; None without any."""
-    if not headers.literal:
-        return None
-    names = ", ".join(headers.literal)
-    return (
-        f"{source}: request.headers: {names}: looks like a secret that is written into the file; "
-        "write ${VARIABLE} and export the variable, so that the profile can be shared."
-    )
+def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Where a query or a body holds a key as it is, and the key.
+
+    By the name and by the look of the value: ``key_style = "short"`` is a word of any answer.
+    """
+    if isinstance(template, Mapping):
+        for name, value in template.items():
+            inner = f"{path}.{name}"
+            if not isinstance(value, str):
+                yield from literal_keys(value, inner)
+            elif SECRET_HEADER.search(name) and RANDOM.fullmatch(value) and "{" not in value:
+                yield inner, value
+    elif isinstance(template, list):
+        for item in template:
+            yield from literal_keys(item, path)
+
+
+def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> list[str]:
+    """A sentence about each part of a request that holds a key as it is, with the remedy."""
+    warnings = []
+    if headers.literal:
+        names = ", ".join(headers.literal)
+        warnings.append(
+            f"{source}: request.headers: {names}: looks like a secret that is written into the "
+            "file; write ${VARIABLE} and export the variable, so that the profile can be shared."
+        )
+    parts = (("request.query", query), ("request.body", body))
+    fields = [where for name, part in parts for where, _ in literal_keys(part, name)]
+    if fields:
+        warnings.append(
+            f"{source}: {', '.join(fields)}: looks like a secret that is written into the file. It "
+            "is kept out of what is written; a key in a header can be a ${VARIABLE}."
+        )
+    return warnings
 
 
 def _fault(secret: str) -> str | None:
@@ -115,8 +140,8 @@ class Redactor:
     """Replaces every secret by ``[secret]`` in texts and in parsed JSON (keys too)."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = {part for secret in secrets for part in _parts(secret)}
-        self._secrets = sorted(found, key=lambda text: (-len(text), text))
+        parts = {part for secret in secrets for part in _parts(secret)}
+        self._secrets = sorted(parts, key=lambda text: (-len(text), text))
 
     def __bool__(self) -> bool:
         return bool(self._secrets)

@@ -20,6 +20,7 @@ import msgspec
 from decisions.measures import Measure
 from records.errors import StorageError
 from records.metrics import Counts, Numbers, Section, read_sections
+from records.runs import METRICS
 
 Verdict = Literal["regression", "worse", "same", "better", "not comparable", "no longer measured"]
 
@@ -83,7 +84,7 @@ class Measured(Compared, msgspec.Struct, kw_only=True):
 def read_baseline(path: Path, whole: type[Compared] = Compared) -> Baseline:
     """A report or metrics.json. Raises StorageError when it is neither, or has a faulty part."""
     if path.is_dir():
-        path = path / "metrics.json"
+        path = path / METRICS
     raw = read_sections(path, whole, REMEDY)
     sections = raw.get("sections")
     if sections is None or not all("mean" in one for one in sections.values()):

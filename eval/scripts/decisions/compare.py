@@ -17,7 +17,8 @@ from records.cases import canonical, iter_cases, iter_lines
 from records.errors import Problem, StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_labels
-from records.scores import SHOWN_IDS, Pairs, read_pairs, scored_sections
+from records.runs import METRICS, scored_sections
+from records.scores import SHOWN_IDS, Pairs, read_pairs
 from records.targets import read_targets
 
 OWN_TEXTS = "safety"
@@ -203,7 +204,7 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
 
 def changed_set(eval_set: Path, run: Path) -> str | None:
     """A remark when the set is not the one that a run was scored with, else None."""
-    scored = read_json(run / "metrics.json").get("eval_set_sha256")
+    scored = read_json(run / METRICS).get("eval_set_sha256")
     if scored in (None, sha256_file(eval_set)):
         return None
     return (

@@ -1,4 +1,4 @@
-"""The cases that changed most: what broke, what was mended, with ranks and answers side by side."""
+"""The cases that changed most: what broke, what was fixed, with ranks and answers side by side."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from decisions.rows import Row
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
-from records.runs import RESULTS
-from records.scores import read_pairs, scores_file
+from records.runs import RESULTS, scores_file
+from records.scores import read_pairs
 from records.targets import Target
 
 Ranks = tuple[int | None, ...]

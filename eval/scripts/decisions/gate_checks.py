@@ -12,7 +12,7 @@ from decisions.gate_rules import MustPass, Rules
 from decisions.measures import Measure, known_metrics, measures
 from records.asked import missing_remark
 from records.gate_verdict import Check
-from records.scores import scored_sections
+from records.runs import scored_sections
 from records.targets import GATES, Target
 from terminal.tables import number
 

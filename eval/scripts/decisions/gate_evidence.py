@@ -20,8 +20,7 @@ from records.errors import StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_cases
 from records.results import RunConfig
-from records.runs import find_run
-from records.scores import scored_sections, scores_file
+from records.runs import METRICS, SCORES, find_run, scored_sections, scores_file
 
 L = TypeVar("L")
 
@@ -98,12 +97,12 @@ class Line(_Id, gc=False):
 
 def side_of(folder: Path) -> Side:
     """A scored run. Raises StorageError when it holds no metrics.json, or one with faults."""
-    if not (folder / "metrics.json").exists():
+    if not (folder / METRICS).exists():
         raise StorageError(
             f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
         )
     read = read_baseline(folder, Measured)
-    return Side(folder.resolve().name, read.sections, _header(folder / "metrics.json"), folder)
+    return Side(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
 
 
 def baseline_of(results_dir: Path, given: str) -> Side:
@@ -114,7 +113,7 @@ def baseline_of(results_dir: Path, given: str) -> Side:
     path = Path(given)
     if not path.is_file():
         return side_of(find_run(results_dir, given))
-    if path.name == "metrics.json" and (path.parent / "scores").is_dir():
+    if path.name == METRICS and (path.parent / SCORES).is_dir():
         return side_of(path.parent)
     read = read_baseline(path)
     header = _header(path)

@@ -10,11 +10,11 @@ from typing import Any
 from decisions.gate_checks import every_metric, folded, nothing
 from decisions.gate_evidence import Evidence, Side, judged_by
 from decisions.gate_rules import Calibrated, Rules
-from judging.kinds import KINDS
 from ragmetrics.stats.calibration import MIN_CLASS
 from records import calibration
 from records.gate_verdict import Check
 from records.targets import GATES, Target
+from records.verdicts import KINDS
 from scorers.judged_scores import BY_CALL
 from terminal.tables import number
 

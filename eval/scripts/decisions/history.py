@@ -19,11 +19,9 @@ import orjson
 
 from records.errors import StorageError
 from records.results import SCHEMA
-from records.runs import read_config
+from records.runs import METRICS, RESULTS, read_config
 
 Source = Literal["both", "git", "runs"]
-
-FILE = "metrics.json"
 
 
 @dataclass
@@ -73,7 +71,7 @@ def read_history(
             if other is None or other.top != repository.top:
                 raise StorageError(f"{place}: lies in another repository than {places[0]}.")
             file = _is_file(place)
-            path = place / FILE if file and place.name != FILE else place
+            path = place / METRICS if file and place.name != METRICS else place
             versions += repository.versions(path, follow=file, first_parent=first_parent)
         if len(places) > 1:
             versions = _in_order(versions, repository.order(first_parent=first_parent))
@@ -93,11 +91,11 @@ def read_history(
 
 def _is_file(place: Path) -> bool:
     """Whether a place is one metrics.json, or the folder of one run."""
-    if place.name == FILE or (place / FILE).is_file():
+    if place.name == METRICS or (place / METRICS).is_file():
         return True
     if place.is_file():
         raise StorageError(f"{place}: is no metrics.json; give one, a run folder or its parent.")
-    return (place / "results.jsonl").is_file()
+    return (place / RESULTS).is_file()
 
 
 def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:
@@ -206,9 +204,9 @@ def _begun(point: Point, repository: Repository | None) -> datetime.datetime:
 
 def _files(place: Path) -> list[Path]:
     if _is_file(place):
-        path = place if place.name == FILE else place / FILE
+        path = place if place.name == METRICS else place / METRICS
         return [path] if path.is_file() else []
-    return sorted(place.glob(f"*/{FILE}"))
+    return sorted(place.glob(f"*/{METRICS}"))
 
 
 def _started(folder: Path) -> datetime.datetime | None:
@@ -419,7 +417,7 @@ class Repository:
         spec = f":(top,literal){place}"
         if not follow:
             folder = _WILD.sub(r"\\\1", place)
-            spec = f":(top,glob){'' if place == '.' else folder + '/'}*/metrics.json"
+            spec = f":(top,glob){'' if place == '.' else folder + '/'}*/{METRICS}"
         words = ["log", "-z", "--raw", "--no-abbrev", "--date-order", "-M", FORMAT]
         words += ["--encoding=UTF-8", "--no-show-signature", "--no-ext-diff", "--no-textconv"]
         if first_parent:

@@ -19,7 +19,7 @@ from records.asked import missing_remark
 from records.errors import StorageError
 from records.metrics import Judge, read_metrics
 from records.results import RunConfig
-from records.runs import read_config
+from records.runs import CONFIG, METRICS, read_config
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 
@@ -71,7 +71,7 @@ class Run:
 
 def read_run(folder: Path) -> Run:
     """A run folder. Raises StorageError when it holds no metrics, with what to do."""
-    if not (folder / "metrics.json").exists():
+    if not (folder / METRICS).exists():
         raise StorageError(
             f"{folder}: is not scored; run score_retrieval.py --run {folder.name} (and other "
             "score_* scripts), or eval_suite.py."
@@ -85,7 +85,7 @@ class _Api(msgspec.Struct):
 
 def config_of(folder: Path) -> RunConfig:
     """config.json where there is one, the parts that are looked into checked."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     config = read_config(folder) if path.exists() else RunConfig(folder.name)
     try:
         msgspec.convert(config.judge, Judge)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Item, Notes, Wanted, passages
+from formats.shared.item import Answer, ImportOptions, Item, Notes, passages
 from formats.shared.ranked import Groups
 from formats.shared.rows import Fields, Row, lines_of, unpacked, with_rest
 from records.errors import StorageError
@@ -34,7 +34,7 @@ ABOUT_THE_SOURCE = ("task", "task_type", "subset", "source")
 Rows = Groups[dict[str, Any]]
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
     """A case for each source, and a run for each system that answered it.
 
     The spans go into human_spans.jsonl of the run, a line an answer, as the source has them, and
@@ -44,7 +44,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     answers: list[Rows] = []
     infos: list[Rows] = []
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         kind = infos if _is_info(path) else answers
         kind.append(Groups(path, partial(_keyed, path, notes)))
     if not answers:
@@ -56,12 +56,16 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
                 continue
             seen.add(key)
             rows = [
-                Row(one.path, line, "", fields) for one in answers for line, fields in one.read(key)
+                Row(block.path, line, "", fields)
+                for block in answers
+                for line, fields in block.read(key)
             ]
             info = [
-                Row(one.path, line, "", fields) for one in infos for line, fields in one.read(key)
+                Row(block.path, line, "", fields)
+                for block in infos
+                for line, fields in block.read(key)
             ]
-            yield _item(key, rows, info[0] if info else None, wanted, notes)
+            yield _item(key, rows, info[0] if info else None, options, notes)
     notes.rows["answers"] += sum(groups.lines for groups in answers)
     notes.left_out["sources without an answer"] += len({k for g in infos for k in g} - seen)
 
@@ -90,10 +94,12 @@ def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dic
     return str(key), fields
 
 
-def _item(key: str, rows: list[Row], info: Row | None, wanted: Wanted, notes: Notes) -> Item:
+def _item(
+    key: str, rows: list[Row], info: Row | None, options: ImportOptions, notes: Notes
+) -> Item:
     first = rows[0]
     case: dict[str, Any] = {"id": key}
-    question, contexts, about = _source(info or first, wanted, notes)
+    question, contexts, about = _source(info or first, options, notes)
     task = about.get("task_type") or about.get("task")
     if question is None:
         question = f"({task or 'no question'})"
@@ -114,12 +120,12 @@ def _item(key: str, rows: list[Row], info: Row | None, wanted: Wanted, notes: No
 
 
 def _source(
-    row: Row, wanted: Wanted, notes: Notes
+    row: Row, options: ImportOptions, notes: Notes
 ) -> tuple[str | None, list[str] | None, dict[str, Any]]:
     """Question, contexts and what else is said of the source."""
     fields = Fields(row, notes)
     about = {name: fields.take(name) for name in ABOUT_THE_SOURCE if row.fields.get(name)}
-    notes.kept.update(list(about))
+    notes.carried.update(list(about))
     info = fields.take("source_info")
     if isinstance(info, dict) and isinstance(info.get("passages"), str):
         texts = [text.strip() for text in PASSAGE.split(info["passages"]) if text.strip()]
@@ -127,8 +133,8 @@ def _source(
         return question if isinstance(question, str) else None, texts, about
     if info is not None:
         text = info if isinstance(info, str) else orjson.dumps(info).decode()
-        return fields.text(wanted.question_field or "question"), [text], about
-    question = fields.text(wanted.question_field or "question")
+        return fields.text(options.question_field or "question"), [text], about
+    question = fields.text(options.question_field or "question")
     return question, fields.texts("contexts", "context"), about
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from formats.shared.item import Item, Notes, Wanted
+from formats.shared.item import ImportOptions, Item, Notes
 from formats.shared.ranked import (
     GRADE_FIELDS,
     Exporter,
@@ -30,14 +30,14 @@ NAME = "trec"
 ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); which is which is seen"
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
     """A case for each topic with its judgements as grades of documents, a run for each run file."""
     topics: list[Path] = []
     judged = Judged(sources[0])
     runs: list[tuple[str, Path, Groups[Ranked]]] = []
     seconds: set[str] = set()
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         kind = _kind(path)
         if kind in ("topics", "markup"):
             topics.append(path)
@@ -63,7 +63,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         judged.topics = form(topics[0], notes)
     if seconds - {"0", "Q0"}:
         notes.left_out["iterations (second column of qrels)"] += len(seconds - {"0", "Q0"})
-    yield from items(judged, notes, wanted.decode_names)
+    yield from items(judged, notes, options.decode_names)
 
 
 def _kind(path: Path) -> str:
@@ -87,8 +87,8 @@ def _topics(path: Path, notes: Notes) -> Iterator[Topic]:
         text = decoded(path, number, line, notes)
         if text is None:
             continue
-        name, found, question = text.partition("\t")
-        if not found or not name.strip() or not question.strip():
+        name, document, question = text.partition("\t")
+        if not document or not name.strip() or not question.strip():
             notes.problem(path, number, "", "is no topic; write its id, a tab and its text")
         else:
             yield Topic(number, name.strip(), question, {})
@@ -154,13 +154,13 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     with ExitStack() as stack:
         topics, qrels = _opened(stack, target, "topics.tsv"), _opened(stack, target, "qrels.txt")
         run = _opened(stack, target, "run.txt") if stored.run else None
-        for one in stored.cases({"question"} | GRADE_FIELDS[stored.match], {"retrieved"}):
-            name = exporter.one_word(one.case.id)
-            topics.write(f"{name}\t{exporter.one_line(one.case.question)}\n")
-            grades = exporter.grades(one.case)
+        for stored_case in stored.cases({"question"} | GRADE_FIELDS[stored.match], {"retrieved"}):
+            name = exporter.one_word(stored_case.case.id)
+            topics.write(f"{name}\t{exporter.one_line(stored_case.case.question)}\n")
+            grades = exporter.grades(stored_case.case)
             for document, grade in grades.items():
                 qrels.write(f"{name} 0 {exporter.one_word(document)} {grade}\n")
-            ranking = exporter.ranking(one) if run else []
+            ranking = exporter.ranking(stored_case) if run else []
             for rank, (document, score) in enumerate(ranking, 1):
                 assert run is not None
                 run.write(f"{name} Q0 {document} {rank} {score!r} {stored.run_name}\n")

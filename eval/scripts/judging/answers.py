@@ -15,15 +15,16 @@ from typing import Any
 import orjson
 
 from judging.kinds import Item
-from judging.types import JudgeIdentity, PromptId, Verdict
-from ragmetrics.abstention import ABSTENTION_RULES
+from judging.types import PromptId, Verdict
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
 from ragmetrics.text.words import clean, words
 from records.cases import TestCase
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
+from records.judgements import answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
+from records.verdicts import JudgeIdentity
 from scorers.abstention import decide
 from scorers.common import in_rank_order
 
@@ -74,26 +75,13 @@ class Subject:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What a judgement rests on: question, answer, contexts, reference, labels.
-
-        A verdict line of another one belongs to an answer or a label that is no longer there.
-        """
-        case = self.case
-        parts = [
-            case.question,
-            self.result.answer,
-            [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in self.chunks],
-            case.reference_answer,
-            case.expected_key_facts,
-            case.answerable,
-            [self.result.abstained, ABSTENTION_RULES],
-        ]
-        return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
+        """What a judgement rests on, as it stands in a verdict line."""
+        return answer_sha256(self.case, self.result, self.k)
 
     @property
     def reference(self) -> str:
         """The reference answer, else the key facts as a text."""
-        return clean(self.case.reference_answer or "; ".join(self.case.expected_key_facts))
+        return clean(self.case.reference_text())
 
     @cached_property
     def sentences(self) -> list[dict[str, Any]]:

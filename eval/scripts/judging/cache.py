@@ -25,10 +25,11 @@ import orjson
 
 from judging.identity import decide
 from judging.replies import Found, Sampling, SchemaChecker, sent_parameters
-from judging.types import Judge, JudgeIdentity, JudgeTask, PromptId, Usage, Verdict
+from judging.types import Judge, JudgeTask, PromptId, Usage, Verdict
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked, replace_bytes
-from records.verdicts import new_judging_run, read_withdrawal, withdrawal
+from records.runs import JUDGE_CACHE
+from records.verdicts import JudgeIdentity, new_judging_run, read_withdrawal, withdrawal
 
 FORMAT = 1
 """Of a line; lines of another format are not read."""
@@ -301,7 +302,7 @@ def _name(judge: Mapping[str, Any]) -> str:
 
 __all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
 
-FILE_NAME = "judge_cache.jsonl"
+FILE_NAME = JUDGE_CACHE
 
 
 class KeyedJudge(Judge, Protocol):

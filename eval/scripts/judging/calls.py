@@ -15,13 +15,17 @@ import orjson
 
 from judging import kinds, prompt_files
 from judging.answers import NO_CLAIMS, FactStore, Subject
-from judging.kinds import KINDS, Item, Kind, Material, ids_of, make_task
+from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, Verdict
 from ragmetrics.abstention import is_refusal
+from ragmetrics.case_scores import LANGUAGE
+from ragmetrics.text.language import is_covered
+from records import verdicts
 from records.results import SCHEMA
-from records.verdicts import Line as VerdictsLine
-from scorers.abstention import detect
+from records.verdicts import KINDS, CallKind
+from records.verdicts import VerdictLine as VerdictsLine
+from scorers.abstention import detect, language_in
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -43,6 +47,11 @@ class Settings:
         """Prompts that this judge cannot answer, with the reason."""
         found: Mapping[str, str] = getattr(self.judge, "cannot", {})
         return found
+
+    def why_not_read(self, subject: Subject) -> str | None:
+        """Why this judge cannot read an answer: embedded rules know the words of few languages."""
+        by_rules = self.judge.identity.strength == "code"
+        return LANGUAGE if by_rules and not is_covered(language_in(subject.result)) else None
 
 
 def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verdict:
@@ -92,7 +101,7 @@ def _mark(*texts: object) -> str:
 
 
 def _opinions(
-    kind: Kind, materials: Sequence[Material], settings: Settings, repeat: int
+    kind: CallKind, materials: Sequence[Material], settings: Settings, repeat: int
 ) -> Iterator[Opinion]:
     for material in materials:
         yield ask(settings.judge, kind, material, salt=settings.salt, repeat=repeat)
@@ -101,7 +110,7 @@ def _opinions(
 def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
-    reason = subject.why_no_claims() or subject.why_no_texts()
+    reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     claims = _claims(subject, settings)
@@ -114,7 +123,7 @@ def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line
         return [by_code(subject, name, base, "not_found", "no contexts")]
     mark = _mark(claims, subject.contexts)
     parts = [replace(base, claims=block, contexts=subject.contexts) for block in _blocks(claims)]
-    found = _opinions(kinds.GROUNDEDNESS, parts, settings, repeat)
+    found = _opinions(verdicts.GROUNDEDNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark})
 
 
@@ -135,7 +144,7 @@ def correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]
         extra |= {"addresses_question": False}
         return [by_code(subject, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(kinds.CORRECTNESS, parts, settings, repeat)
+    found = _opinions(verdicts.CORRECTNESS, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra | {"mark": _mark(facts)})
 
 
@@ -165,7 +174,7 @@ def answer_correctness(subject: Subject, settings: Settings, repeat: int) -> lis
     if not claims:
         return [by_code(subject, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    found = _opinions(kinds.ENTAILMENT, parts, settings, repeat)
+    found = _opinions(verdicts.ENTAILMENT, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -188,7 +197,7 @@ def context_precision(subject: Subject, settings: Settings, repeat: int) -> list
         )
         for context in subject.contexts
     ]
-    found = _opinions(kinds.RELEVANCE, parts, settings, repeat)
+    found = _opinions(verdicts.RELEVANCE, parts, settings, repeat)
     mark = _mark(subject.contexts, reference)
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark}, subject.contexts)
 
@@ -208,7 +217,7 @@ def context_recall(subject: Subject, settings: Settings, repeat: int) -> list[Li
     if not subject.contexts:
         return [by_code(subject, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(kinds.ATTRIBUTION, parts, settings, repeat)
+    found = _opinions(verdicts.ATTRIBUTION, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
@@ -221,7 +230,7 @@ def answer_relevancy(subject: Subject, settings: Settings, repeat: int) -> list[
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     parts = [Material(answer=subject.answer)]
-    found = _opinions(kinds.QUESTIONS_KIND, parts, settings, repeat)
+    found = _opinions(verdicts.QUESTIONS_KIND, parts, settings, repeat)
     return from_opinion(subject, name, parts, found, repeat, {})
 
 
@@ -237,7 +246,9 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
         quote = subject.answer[slice(*found.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
-    opinions = _opinions(kinds.ABSTENTION, [material], settings, repeat)
+    if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
+        return [not_applicable(subject, name, reason)]
+    opinions = _opinions(verdicts.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
 

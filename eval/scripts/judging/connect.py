@@ -20,11 +20,11 @@ from judging.local import LocalJudge
 from judging.opinion import sum_of
 from judging.replies import HELD, Found, Sampling
 from judging.server import HttpJudge, key_headers
-from judging.types import Judge, JudgeIdentity, JudgeTask, Verdict
+from judging.types import Judge, JudgeTask, Verdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 from records.runs import CACHE_DIR
-from records.verdicts import new_judging_run
+from records.verdicts import JudgeIdentity, new_judging_run
 
 LOCAL = "local"
 

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from clients.secrets import url_in_message
-from judging.types import JudgeIdentity
 from records.errors import StorageError
 from records.files import sha256_file
+from records.verdicts import JudgeIdentity
 
 SHORT = 16
 """Hex digits of a hash that is one part of a build."""

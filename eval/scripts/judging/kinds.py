@@ -12,6 +12,7 @@ from judging import prompt_files
 from judging.prompt_files import fenced_both, one_line
 from judging.types import Check, JudgeTask
 from ragmetrics.text.words import fold
+from records.verdicts import CallKind
 
 QUESTIONS = 3
 
@@ -29,54 +30,9 @@ TOKENS_BASE = 512
 Item = Mapping[str, str]
 """A numbered text: ``{"id": …, "text": …}``; a claim may have a ``lead``, the stem of its list."""
 
+CLAIMS = CallKind("claims")
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of call. ``verdicts``: what can be said of an item; none for calls that write texts.
-
-    ``positive``: the verdict that needs a quote which stands in the material (None: no such).
-    ``cites``: an entry names the block that it quotes. ``extra``: further fields of the reply.
-    """
-
-    prompt: str
-    verdicts: tuple[str, ...] = ()
-    positive: str | None = None
-    cites: bool = False
-    extra: tuple[str, ...] = ()
-
-
-GROUNDEDNESS = Kind(
-    "groundedness", ("supported", "contradicted", "not_found"), "supported", cites=True
-)
-
-CORRECTNESS = Kind(
-    "correctness", ("present", "contradicted", "missing"), "present", extra=("addresses_question",)
-)
-
-ENTAILMENT = Kind("entailment", ("supported", "contradicted", "not_found"), "supported", cites=True)
-
-RELEVANCE = Kind("relevance", ("useful", "not_useful"))
-
-ATTRIBUTION = Kind("attribution", ("attributed", "not_attributed"), "attributed", cites=True)
-
-ABSTENTION = Kind("abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy"))
-
-QUESTIONS_KIND = Kind("questions", extra=("noncommittal",))
-
-CLAIMS = Kind("claims")
-
-FACTS = Kind("facts")
-
-KINDS: Mapping[str, Kind] = {
-    "groundedness": GROUNDEDNESS,
-    "correctness": CORRECTNESS,
-    "answer_correctness": ENTAILMENT,
-    "context_precision": RELEVANCE,
-    "context_recall": ATTRIBUTION,
-    "answer_relevancy": QUESTIONS_KIND,
-    "abstained_judged": ABSTENTION,
-}
-"""The kind of call behind each ``metric`` of a verdict line."""
+FACTS = CallKind("facts")
 
 WRITES = {"questions": "questions", "claims": "claims", "facts": "facts"}
 """Prompts whose reply is a list of texts, and the name of that list."""
@@ -100,7 +56,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def schema(kind: Kind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
+def schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
     """JSON schema of a reply on these ids that may cite these blocks. Nobody may change it.
 
     Decoders write the keys in this order: reasons before verdicts. Ids, number of entries and
@@ -204,7 +160,7 @@ HINT = (
 
 
 def make_task(
-    kind: Kind,
+    kind: CallKind,
     material: Material,
     *,
     salt: bytes,
@@ -234,18 +190,14 @@ def make_task(
     )
 
 
-def ids_of(kind: Kind, material: Material) -> list[str]:
+def ids_of(kind: CallKind, material: Material) -> list[str]:
     """The ids that a reply must give a verdict on."""
-    if kind.prompt in ("groundedness", "entailment"):
-        return [one["id"] for one in material.claims]
-    if kind.prompt in ("correctness", "attribution"):
-        return [one["id"] for one in material.facts]
-    if kind.prompt == "relevance":
-        return [one["id"] for one in material.contexts]
-    return ["1"] if kind.verdicts else []
+    return kind.ids_of(
+        {"claims": material.claims, "facts": material.facts, "contexts": material.contexts}
+    )
 
 
-def _blocks(kind: Kind, material: Material) -> Iterator[str]:
+def _blocks(kind: CallKind, material: Material) -> Iterator[str]:
     """The ids that an entry may name as the block of its quote."""
     if kind.prompt == "entailment":
         yield from ("reference", "facts")

@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
-from judging.types import JudgeIdentity, JudgeTask, Verdict
+from judging.types import JudgeTask, Verdict
 from ragmetrics import abstention
 from ragmetrics.claims import (
     CLAIM_RULES,
     SUPPORT_RULES,
     WINDOW,
-    Support,
+    ClaimSupport,
     best_window,
     extract,
     merged,
@@ -28,8 +28,9 @@ from ragmetrics.claims import (
 )
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
+from records.verdicts import JudgeIdentity
 
-LOCAL_RULES = 1
+LOCAL_RULES = 2
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
 REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4
@@ -88,7 +89,7 @@ def _support(
     replies = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        found = score_claim(text, chunks, question=asked, known=known, lead=lead)
+        found = score_claim(text, chunks, question=asked, context_numbers=known, lead=lead)
         if found is None:
             place = _verbatim(text, sources)
             hit = place is not None
@@ -113,7 +114,7 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _reason(found: Support) -> str:
+def _reason(found: ClaimSupport) -> str:
     if found.vetoing:
         return f"number found nowhere: {', '.join(found.vetoing[:3])}"
     missing = f"; not there: {', '.join(found.missing[:5])}" if found.missing else ""

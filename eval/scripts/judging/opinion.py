@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from judging.kinds import Item, Kind, Material, ids_of, make_task
+from judging.kinds import Item, Material, ids_of, make_task
 from judging.prompt_files import neutral
 from judging.types import Judge, JudgeTask, Usage, Verdict
-from ragmetrics.judged import QUOTE_UNVERIFIED
 from ragmetrics.text.quotes import quoted
+from records.verdicts import QUOTE_UNVERIFIED, CallKind
 
 Entry = dict[str, Any]
 
@@ -54,7 +54,9 @@ class Opinion:
         return self
 
 
-def ask(judge: Judge, kind: Kind, material: Material, *, salt: bytes, repeat: int = 0) -> Opinion:
+def ask(
+    judge: Judge, kind: CallKind, material: Material, *, salt: bytes, repeat: int = 0
+) -> Opinion:
     """Ask about all items of the material. Never raises for what a judge does."""
     task = make_task(kind, material, salt=salt, repeat=repeat)
     first = judge.ask(task)
@@ -99,7 +101,7 @@ def _taken(opinion: Opinion, verdict: Verdict, asked: Sequence[str]) -> dict[str
 def _again(
     opinion: Opinion,
     judge: Judge,
-    kind: Kind,
+    kind: CallKind,
     material: Material,
     ids: Sequence[str],
     why: str,
@@ -119,7 +121,7 @@ def _again(
     return verdict
 
 
-def _only(kind: Kind, material: Material, ids: Sequence[str]) -> Material:
+def _only(kind: CallKind, material: Material, ids: Sequence[str]) -> Material:
     """The material with these items alone; everything else stays."""
 
     def kept(items: Sequence[Item]) -> list[Item]:
@@ -135,7 +137,7 @@ def _only(kind: Kind, material: Material, ids: Sequence[str]) -> Material:
 def _check_quotes(
     opinion: Opinion,
     judge: Judge,
-    kind: Kind,
+    kind: CallKind,
     material: Material,
     found: dict[str, Entry],
     salt: bytes,
@@ -156,7 +158,7 @@ def _check_quotes(
     return None
 
 
-def holds(kind: Kind, material: Material, entry: Entry) -> bool:
+def holds(kind: CallKind, material: Material, entry: Entry) -> bool:
     """False for a positive verdict whose quote stands in none of the material's texts.
 
     The block that the entry names is tried first; ``context`` becomes the one that has the quote.
@@ -174,7 +176,7 @@ def holds(kind: Kind, material: Material, entry: Entry) -> bool:
     return False
 
 
-def _sources(kind: Kind, material: Material) -> list[Item]:
+def _sources(kind: CallKind, material: Material) -> list[Item]:
     """The texts that a quote may come from."""
     if kind.prompt == "correctness":
         return [{"id": "answer", "text": material.answer}]

@@ -21,11 +21,10 @@ import msgspec
 import orjson
 
 from clients.http import ask_all
-from judging import kinds, prompt_files
+from judging import prompt_files
 from judging.answers import FactStore, Subject
 from judging.calls import BLOCK, CALLS, Settings
 from judging.connect import Connection, JudgeChanged
-from judging.kinds import KINDS
 from judging.local import LocalJudge
 from judging.types import JudgeTask, Verdict
 from ragmetrics.claims import CLAIM_RULES
@@ -37,8 +36,8 @@ from records.errors import StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace_json
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, TestResult, iter_results
-from records.runs import RESULTS, config_hash
-from records.verdicts import Head, Line
+from records.runs import CONFIG, RESULTS, VERDICTS, config_hash
+from records.verdicts import KINDS, VerdictHead, VerdictLine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[TestCase, TestResult]
 
-Judged = tuple[list[Line], list[Head]]
+Judged = tuple[list[VerdictLine], list[VerdictHead]]
 
 SEEN = ("answered_as", "fingerprints")
 
@@ -99,11 +98,11 @@ class Outcome:
         """Have more than this share of the judgements failed, for whatever reason?"""
         return self.lines["failed"] > most * self.judgements
 
-    def keep(self, head: Head) -> None:
+    def keep(self, head: VerdictHead) -> None:
         self.kept += 1
         self.lines["asked"] += head.mode not in ("", "code")
 
-    def add(self, line: Line) -> None:
+    def add(self, line: VerdictLine) -> None:
         self.lines[line["status"]] += 1
         self.lines["asked"] += line["status"] == "ok" and "by_code" not in line["extra"]
         if line["failure"]:
@@ -135,13 +134,13 @@ def judge_run(
     plan: Plan, connection: Connection, facts: FactStore, step: Callable[[], None]
 ) -> Outcome:
     """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
-    path = plan.folder / verdicts.FILE
+    path = plan.folder / VERDICTS
     answers = pairs(plan)
     verdicts.withdraw(path, connection.withdrawn())
     told = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
-    kept = Kept(verdicts.heads(path), identity, told["parameters"], settings)
+    kept = Kept(verdicts.read_heads(path), identity, told["parameters"], settings)
     judge = write_config(plan, told)
     cut_torn_tail(path)
     outcome = Outcome()
@@ -174,7 +173,7 @@ def confirm(plan: Plan, connection: Connection) -> None:
     try:
         connection.confirm()
     except JudgeChanged as changed:
-        verdicts.withdraw(plan.folder / verdicts.FILE, changed.withdrawn)
+        verdicts.withdraw(plan.folder / VERDICTS, changed.withdrawn)
         raise
 
 
@@ -190,8 +189,8 @@ def _stopping(connection: Connection) -> Iterator[None]:
 
 def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -> Judged:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
-    new: list[Line] = []
-    old: list[Head] = []
+    new: list[VerdictLine] = []
+    old: list[VerdictHead] = []
     for name in plan.calls:
         made_of = kept.made_of(subject, name)
         opinions = 1
@@ -224,8 +223,8 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
 
     Prompts of an earlier time stay beside the new ones as long as the judge is the same.
     """
-    path = plan.folder / "config.json"
-    names = {kinds.KINDS[call].prompt for call in plan.calls} | {"facts"}
+    path = plan.folder / CONFIG
+    names = {verdicts.KINDS[call].prompt for call in plan.calls} | {"facts"}
     names |= {"claims"} if plan.atomic else set()
     prompts = {}
     for name in sorted(names):
@@ -272,8 +271,8 @@ def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[
     recorder = Recorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
     told = connection.describe()
-    path = plan.folder / verdicts.FILE
-    kept = Kept(verdicts.heads(path), told["identity"], told["parameters"], settings)
+    path = plan.folder / VERDICTS
+    kept = Kept(verdicts.read_heads(path), told["identity"], told["parameters"], settings)
     for pair in pairs(plan):
         judge_answer(Subject(*pair, plan.k), settings, plan, kept)
         found: Sequence[JudgeTask] = recorder.tasks
@@ -300,20 +299,20 @@ class Kept:
 
     def __init__(
         self,
-        heads: Iterable[Head],
+        heads: Iterable[VerdictHead],
         identity: Mapping[str, Any],
         parameters: Mapping[str, Any],
         settings: Settings,
     ) -> None:
         self._settings = settings
-        self._parts: dict[Name, dict[int, Head]] = {}
+        self._parts: dict[Name, dict[int, VerdictHead]] = {}
         prompts = {name: prompt_files.load(kind.prompt).id.sha256 for name, kind in KINDS.items()}
         for head in heads:
             same = head.judge == identity and head.parameters == parameters
             if same and head.prompt.get("sha256") == prompts.get(head.metric):
                 self._add(head)
 
-    def _add(self, head: Head) -> None:
+    def _add(self, head: VerdictHead) -> None:
         name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
         self._parts.setdefault(name, {})[head.part] = head
 
@@ -333,7 +332,7 @@ class Kept:
 
     def opinion(
         self, subject: Subject, metric: str, repeat: int, made_of: str | None
-    ) -> Sequence[Head] | None:
+    ) -> Sequence[VerdictHead] | None:
         """The lines of one opinion; None unless all are there, of these things, without failure."""
         name = (subject.case.id, subject.result.repeat, metric, repeat)
         parts = self._parts.get(name)
@@ -351,9 +350,9 @@ class Kept:
         ]
         return good if len(good) == len(found) else None
 
-    def is_new(self, line: Line) -> bool:
+    def is_new(self, line: VerdictLine) -> bool:
         """Is the line not there yet, word for word the same in what it tells?"""
-        head = Head(
+        head = VerdictHead(
             *(line[name] for name in ("case_id", "repeat", "metric", "judge_repeat", "status")),
             **{
                 name: line[name]
@@ -368,7 +367,7 @@ class Kept:
         return True
 
 
-def _tells(head: Head) -> tuple[Any, ...]:
+def _tells(head: VerdictHead) -> tuple[Any, ...]:
     return head.status, head.reason, head.key, head.parts, head.made_of, head.prompt
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judging.kinds import GROUNDEDNESS, Material
+from judging.kinds import Material
 from judging.opinion import Opinion, ask
 from judging.types import Judge
 from ragmetrics import judged
+from records.verdicts import GROUNDEDNESS
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1
 """Of 5 points: how far an attack may move the mean score of false and of true claims."""

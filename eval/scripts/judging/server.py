@@ -60,7 +60,8 @@ from judging.replies import (
     request_body,
     sent_parameters,
 )
-from judging.types import JudgeIdentity, JudgeTask, PromptId, Verdict
+from judging.types import JudgeTask, PromptId, Verdict
+from records.verdicts import JudgeIdentity
 
 MOST_ASKS = 3
 """The first time, and at most two re-asks."""

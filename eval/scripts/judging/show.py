@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judged import RELIABLE_AGREEMENT
-from scorers.judged import OTHERS
+from records.judgements import OTHERS
 
 if TYPE_CHECKING:
     from rich.console import Console

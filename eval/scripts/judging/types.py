@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-Strength = Literal["digest", "build", "revision", "name only", "code"]
-"""What stands behind an identity: the hash of the weights, the server's build, a revision that the
-user declared, nothing but the model's name, or (the local judge) the version of our own rules."""
+from records.verdicts import JudgeIdentity
 
 Check = Callable[[Mapping[str, Any]], Sequence[str]]
 """From a parsed reply to sentences that say what is wrong with it; none when it can be used."""
@@ -27,31 +25,6 @@ FAILURES = {
     "not_cached": "not asked: --offline, and the verdict is not in the cache",
 }
 """Every kind that ``Verdict.failure`` can have, with its meaning. None of them is a score."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeIdentity:
-    """Who judges, without where: what config.json and the cache key hold.
-
-    ``provider``: local, ollama, llama.cpp, llama-cpp-python, vllm, lmstudio, openai or unknown.
-    ``digest``, ``build``, ``revision``: what the server or the user tells, None when unknown.
-    """
-
-    provider: str
-    model: str
-    digest: str | None = None
-    build: str | None = None
-    revision: str | None = None
-    strength: Strength = "name only"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it stands in config.json, in verdicts and in the cache key."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def __str__(self) -> str:
-        """Short, for tables and verdicts: ``provider/model@digest``."""
-        mark = self.digest or self.build or self.revision
-        return f"{self.provider}/{self.model}" + (f"@{mark[:19]}" if mark else "")
 
 
 @dataclass(frozen=True, slots=True)

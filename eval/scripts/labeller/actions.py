@@ -1,8 +1,8 @@
 """The one table of actions: bindings, hints, help, command palette and keymap are read from it.
 
-An action's `id` is its name in the keymap file; with `-` as `_` it is the method
-`action_<id>` of the screen named by `where`. Keys are written as Textual names them. An action with
-`then` waits for one more key out of that string; the method is called with it.
+An action's `id` is its name in the keymap file and in the table of functions that do it
+(`labeller.commands` for the main screen). Keys are written as Textual names them. An action with
+`then` waits for one more key out of that string; the function is called with it.
 """
 
 from __future__ import annotations
@@ -201,15 +201,15 @@ def find(where: str, name: str) -> Action:
 
 def keymap_problems(keymap: Keymap) -> list[str]:
     """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
-    known = {keymap_id(action): action for action in ACTIONS}
-    names = ", ".join(known)
+    actions = {keymap_id(action): action for action in ACTIONS}
+    names = ", ".join(actions)
     problems = [
         f"keymap: `{name}` is no action; the actions are: {names}"
         for name in keymap
-        if name not in known
+        if name not in actions
     ]
     taken: dict[tuple[str, str], str] = {}
-    for name, action in known.items():
+    for name, action in actions.items():
         for key in keys_of(action, keymap):
             other = taken.setdefault((action.where, key), name)
             if other != name:

@@ -15,18 +15,19 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from labeller.actions import keymap_problems
+from labeller.commands import COMMANDS
 from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
-from labeller.screens import MainScreen
+from labeller.screen import MainScreen
+from labeller.window_commands import show_conflicts
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from labeller.model import Session
     from labeller.ports import Source, Store
-
+    from labeller.session import Session
 
 AUTOSAVE_SECONDS = 60.0
 
@@ -76,21 +77,27 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.session = session
         self.store = store
         self.source = source
-        self.places: set[tuple[str, str]] = set()
         self._saving = False
         self._interrupted = False
-        name = source.describe()
-        self.main = MainScreen(session, store, look or Look(), dict(keymap or {}), name)
+        self.main = MainScreen(
+            session,
+            store,
+            source,
+            look=look or Look(),
+            keymap=dict(keymap or {}),
+            commands=COMMANDS,
+            save=self.save,
+        )
 
     def on_mount(self) -> None:
         self.end_on_signals()
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)
-        self.prefetch()
+        prefetch(self.session, self.source)
         self.take_arrivals()
         self.set_interval(AUTOSAVE_SECONDS, self._autosave)
         if self.store.conflicts:
-            self.call_after_refresh(self.main.show_conflicts)
+            self.call_after_refresh(show_conflicts, self.main)
 
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
@@ -108,10 +115,6 @@ class LabelApp(TerminalApp, inherit_bindings=False):
 
     # -- chunks ---------------------------------------------------------------------------------
 
-    def prefetch(self) -> None:
-        """Ask for the chunks of the current question and of the next ones."""
-        prefetch(self.session, self.source)
-
     def take_arrivals(self) -> None:
         """Hand what came to the session, and show it."""
         if self._saving:
@@ -119,17 +122,20 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         before = len(self.session.rows()) if self.session.current else 0
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
-            self.places.update((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            anchors = ((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            self.main.anchors.update(anchors)
             if arrival.case_id != self.session.current or arrival.query is None:
                 continue
             if arrival.recalled:
                 if arrival.problem:
-                    said = f'rows of the search "{arrival.query}" are not here: {arrival.problem}'
-                    self.main.say(said, "warn")
+                    self.main.say(
+                        f'rows of the search "{arrival.query}" are not here: {arrival.problem}',
+                        "warn",
+                    )
             else:
                 new = len(self.session.rows()) - before
-                found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
-                self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")
+                count = f"{new} new chunks, at the end of the list" if new else "nothing new found"
+                self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return
         modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]
@@ -175,7 +181,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.main.list_questions()
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main:
-            self.main.show_conflicts()
+            show_conflicts(self.main)
         await self.release()
 
 

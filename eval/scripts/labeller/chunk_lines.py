@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from labeller.model import Session
-from labeller.views import Row
+from labeller.rows import Row
+from labeller.session import Session
 from terminal.frame import Look, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
@@ -38,10 +38,10 @@ def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
 def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
     """The text on one line, from a little before the question's first word in it."""
     head = one_line(text, 2048)
-    found = pattern.search(head) if pattern else None
-    if found is None or found.start() < 40:
+    match = pattern.search(head) if pattern else None
+    if match is None or match.start() < 40:
         return DisplayText(head.lstrip())
-    start = head.find(" ", found.start() - 24) + 1
+    start = head.find(" ", match.start() - 24) + 1
     return DisplayText("…" + head[start:])
 
 
@@ -64,10 +64,10 @@ def chunk_line(
     `longest` is the width of the longest path, so that the texts begin in one column.
     """
     snippet = '"' if row.snippets and not row.auto else "~" if row.auto else " "
-    found = SUPPORT_SIGNS.get(row.state, " ")
+    support = SUPPORT_SIGNS.get(row.state, " ")
     unread = " " if row.seen else look.unread
     grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
-    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{found}{unread}"
+    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
     spans: list[Span] = [
         ("marked" if row.marked else "row", display(head)),
         ("key", display(f"{row.label:>3} ")),

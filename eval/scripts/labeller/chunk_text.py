@@ -10,8 +10,8 @@ from terminal.safe_text import DisplayText
 from terminal.text_pane import Mark
 
 if TYPE_CHECKING:
-    from labeller.model import Session
-    from labeller.views import Row
+    from labeller.rows import Row
+    from labeller.session import Session
 
 
 def marks_in(
@@ -21,9 +21,9 @@ def marks_in(
     marks: list[Mark] = []
     if terms is not None:
         marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
-    wanted = words_pattern(words.split())
-    if wanted is not None:
-        marks += [(m.start(), m.end(), "marked") for m in wanted.finditer(text)]
+    pattern = words_pattern(words.split())
+    if pattern is not None:
+        marks += [(m.start(), m.end(), "marked") for m in pattern.finditer(text)]
     if row.snippets and not row.auto:
         picked = [s for s in session.sentences(row.number) if s.picked]
         marks += [(s.start, s.end, "marked") for s in picked]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from labeller.ports import Conflict, Store
 
 
-def _said(values: dict[str, Any] | None, field: str) -> str:
+def _value_text(values: dict[str, Any] | None, field: str) -> str:
     if values is None:
         return "(no such question)"
     if field not in values:
@@ -37,7 +37,7 @@ def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
         for name, values in sides:
             head = f"{field}, {name}:"
             marks.append((len(text), len(text) + len(head), "key"))
-            text += f"{head}\n{_said(values, field)}\n\n"
+            text += f"{head}\n{_value_text(values, field)}\n\n"
     return text, marks
 
 

@@ -15,7 +15,7 @@ from terminal.actions import ActionRefused
 
 
 def edit_outside(app: App[Any], text: str) -> str:
-    """`text` as $VISUAL or $EDITOR left it. Raises Refused when there is none or it failed."""
+    """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:
         raise ActionRefused(

@@ -58,7 +58,7 @@ def as_value(text: str, kind: str, name: str) -> object:
 class CaseForm(Window[str | None]):
     """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
 
-    A Refused from `submit` is shown in the form, which stays open: nothing typed is lost.
+    A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
-from labeller.model import Session
-from labeller.worklist import Brief, Progress, is_draft
+from labeller.session import Session
+from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import cut
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
@@ -21,7 +21,6 @@ STATUS_SIGNS = {
     "skipped": "s",
     "cannot_tell": "?",
 }
-
 STATUS_WORDS = {
     "open": "OPEN",
     "labelled": "ANSWERABLE",
@@ -29,9 +28,7 @@ STATUS_WORDS = {
     "skipped": "SKIPPED",
     "cannot_tell": "CANNOT TELL",
 }
-
 STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
-
 LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
 
 
@@ -52,11 +49,11 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    place, total = session.place
+    position, total = session.place
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
-    spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
@@ -124,7 +121,7 @@ def state_line(session: Session, width: int) -> Line:
     return cut([(style, display(f" {word}")), *flag, *draft, row], width)
 
 
-def question_row(brief: Brief, width: int, *, sign: str) -> Line:
+def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
     """One line of the question list: `sign` (open now), id, status, flag, the question's start."""
     status = STATUS_SIGNS.get(brief.status, " ")
     flag = "f" if brief.flagged else " "

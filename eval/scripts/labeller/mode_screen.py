@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from labeller.actions import HINTS, actions_of, hint_parts
-from terminal.action_screen import ActionScreen, Acts
+from terminal.action_screen import ActionScreen
 from terminal.actions import Keymap
 from terminal.frame import Look
 
@@ -19,9 +19,6 @@ class ModeScreen(ActionScreen[str], inherit_bindings=False):
         self.waiting = ""
         """What a started choice waits for, shown at the end of the status line."""
 
-    def acts(self) -> Acts:
-        return {name: getattr(self, "do_" + name.replace("-", "_")) for name in self.actions}
-
     def hint_parts(self) -> Iterable[tuple[str, str]]:
         return hint_parts(self.where, self.keymap)
 
@@ -34,7 +31,7 @@ class ModeScreen(ActionScreen[str], inherit_bindings=False):
         if self.is_current:
             self.redraw()
 
-    def do_help(self) -> None:
+    def show_help(self) -> None:
         """The keys of this screen."""
         from labeller.help import help_screen
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from labeller.editing import EDITABLE
+from labeller.edits import EDITABLE
 from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:

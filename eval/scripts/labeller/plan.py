@@ -10,9 +10,9 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from labeller.entry import GOLD
+from labeller.case_state import GOLD
 from records.errors import StorageError
-from records.labels import ANNOTATOR_NAME
+from records.journal import ANNOTATOR_NAME
 from records.runs import CACHE_DIR, ROOT
 
 RECHECK = "recheck"
@@ -154,6 +154,5 @@ def _check_terminal() -> None:
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the full screen has no place; use --plain for lines, "
-                "or run it in a terminal."
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from clients.bot import check_bot_address
 from clients.profile import Profile, load_profile
 from clients.secrets import public_url, resolve_headers
-from labeller.anchors import Chunk, anchored
+from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
 from records.errors import StorageError
 from records.files import replace_bytes
@@ -405,13 +406,14 @@ class _Bot:
 def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
     """The bot as a `Source`; ``demo`` starts the embedded API and stops it at the end.
 
-    Raises StorageError for a profile that cannot be used. A bot that does not answer is no error:
-    its arrivals say so, and chunks kept from an earlier session stand in.
+    Raises StorageError for a profile or an address that cannot be used. A bot that does not answer
+    is no error: its arrivals say so, and chunks kept from an earlier session stand in.
     """
+    check_bot_address(api.url)
     with contextlib.ExitStack() as stack:
         url = api.url
         if url == "demo":
-            from clients.run_plan import demo_server
+            from clients.demo_server import demo_server
 
             url = stack.enter_context(demo_server((), quiet=True))
         profile = load_profile(api.profile, api.profiles)

@@ -15,7 +15,6 @@ from typing import Literal
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, fold
 
-ABSTENTION_RULES = 1
 PARTIAL_CLAIMS = 2
 """Supported claims after an opening refusal that make the answer a partial one."""
 
@@ -141,29 +140,35 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
             more make the answer ``partial``.
     """
     text = clean(answer or "")
-    found = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
+    sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     if not text.strip():
         return Detection("empty")
-    if not found:
+    if not sentence_units:
         return Detection("answered")
-    sentences = [text[unit.start : unit.end] for unit in found]
+    sentences = [text[unit.start : unit.end] for unit in sentence_units]
     first = (
         1
-        if len(found) > 1 and len(sentences[0].split()) < 4 and not is_refusal(sentences[0])
+        if len(sentence_units) > 1
+        and len(sentences[0].split()) < 4
+        and not is_refusal(sentences[0])
         else 0
     )
-    for place in range(first + 1):
+    for index in range(first + 1):
         rule = (
             "refusal"
-            if is_refusal(sentences[place])
+            if is_refusal(sentences[index])
             else "lack"
-            if is_lack(sentences[place])
+            if is_lack(sentences[index])
             else ""
         )
         if rule:
-            return _decided(found[place].start, found[place].end, rule, supported_after)
-    lacking = [unit for unit, sentence in zip(found, sentences, strict=True) if is_lack(sentence)]
-    if 2 * len(lacking) >= len(found) and lacking:
+            return _decided(
+                sentence_units[index].start, sentence_units[index].end, rule, supported_after
+            )
+    lacking = [
+        unit for unit, sentence in zip(sentence_units, sentences, strict=True) if is_lack(sentence)
+    ]
+    if 2 * len(lacking) >= len(sentence_units) and lacking:
         return _decided(lacking[0].start, lacking[0].end, "mostly lack", supported_after)
     return Detection("answered")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import msgspec
 from records.errors import StorageError
 from records.files import read_json, replace_json
 from records.metrics import rounded
-from validation.claims import Judged
-from validation.labels import Joined, labels_sha256
 
 NAME = "calibration.json"
 
@@ -89,43 +86,6 @@ class _Form(msgspec.Struct):
 def name_of(metric: str) -> str:
     """The file of a metric's calibration in a run folder."""
     return NAME if metric == METRICS[0] else f"calibration_{metric}.json"
-
-
-def the_one(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
-    """The single judge or prompt of a run. Raises StorageError when there are several."""
-    if len(found) > 1:
-        raise StorageError(
-            f"the run's verdicts come from {len(found)} different {what}; judge the whole run "
-            "again with one of them."
-        )
-    return found[0] if found else {}
-
-
-def document(
-    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
-) -> dict[str, Any]:
-    """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
-    return {
-        "schema": SCHEMA,
-        "run_id": run.name,
-        "metric": metric,
-        "judge": the_one(judged.judges, "judges"),
-        "prompt": the_one(judged.prompts, "prompts"),
-        "parameters": judged.parameters,
-        "failed_answers": judged.failed,
-        "claims_by_code": judged.by_code,
-        "attack": None,
-        "seed": seed,
-        "labels": {
-            "files": sorted(path.name for path in files),
-            "sha256": labels_sha256(files),
-            "annotators": joined.annotators,
-            "alpha": joined.alpha,
-            "random_sample": joined.random_sample,
-            "by_verdict": joined.by_verdict,
-        }
-        | joined.counts,
-    }
 
 
 def write(path: Path, found: dict[str, Any], *, texts: bool = True) -> None:

@@ -89,6 +89,10 @@ class TestCase(msgspec.Struct, omit_defaults=True):
     attack_category: str | None = None
     leak_category: str | None = None
 
+    def reference_text(self) -> str:
+        """The reference answer, else the key facts as a text; empty when there is neither."""
+        return self.reference_answer or "; ".join(self.expected_key_facts)
+
 
 CATEGORIES: tuple[str, ...] = get_args(Category)
 

@@ -1,6 +1,6 @@
 """The append-only journal beside the set: each decision is on disk before it is shown as made.
 
-A line is one event (see `labeller.history`). The action ``saved`` says that the set holds all that
+A line is one event (see `labeller.case_state`). The action ``saved`` says that the set holds all that
 stands before it. Nothing is ever taken out; a last line that a kill cut short is dropped on
 opening.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,7 @@ def _is_entry(value: object) -> bool:
         and isinstance(value["judgement"], dict)
         and isinstance(value["letter"], str)
     )
+
+
+ANNOTATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What an annotator may be called: it is the name of a file, too."""

@@ -33,7 +33,31 @@ LABELS_DIR = ROOT / "eval" / "labels"
 RESULTS_DIR = ROOT / "eval" / "results"
 CACHE_DIR = ROOT / "eval" / "cache"
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
+SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
+"""Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
+CONFIG = "config.json"
+METRICS = "metrics.json"
+SCORES = "scores"
+"""The folder of score lines, a file for each section: see ``scores_file``."""
+VERDICTS = "verdicts.jsonl"
+GATE = "gate.json"
+SUITE = "suite"
+"""The report of the suite: ``.json`` and ``.md`` behind it."""
+REPORT = "report"
+"""The report of a run: ``.html``, ``.md`` and ``.json`` behind it."""
+JUDGE_CACHE = "judge_cache.jsonl"
+"""The cache of verdicts, in ``CACHE_DIR``."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def scores_file(folder: Path, section: str) -> Path:
+    """Where a run keeps the score lines of a section."""
+    return folder / SCORES / f"{section}.jsonl"
+
+
+def scored_sections(folder: Path) -> list[str]:
+    """Sections of which the run has score lines, sorted."""
+    return sorted(path.stem for path in (folder / SCORES).glob("*.jsonl"))
 
 
 def check_run_id(run_id: str) -> str:
@@ -81,7 +105,7 @@ def config_hash(config: RunConfig) -> str:
 
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a run. Raises StorageError when absent, damaged, or another schema."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     raw = read_json(path, SCHEMA)
     try:
         return msgspec.convert({"run_id": folder.name} | raw, RunConfig)
@@ -108,7 +132,7 @@ class ResultsWriter:
         self.folder = Path(output_dir) / check_run_id(run_id)
         self.run_id = run_id
         self.store_full_text = store_full_text
-        if not resume and (self.folder / "config.json").exists():
+        if not resume and (self.folder / CONFIG).exists():
             raise StorageError(f"{self.folder}: this run exists; choose another id or --resume it.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +151,7 @@ class ResultsWriter:
         if eval_set_commit_hash is not None:
             config.dataset = config.dataset | {"git_commit": eval_set_commit_hash}
         config.config_hash = config_hash(config)
-        replace_json(self.folder / "config.json", msgspec.to_builtins(config))
+        replace_json(self.folder / CONFIG, msgspec.to_builtins(config))
 
     def reopen(self, keep: Callable[[TestResult], bool]) -> set[tuple[str, int]]:
         """Continue a run: (case id, repeat) of the results kept so far.

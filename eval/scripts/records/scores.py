@@ -21,6 +21,7 @@ import msgspec
 
 from records import jsonl
 from records.errors import Problem, StorageError
+from records.runs import scores_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,16 +85,6 @@ class Pairs:
     new_cases: int = 0
     both: int = 0
     gold_changed: list[str] = field(default_factory=list)
-
-
-def scores_file(folder: Path, section: str) -> Path:
-    """Where a run keeps the score lines of a section."""
-    return folder / "scores" / f"{section}.jsonl"
-
-
-def scored_sections(folder: Path) -> list[str]:
-    """Sections of which the run has score lines, sorted."""
-    return sorted(path.stem for path in (folder / "scores").glob("*.jsonl"))
 
 
 def read_pairs(base: Path, new: Path, section: str) -> Pairs:

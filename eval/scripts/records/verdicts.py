@@ -1,46 +1,154 @@
-"""Verdict lines: what verdicts.jsonl holds of every judgement, and how it is read again.
+"""verdicts.jsonl: what a judge said of each claim, fact and passage, and which of it counts.
 
 A line for each case, repeat of the answer, metric, opinion of the judge and part (blocks of twenty
 items; single chunks). The file is only appended to; the last line of a key wins. A line
-``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read``, which
-all readers use, passes over every line that rests on it.
+``{"withdrawn": ID, "reason": …}`` takes back what one run of judging has brought: ``read_lines``,
+which all readers use, passes over every line that rests on it. Whoever shows or counts a verdict
+asks ``records.judgements``, which leaves out what another judge said, and of another answer.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
-from judging.kinds import KINDS, Material, ids_of
-from judging.types import JudgeIdentity
-from ragmetrics.judged import QUOTE_UNVERIFIED
 from records import jsonl
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, check_schema
-from records.runs import read_config
-
-FILE = "verdicts.jsonl"
+from records.runs import CONFIG, read_config
 
 REMEDY = "delete the line and judge again"
 
-Line = dict[str, Any]
+QUOTE_UNVERIFIED = "quote_unverified"
+"""In place of supported, present or attributed when the quote stands nowhere: counts as not so."""
 
-Key = tuple[str, int, str, int, int]
+VerdictLine = dict[str, Any]
+
+VerdictKey = tuple[str, int, str, int, int]
 """case id, repeat of the answer, metric, opinion, part."""
 
 Status = Literal["ok", "failed", "not_applicable"]
 
-Place = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Items = Literal["claims", "facts", "contexts"]
+"""What a call has numbered, as the ``input`` of its line names it."""
+
+Strength = Literal["digest", "build", "revision", "name only", "code"]
+"""What stands behind an identity: the hash of the weights, the server's build, a revision that the
+user declared, nothing but the model's name, or (the local judge) the version of our own rules."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+@dataclass(frozen=True, slots=True)
+class CallKind:
+    """One kind of call. ``verdicts``: what can be said of an item; none for calls that write texts.
+
+    ``prompt``: the name of the prompt that asks it. ``items``: what is numbered, a verdict each;
+    None where the verdict is on the answer as a whole. ``positive``: the verdict that needs a quote
+    which stands in the material (None: no such). ``cites``: an entry names the block that it
+    quotes. ``extra``: further fields of the reply.
+    """
+
+    prompt: str
+    verdicts: tuple[str, ...] = ()
+    items: Items | None = None
+    positive: str | None = None
+    cites: bool = False
+    extra: tuple[str, ...] = ()
+
+    def ids_of(self, material: Mapping[Items, Sequence[Mapping[str, Any]]]) -> list[str]:
+        """The ids that need a verdict each, of the numbered texts of a call."""
+        if self.items is not None:
+            return [item["id"] for item in material.get(self.items, ())]
+        return ["1"] if self.verdicts else []
+
+
+GROUNDEDNESS = CallKind(
+    "groundedness",
+    ("supported", "contradicted", "not_found"),
+    items="claims",
+    positive="supported",
+    cites=True,
+)
+
+CORRECTNESS = CallKind(
+    "correctness",
+    ("present", "contradicted", "missing"),
+    items="facts",
+    positive="present",
+    extra=("addresses_question",),
+)
+
+ENTAILMENT = CallKind(
+    "entailment",
+    ("supported", "contradicted", "not_found"),
+    items="claims",
+    positive="supported",
+    cites=True,
+)
+
+RELEVANCE = CallKind("relevance", ("useful", "not_useful"), items="contexts")
+
+ATTRIBUTION = CallKind(
+    "attribution",
+    ("attributed", "not_attributed"),
+    items="facts",
+    positive="attributed",
+    cites=True,
+)
+
+ABSTENTION = CallKind(
+    "abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy")
+)
+
+QUESTIONS_KIND = CallKind("questions", extra=("noncommittal",))
+
+KINDS: Mapping[str, CallKind] = {
+    "groundedness": GROUNDEDNESS,
+    "correctness": CORRECTNESS,
+    "answer_correctness": ENTAILMENT,
+    "context_precision": RELEVANCE,
+    "context_recall": ATTRIBUTION,
+    "answer_relevancy": QUESTIONS_KIND,
+    "abstained_judged": ABSTENTION,
+}
+"""The kind of call behind each ``metric`` of a verdict line."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeIdentity:
+    """Who judges, without where: what config.json and the cache key hold.
+
+    ``provider``: local, ollama, llama.cpp, llama-cpp-python, vllm, lmstudio, openai or unknown.
+    ``digest``, ``build``, ``revision``: what the server or the user tells, None when unknown.
+    """
+
+    provider: str
+    model: str
+    digest: str | None = None
+    build: str | None = None
+    revision: str | None = None
+    strength: Strength = "name only"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in config.json, in verdicts and in the cache key."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        """Short, for tables and verdicts: ``provider/model@digest``."""
+        mark = self.digest or self.build or self.revision
+        return f"{self.provider}/{self.model}" + (f"@{mark[:19]}" if mark else "")
 
 
 class _Item(TypedDict):
     id: str
     text: str
-    span: NotRequired[tuple[Place, Place] | None]
+    span: NotRequired[tuple[Count, Count] | None]
     lead: NotRequired[str]
 
 
@@ -87,10 +195,10 @@ class _Line(TypedDict):
 
     schema: NotRequired[Any]
     case_id: str
-    repeat: Place
+    repeat: Count
     metric: str
-    judge_repeat: Place
-    part: NotRequired[Place]
+    judge_repeat: Count
+    part: NotRequired[Count]
     parts: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
     status: Status
     reason: str | None
@@ -109,7 +217,8 @@ class _Line(TypedDict):
     extra: _Extra
 
 
-def key_of(line: Mapping[str, Any]) -> Key:
+def key_of(line: Mapping[str, Any]) -> VerdictKey:
+    """Which judgement a line holds; a later line with the same key takes its place."""
     return (
         line["case_id"],
         line["repeat"],
@@ -119,13 +228,13 @@ def key_of(line: Mapping[str, Any]) -> Key:
     )
 
 
-class Told(msgspec.Struct):
+class VerdictExtra(msgspec.Struct):
     """Of a line's ``extra``."""
 
     mark: str | None = None
 
 
-class Head(msgspec.Struct):
+class VerdictHead(msgspec.Struct):
     """What tells a verdict line from others, without its texts."""
 
     case_id: str
@@ -142,21 +251,21 @@ class Head(msgspec.Struct):
     judge: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
     prompt: dict[str, Any] = {}
-    extra: Told = msgspec.field(default_factory=Told)
+    extra: VerdictExtra = msgspec.field(default_factory=VerdictExtra)
 
 
-def heads(path: Path) -> Iterator[Head]:
+def read_heads(path: Path) -> Iterator[VerdictHead]:
     """The heads of all lines in order. Each line is read whole: nobody pays before a damaged one
     is told."""
-    for line in read(path):
-        yield msgspec.convert(line, Head)
+    for line in read_lines(path):
+        yield msgspec.convert(line, VerdictHead)
 
 
-def read(
+def read_lines(
     path: Path,
-    keep: Callable[[Line], bool] = lambda line: True,
+    keep: Callable[[VerdictLine], bool] = lambda line: True,
     at: Iterable[int] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[VerdictLine]:
     """All lines in order, of each what ``_Line`` names; [] when there is no file.
 
     Lines that were withdrawn are left out. ``at``: only the lines that begin at these byte offsets,
@@ -169,7 +278,7 @@ def read(
     if offsets is not None:
         offsets = [offset for offset in offsets if offset not in withdrawals]
     for number, typed in _decoded(path, offsets):
-        line = cast(Line, typed)
+        line = cast(VerdictLine, typed)
         if not taken_back.isdisjoint(line.get("judging_runs", ())):
             continue
         check_schema(path, line.get("schema"), line=number)
@@ -179,6 +288,83 @@ def read(
             raise StorageError.from_problems([problem])
         if keep(line):
             yield line
+
+
+def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
+    """Number and record of each line; those that are none are told together at the end."""
+    if not path.exists():
+        return
+    faults: list[Problem] = []
+    last = 0
+    lines = jsonl.read(path, _Line, "verdict line", REMEDY, faults.append, at)
+    for number, _, record in lines:
+        last = number
+        yield number, record
+    if faults:
+        withdrawals = _withdrawals(path)
+        faults = [fault for fault in faults if fault.line not in withdrawals]
+    if faults and (faults[-1].line or 0) > last and _is_torn(path):
+        faults.pop()
+    if faults:
+        raise StorageError.from_problems(faults)
+
+
+def _is_torn(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) != b"\n"
+
+
+def _fault(line: VerdictLine) -> tuple[str, str] | None:
+    """Field and fault of a line that is decided and does not say what it should."""
+    kind = KINDS.get(line["metric"])
+    if line["status"] != "ok" or kind is None:
+        return None
+    for name in kind.extra if "by_code" not in line["extra"] else ():
+        if name not in line["extra"]:
+            return f"extra.{name}", "is not there"
+    if not kind.verdicts:
+        return None
+    for place, entry in enumerate(line["verdicts"]):
+        if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
+            return f"verdicts[{place}].verdict", f"is none of {', '.join(kind.verdicts)}"
+    asked = kind.ids_of(line["input"])
+    if [entry["id"] for entry in line["verdicts"]] != asked:
+        return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
+    return None
+
+
+_START = b'{"withdrawn"'
+
+
+class Withdrawal(msgspec.Struct):
+    """The id of a judging run whose verdicts do not count, and why."""
+
+    withdrawn: str
+    reason: str = ""
+
+
+_decode = msgspec.json.Decoder(Withdrawal).decode
+
+
+def new_judging_run() -> str:
+    """An id for one run of judging: 16 hex digits, drawn at random."""
+    return secrets.token_hex(8)
+
+
+def withdrawal(judging_run: str, reason: str) -> dict[str, str]:
+    """The record that takes back a judging run; its fields stay in this order."""
+    return {"withdrawn": judging_run, "reason": reason}
+
+
+def read_withdrawal(line: bytes) -> Withdrawal | None:
+    """The withdrawal that a whole line holds; None when it is another line, or torn."""
+    if not line.startswith(_START) or not line.endswith(b"\n"):
+        return None
+    try:
+        return _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def withdrawn(path: Path) -> dict[str, str]:
@@ -215,57 +401,12 @@ def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
     if not judging_runs or not path.exists():
         return
     known = withdrawn(path)
-    found = {run for line in read(path) for run in line.get("judging_runs", ())}
+    found = {run for line in read_lines(path) for run in line.get("judging_runs", ())}
     with JsonlWriter(path) as writer:
         for run, reason in judging_runs.items():
             if run in found and run not in known:
                 writer.write(withdrawal(run, reason))
         writer.sync()
-
-
-def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:
-    """Number and record of each line; those that are none are told together at the end."""
-    if not path.exists():
-        return
-    faults: list[Problem] = []
-    last = 0
-    lines = jsonl.read(path, _Line, "verdict line", REMEDY, faults.append, at)
-    for number, _, record in lines:
-        last = number
-        yield number, record
-    if faults:
-        withdrawals = _withdrawals(path)
-        faults = [fault for fault in faults if fault.line not in withdrawals]
-    if faults and (faults[-1].line or 0) > last and _is_torn(path):
-        faults.pop()
-    if faults:
-        raise StorageError.from_problems(faults)
-
-
-def _is_torn(path: Path) -> bool:
-    with open(path, "rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) != b"\n"
-
-
-def _fault(line: Line) -> tuple[str, str] | None:
-    """Field and fault of a line that is decided and does not say what it should."""
-    kind = KINDS.get(line["metric"])
-    if line["status"] != "ok" or kind is None:
-        return None
-    for name in kind.extra if "by_code" not in line["extra"] else ():
-        if name not in line["extra"]:
-            return f"extra.{name}", "is not there"
-    if not kind.verdicts:
-        return None
-    for place, entry in enumerate(line["verdicts"]):
-        if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
-            return f"verdicts[{place}].verdict", f"is none of {', '.join(kind.verdicts)}"
-    items = {name: line["input"].get(name, ()) for name in ("contexts", "claims", "facts")}
-    asked = ids_of(kind, Material(**items))
-    if [entry["id"] for entry in line["verdicts"]] != asked:
-        return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
-    return None
 
 
 class _Text(TypedDict):
@@ -287,12 +428,12 @@ def judge_of(folder: Path) -> dict[str, Any]:
     try:
         msgspec.convert(judge, _Judge)
     except msgspec.ValidationError as error:
-        told = f"{folder / 'config.json'}: judge: {error}; take the file from a backup."
+        told = f"{folder / CONFIG}: judge: {error}; take the file from a backup."
         raise StorageError(told) from None
     return judge
 
 
-def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:
+def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
     """Tells the lines of the judge in a run's config.json from those of others it had before.
 
     Another identity, another text of a prompt or other parameters make another judge.
@@ -300,7 +441,7 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:
     identity, prompts = judge.get("identity"), judge.get("prompts", {})
     parameters = judge.get("parameters", {})
 
-    def belongs(line: Line) -> bool:
+    def belongs(line: VerdictLine) -> bool:
         name = line["prompt"]["name"]
         known = prompts.get(name)
         return bool(
@@ -315,36 +456,3 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[Line], bool]:
 def identity_of(raw: Mapping[str, Any]) -> JudgeIdentity:
     """A judge's identity from config.json or a verdict line."""
     return JudgeIdentity(**{name: raw[name] for name in JudgeIdentity.__slots__ if name in raw})
-
-
-_START = b'{"withdrawn"'
-
-
-class Withdrawal(msgspec.Struct):
-    """The id of a judging run whose verdicts do not count, and why."""
-
-    withdrawn: str
-    reason: str = ""
-
-
-_decode = msgspec.json.Decoder(Withdrawal).decode
-
-
-def new_judging_run() -> str:
-    """An id for one run of judging: 16 hex digits, drawn at random."""
-    return secrets.token_hex(8)
-
-
-def withdrawal(judging_run: str, reason: str) -> dict[str, str]:
-    """The record that takes back a judging run; its fields stay in this order."""
-    return {"withdrawn": judging_run, "reason": reason}
-
-
-def read_withdrawal(line: bytes) -> Withdrawal | None:
-    """The withdrawal that a whole line holds; None when it is another line, or torn."""
-    if not line.startswith(_START) or not line.endswith(b"\n"):
-        return None
-    try:
-        return _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.claims import Claim, extract, merged, prepare, score_claim
+from ragmetrics.claims import AnswerClaim, extract, merged, prepare, score_claim
 from ragmetrics.stats import exact, means
 from ragmetrics.text import language, numbers
 from ragmetrics.text.words import clean
@@ -138,7 +138,7 @@ def detect(result: TestResult) -> abstention.Detection:
     return abstention.detect(answer, _supported(later, chunks, result.question))
 
 
-def _claims_after(answer: str, place: int) -> list[Claim]:
+def _claims_after(answer: str, place: int) -> list[AnswerClaim]:
     return [
         claim
         for claim in extract(answer).claims
@@ -146,12 +146,19 @@ def _claims_after(answer: str, place: int) -> list[Claim]:
     ]
 
 
-def _supported(claims: Sequence[Claim], chunks: Sequence[RetrievedChunk], question: str) -> int:
+def _supported(
+    claims: Sequence[AnswerClaim], chunks: Sequence[RetrievedChunk], question: str
+) -> int:
     ready = [prepare(chunk.text or "") for chunk in chunks]
     known, asked = merged(ready), numbers.index(question)
     supports = (
         score_claim(
-            claim.text, ready, question=asked, known=known, kind=claim.type, lead=claim.lead
+            claim.text,
+            ready,
+            question=asked,
+            context_numbers=known,
+            kind=claim.type,
+            lead=claim.lead,
         )
         for claim in claims
     )

@@ -4,114 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from math import fsum
 from pathlib import Path
 from typing import Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
-from judging.answers import NO_ANSWER, Subject
 from ragmetrics import embedding, judged
 from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.judged import CORRECTNESS_WEIGHT
 from ragmetrics.stats.tally import Value, average
-from ragmetrics.text.words import fold
+from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
+from records.judgements import (
+    STALE,
+    Calls,
+    Judgement,
+    Opinions,
+    Verdicts,
+    evidence_of,
+    read_verdicts,
+)
 from records.results import TestResult
-from records.runs import CACHE_DIR
-from records.verdicts import FILE
+from records.runs import CACHE_DIR, VERDICTS
 from scorers import judged_scores
-from scorers.abstention import Reply
+from scorers.abstention import NO_ANSWER, Reply
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
-from scorers.judged_scores import BY_CALL, Calls, Judgement, Texts, blames, joined
+from scorers.judged_scores import BY_CALL, Texts
 from scorers.loop import Evidence, Row
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
-
-STALE = "judged before its answer or labels changed"
-
-OTHERS = "Lines of verdicts.jsonl by another judge, prompt or temperature, which do not count: {}."
-
-AnswerKey = tuple[str, int]
-"""Case id and repeat of the answer."""
-
-Parts = dict[int, records_verdicts.Line]
-
-Opinions = dict[int, Calls]
-
-
-@dataclass
-class Verdicts:
-    """The verdict lines of one judge, by case and repeat of the answer. Whoever shows or counts a
-    verdict asks here which ones there are."""
-
-    judge: Mapping[str, Any]
-    found: dict[AnswerKey, dict[tuple[str, int], Parts]] = field(default_factory=dict)
-    others: int = 0
-
-    @property
-    def calls(self) -> set[str]:
-        """What was judged."""
-        return {metric for parts in self.found.values() for metric, _ in parts}
-
-    @property
-    def repeats(self) -> int:
-        """The most opinions that any answer has."""
-        return 1 + max((r for parts in self.found.values() for _, r in parts), default=0)
-
-    def subject(self, case: TestCase, result: TestResult) -> Subject:
-        """An answer with the chunks that the judge was shown."""
-        return Subject(case, result, self.judge.get("k"))
-
-    def opinions(self, subject: Subject) -> tuple[Opinions, bool]:
-        """The calls of each opinion on an answer as it is now; what code decided belongs to all.
-
-        And whether a call has only verdicts that do not count any more: those on another answer, on
-        other chunks or other labels.
-        """
-        found: dict[int, dict[str, Judgement]] = defaultdict(dict)
-        mark, stale = subject.fingerprint, False
-        key = (subject.case.id, subject.result.repeat)
-        for (metric, opinion), parts in self.found.get(key, {}).items():
-            fresh = {part: line for part, line in parts.items() if line.get("subject") == mark}
-            if (judgement := joined(fresh)) is not None:
-                found[opinion][metric] = judgement
-            else:
-                stale |= len(fresh) < len(parts)
-        return dict(found), stale
-
-
-def read_verdicts(
-    folder: Path,
-    judge: Mapping[str, Any],
-    *,
-    keep: Callable[[records_verdicts.Line], bool] = lambda line: True,
-    at: Iterable[int] | None = None,
-    texts: bool = False,
-) -> Verdicts:
-    """The lines of the judge that config.json names; those of others are counted and left out.
-
-    ``keep``: only the lines that it takes. ``at``: only those that begin at these byte offsets, in
-    the order of the file. ``texts``: with the texts of the chunks, which no score needs.
-    """
-    verdicts = Verdicts(judge)
-    belongs = records_verdicts.of_judge(judge)
-    for line in records_verdicts.read(folder / records_verdicts.FILE, keep, at):
-        case_id, repeat, metric, opinion, part = records_verdicts.key_of(line)
-        if not belongs(line):
-            verdicts.others += 1
-            continue
-        if not texts:
-            for context in line["input"].get("contexts", ()):
-                context.pop("text", None)
-        of_case = verdicts.found.setdefault((case_id, repeat), {})
-        of_case.setdefault((metric, opinion), {})[part] = line
-    return verdicts
 
 
 def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
@@ -147,10 +74,9 @@ class JudgedScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
-        subject = self.verdicts.subject(case, result)
-        opinions, stale = self.verdicts.opinions(subject)
+        opinions, stale = self.verdicts.opinions(case, result)
         first = opinions.get(0, {})
-        texts = self._texts(subject)
+        texts = self._texts(case, result)
         names = [metric.name for metric in self.metrics]
         values: dict[str, Value] = {}
         reasons: dict[str, str] = {}
@@ -165,14 +91,14 @@ class JudgedScorer:
                     spread[name] = max(scored) - min(scored)
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
-        rules = suspected(subject.answer)
+        rules = suspected(texts.answer)
         by_judge = any(True in one.extra("manipulation") for one in first.values())
-        answered = subject.why_no_answer() is None
-        values[MANIPULATION] = float(bool(rules) or by_judge) if answered else None
+        has_words = bool(words(texts.answer))
+        values[MANIPULATION] = float(bool(rules) or by_judge) if has_words else None
         reasons[MANIPULATION] = NO_ANSWER
         if stale:
             reasons |= {name: STALE for name, why in reasons.items() if why == "not judged"}
-        evidence = evidence_of(first)
+        evidence = evidence_of(first, judged.blame_claim)
         if rules or by_judge:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
@@ -184,16 +110,10 @@ class JudgedScorer:
         }
         return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
 
-    def _texts(self, subject: Subject) -> Texts:
+    def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
-        return Texts(
-            subject.case.question,
-            subject.answer,
-            subject.reference,
-            cosine,
-            self.no_model,
-            self.weight,
-        )
+        answer, reference = clean(result.answer or ""), clean(case.reference_text())
+        return Texts(case.question, answer, reference, cosine, self.no_model, self.weight)
 
     def _cosine(self, one: str, other: str) -> float:
         assert self.embed is not None
@@ -207,15 +127,15 @@ class JudgedScorer:
             vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
 
     def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
-        subject = self.verdicts.subject(case, result)
-        for calls in self.verdicts.opinions(subject)[0].values():
+        texts = self._texts(case, result)
+        for calls in self.verdicts.opinions(case, result)[0].values():
             one = calls.get("answer_relevancy")
             if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
                 yield case.question
                 yield from (text for found in one.extra("questions") for text in found)
             both = [calls.get(name) for name in BY_CALL["answer_correctness_judged"]]
             if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
-                yield from (text for text in (subject.answer, subject.reference) if text.strip())
+                yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
     def aggregate(
         self, section: dict[str, Any], scored: Iterator[dict[str, Any]], seed: int
@@ -304,13 +224,13 @@ def make_scorer(
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
     """
-    if not (folder / FILE).exists():
-        raise StorageError(f"{folder / FILE}: no such file; run judge_answers.py first.")
+    if not (folder / VERDICTS).exists():
+        raise StorageError(f"{folder / VERDICTS}: no such file; run judge_answers.py first.")
     judge = records_verdicts.judge_of(folder)
     verdicts = read_verdicts(folder, judge)
-    if not verdicts.found:
+    if not verdicts.by_answer:
         raise StorageError(
-            f"{folder / FILE}: no verdicts of the judge in config.json; run judge_answers.py."
+            f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
         )
     scorer = JudgedScorer(verdicts, rows_for(verdicts), weight=weight)
     if any(metric.name in NEEDS_MODEL for metric in scorer.metrics):
@@ -325,14 +245,14 @@ def make_scorer(
 
 def replies(folder: Path) -> dict[tuple[str, int], Reply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
-    path = folder / FILE
+    path = folder / VERDICTS
     verdicts = read_verdicts(
         folder,
         records_verdicts.judge_of(folder),
         keep=lambda line: bool(line["metric"] == "abstained_judged"),
     )
     found: dict[tuple[str, int], Reply] = {}
-    for key, calls in verdicts.found.items():
+    for key, calls in verdicts.by_answer.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
@@ -408,66 +328,3 @@ def suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
-
-
-Entry = dict[str, Any]
-
-
-def evidence_of(calls: Calls) -> dict[str, Any]:
-    """``claims``, ``facts``, ``chunks``, ``questions``, ``reply``: those that were judged."""
-    found: dict[str, Any] = {}
-    blamed = blames(calls)
-    if claims := _rows(calls.get("groundedness"), "claims"):
-        for row in claims:
-            row |= {"blame": blamed[row["id"]]} if row["id"] in blamed else {}
-        found["claims"] = claims
-    if facts := _rows(calls.get("correctness"), "facts"):
-        held = {row["id"]: row for row in _rows(calls.get("context_recall"), "facts")}
-        for row in facts:
-            row |= {"in_contexts": held[row["id"]]["verdict"]} if row["id"] in held else {}
-        found["facts"] = facts
-    elif facts := _rows(calls.get("context_recall"), "facts"):
-        found["facts_in_contexts"] = facts
-    if claims := _rows(calls.get("answer_correctness"), "claims"):
-        found["claims_in_reference"] = claims
-    chunks = calls.get("context_precision")
-    if chunks is not None and chunks.status == "ok":
-        names = _chunk_ids(chunks)
-        found["chunks"] = [
-            {"chunk_id": names.get(entry["id"], ""), "verdict": entry["verdict"]}
-            for entry in chunks.entries
-        ]
-    relevancy = calls.get("answer_relevancy")
-    if relevancy is not None and relevancy.status == "ok":
-        found["questions"] = [text for part in relevancy.extra("questions") for text in part]
-    reply = calls.get("abstained_judged")
-    if reply is not None and reply.status == "ok":
-        found["reply"] = reply.verdicts[0]
-    failed = {name: one.reason for name, one in calls.items() if one.status == "failed"}
-    return found | ({"failed": failed} if failed else {})
-
-
-def _chunk_ids(one: Judgement) -> dict[str, str]:
-    contexts = (c for line in one.lines for c in line["input"].get("contexts", ()))
-    return {context["id"]: context.get("chunk_id", "") for context in contexts}
-
-
-def _rows(one: Judgement | None, items: str) -> list[Entry]:
-    """Each claim or fact with its verdict, quote and reason; [] when there is no judgement."""
-    if one is None or one.status != "ok":
-        return []
-    texts: Mapping[str, Entry] = {
-        item["id"]: item for line in one.lines for item in line["input"].get(items, ())
-    }
-    names = _chunk_ids(one)
-    rows = []
-    for entry in one.entries:
-        item = texts.get(entry["id"], {})
-        row = {"id": entry["id"], "text": item.get("text", ""), "verdict": entry["verdict"]}
-        row |= {name: entry[name] for name in ("quote", "reason") if entry.get(name)}
-        if (chunk := names.get(entry.get("context") or "")) is not None:
-            row["chunk_id"] = chunk
-        if item.get("span"):
-            row["span"] = item["span"]
-        rows.append(row)
-    return rows

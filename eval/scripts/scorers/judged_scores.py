@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import judged
-from ragmetrics.judged import Blame
 from ragmetrics.stats.tally import FAILED, Value
+from records.judgements import Calls, Judgement, blame_claims
 
 Line = Mapping[str, Any]
 
@@ -34,55 +34,6 @@ BY_CALL: Mapping[str, tuple[str, ...]] = {
     "abstained_judged": ("abstained_judged",),
 }
 """The calls that each metric is counted from; of verdicts only: the other metrics need none."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """All parts of one call: ``status`` as in a line, ``entries`` of all parts in order."""
-
-    status: str
-    reason: str
-    lines: Sequence[Line]
-
-    @property
-    def entries(self) -> list[dict[str, Any]]:
-        return [entry for line in self.lines for entry in line["verdicts"]]
-
-    def items(self, name: str) -> dict[str, str]:
-        """The claims or facts that were asked about: text by id."""
-        found = (item for line in self.lines for item in line["input"].get(name, ()))
-        return {item["id"]: item["text"] for item in found}
-
-    @property
-    def verdicts(self) -> list[str]:
-        return [entry["verdict"] for entry in self.entries]
-
-    @property
-    def asked(self) -> bool:
-        """A judge said this, not our own code."""
-        return self.status == "ok" and "by_code" not in self.lines[0]["extra"]
-
-    def extra(self, name: str) -> list[Any]:
-        """What the parts say of it."""
-        return [line["extra"][name] for line in self.lines if name in line["extra"]]
-
-
-def joined(parts: Mapping[int, Line]) -> Judgement | None:
-    """The parts of one call; None when one of them is not there (a run that was stopped)."""
-    first = parts.get(0)
-    if first is None:
-        return None
-    mark = first["extra"].get("mark")
-    lines = [parts[number] for number in sorted(parts) if number < first["parts"]]
-    known = [line for line in lines if line["extra"].get("mark") == mark]
-    for status in ("failed", "not_applicable"):
-        for line in known:
-            if line["status"] == status:
-                return Judgement(status, line["failure"] or line["reason"] or "", known)
-    return Judgement("ok", "", known) if len(known) == first["parts"] else None
-
-
-Calls = Mapping[str, Judgement]
 
 Cosine = Callable[[str, str], float]
 
@@ -172,28 +123,9 @@ def _answer_correctness(name: str, calls: Calls, texts: Texts) -> tuple[float | 
     return judged.answer_correctness(f1, cosine, texts.weight), ""
 
 
-def blames(calls: Calls) -> dict[str, Blame]:
-    """By claim id, whose fault it is; {} unless the same claims were judged against both sides."""
-    grounded, right = calls.get("groundedness"), calls.get("answer_correctness")
-    if grounded is None or right is None or grounded.status != "ok" or right.status != "ok":
-        return {}
-    if right.entries and grounded.items("claims") != right.items("claims"):
-        return {}
-    chunks = calls.get("context_precision")
-    useful = {e["id"]: e["verdict"] == judged.USEFUL for e in chunks.entries} if chunks else {}
-    wanted = {entry["id"]: entry["verdict"] for entry in right.entries}
-    return {
-        entry["id"]: judged.blame_claim(
-            entry["verdict"],
-            wanted.get(entry["id"], judged.NOT_FOUND),
-            useful.get(entry.get("context") or ""),
-        )
-        for entry in grounded.entries
-    }
-
-
 def _claim_rate(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    return judged.claim_rates(list(blames(calls).values()))[name], DIFFER
+    blames = blame_claims(calls, judged.blame_claim)
+    return judged.claim_rates(list(blames.values()))[name], DIFFER
 
 
 def _fact_rate(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:

@@ -43,7 +43,7 @@ from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_st
 from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, SCORES, read_config
 from records.scratch import scratch_folder
 from scorers.workers import worker_pool
 
@@ -124,7 +124,7 @@ def score_run(
     problems: list[Problem] = []
     labels, places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
-    scores = folder / "scores"
+    scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
         one = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
         parts = _score_parts(whole, one, _jobs(jobs, results, labels))
@@ -185,7 +185,7 @@ def add_metric(
 def _header(
     folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[Scored]
 ) -> dict[str, Any]:
-    config = folder / "config.json"
+    config = folder / CONFIG
     known = read_config(folder) if config.exists() else RunConfig(folder.name)
     results = sum((part.results for part in parts), Counter())
     return {

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
 
-from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
 from ragmetrics import safety
 from ragmetrics.catalogue.metric import Metric
@@ -24,12 +23,13 @@ from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
 from records.files import replace_bytes, sha256_file
+from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.runs import SAFETY_RESULTS as ANSWERS
 from scorers.errors import CannotRun
-from validation.human import read_rows
 
 Source = Literal["auto", "system", "reference"]
 
@@ -347,7 +347,7 @@ def score_safety(
         answers |= _results_of({one.case_id for one in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / "scores"
+    scores = folder / SCORES
     scores.mkdir(exist_ok=True)
     lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
     replace_bytes(scores / f"{SECTION}.jsonl", b"".join(lines))
@@ -403,7 +403,7 @@ def _pass_over(problem: Problem) -> None:
 
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
-    config = folder / "config.json"
+    config = folder / CONFIG
     known = read_config(folder) if config.exists() else RunConfig(folder.name)
     results = count_results(folder / RESULTS)
     header: dict[str, Any] = {
@@ -436,7 +436,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
     found: list[SafetyLabel] = []
     seen: dict[str, int] = {}
     for number, row in read_rows(path):
-        if "text" not in row:
+        if "text" not in row and "kind" not in row:
             continue
         wrong = [Problem(str(path), number, field, message) for field, message in _wrong(row)]
         case_id = row.get("case_id")
@@ -466,7 +466,9 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
 def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(row.get("case_id"), str) or not row["case_id"]:
         yield "case_id", "is missing; give each text an id"
-    if not isinstance(row["text"], str):
+    if "text" not in row:
+        yield "text", "is missing; a line with a kind needs the words to judge"
+    elif not isinstance(row["text"], str):
         yield "text", "is not a string"
     elif not row["text"].strip() and row.get("kind") != "safe_output":
         yield "text", "is blank; write the words to judge, or drop the line"

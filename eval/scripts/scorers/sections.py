@@ -12,8 +12,7 @@ import orjson
 
 from ragmetrics.catalogue.metric import Metric
 from records.errors import StorageError
-from records.runs import CACHE_DIR
-from records.verdicts import FILE
+from records.runs import CACHE_DIR, VERDICTS, scores_file
 from scorers.errors import CannotRun
 from scorers.judged import make_scorer, warm
 from scorers.loop import score_run
@@ -70,7 +69,7 @@ def run_perspective(perspective: Perspective, settings: Settings) -> Outcome:
     except CannotRun as error:
         return Outcome(perspective.name, "cannot run", error.message)
     if not any(section["n"].values()):
-        reason = _most_common_reason(settings.folder / "scores" / f"{perspective.name}.jsonl")
+        reason = _most_common_reason(scores_file(settings.folder, perspective.name))
         return Outcome(perspective.name, "nothing to score", reason, section)
     return Outcome(perspective.name, "scored", _note(section), section)
 
@@ -304,7 +303,7 @@ def chosen(names: Sequence[str] | None, *, custom: bool) -> list[Perspective]:
 
 def has_verdicts(folder: Path) -> bool:
     """judge_answers.py has left verdicts in this run folder."""
-    return (folder / FILE).exists()
+    return (folder / VERDICTS).exists()
 
 
 def score_verdicts(

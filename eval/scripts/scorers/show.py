@@ -17,9 +17,9 @@ from records.asked import asked_of, missing_remark
 from records.cases import TestCase, iter_cases
 from records.files import json_bytes, read_json, sha256_file
 from records.labels import read_labels
-from records.metrics import rounded
+from records.metrics import rounded, section_names
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import RESULTS, find_run, read_config
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,6 +93,7 @@ def score_and_show(
     folder = find_run(results_dir, run)
     scorer = make_scorer(folder)
     key = find_metric(scorer.metrics, worst_by or worst_key)
+    before = section_names(folder)
     section = score_run(folder, eval_set, scorer, labels_dir=labels_dir, seed=seed, jobs=jobs)
     if as_json:
         click.echo(json_bytes(rounded(section)), nl=False)
@@ -106,6 +107,7 @@ def score_and_show(
             print_worst(console, bad, key, show_worst, scored=section["n"][key.name])
     if not quiet:
         warn(folder, eval_set, section, needs_texts)
+        warn_of_removed(folder, before)
     return section
 
 
@@ -169,7 +171,7 @@ def print_worst(
 
 def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: bool = False) -> None:
     """Say on stderr what a reader of the numbers should know."""
-    known = (folder / "config.json").exists()
+    known = (folder / CONFIG).exists()
     config = read_config(folder) if known else RunConfig(folder.name)
     warn_of_missing(folder, config)
     asked_with = config.dataset.get("sha256")
@@ -186,16 +188,28 @@ def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: boo
         click.echo(f"Note: {failed} cases failed in this run and count nowhere.", err=True)
 
 
+def warn_of_removed(folder: Path, before: frozenset[str]) -> None:
+    """Say on stderr which sections had been scored from other results and are gone."""
+    gone = sorted(before - section_names(folder))
+    if gone:
+        click.echo(
+            f"Note: results.jsonl has changed since {', '.join(gone)} were scored; they were "
+            "removed from metrics.json: score them again.",
+            err=True,
+        )
+
+
 def warn_of_missing(folder: Path, config: RunConfig) -> None:
     """Say on stderr how many asked cases a run that was just scored has no result of."""
     asked = asked_of(config)
-    header = read_json(folder / "metrics.json")
+    header = read_json(folder / METRICS)
     remark = missing_remark(header, asked.repeats if asked else 1)
     if remark:
         name = folder.resolve().name
         asks = config.api.get("source") == "http"
         remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-        click.echo(f"Note: {remark} and count nowhere; {remedy}.", err=True)
+        counts = "counts" if header["missing"] == 1 else "count"
+        click.echo(f"Note: {remark} and {counts} nowhere; {remedy}.", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +233,7 @@ def worst_cases(
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
     rows: list[tuple[float, int, dict[str, Any]]] = []
-    with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+    with open(scores_file(folder, section), "rb") as file:
         for place, line in enumerate(file):
             row = orjson.loads(line)
             score = row["scores"].get(metric.name)

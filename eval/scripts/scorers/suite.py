@@ -18,7 +18,6 @@ import click
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, comparable, judge
@@ -34,7 +33,8 @@ from records.gate_verdict import Check
 from records.labels import read_cases
 from records.metrics import read_sections
 from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
-from records.runs import EVAL_SET, RESULTS, ROOT, find_run, read_config
+from records.runs import CONFIG, EVAL_SET, METRICS, RESULTS, ROOT, SUITE, find_run, read_config
+from records.runs import SAFETY_RESULTS as SAFETY_ANSWERS
 from records.targets import TARGETS, read_targets
 from scorers.plugins import read_plugins
 from scorers.safety import has_labels
@@ -161,7 +161,7 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
             report.gates = _gates(rules, evidence, asked)
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
-        name = "suite" if plan.suite == "full" else f"suite-{plan.suite}"
+        name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
         written = write_report(report, plan.output or real / name)
         traces = _traces(plan, perspectives, report, settings, targets, real)
     return report, [*written, *traces]
@@ -226,7 +226,7 @@ def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> li
 
 def _kept(folder: Path) -> dict[str, Any]:
     """The run's metrics.json; {} before anything was scored."""
-    path = folder / "metrics.json"
+    path = folder / METRICS
     return read_sections(path, Measured, KEPT) if path.exists() else {}
 
 
@@ -348,9 +348,9 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     target.mkdir()
     if (folder / SAFETY_ANSWERS).exists():
         shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
-    if (folder / "config.json").exists():
+    if (folder / CONFIG).exists():
         config = _config_of_part(read_config(folder), len(wanted))
-        replace_json(target / "config.json", msgspec.to_builtins(config))
+        replace_json(target / CONFIG, msgspec.to_builtins(config))
     kept = 0
     with open(target / RESULTS, "wb") as file:
         for result in iter_results(folder / RESULTS):

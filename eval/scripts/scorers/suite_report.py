@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.baseline import FAILING, Change
 from decisions.diagnosis import Finding
-from decisions.measures import Measure
+from decisions.measures import Measure, targets_text
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
@@ -146,19 +146,18 @@ def change_text(change: Change) -> str:
 
 
 def verdict_text(report: Report) -> str:
-    """The last line: how many targets are kept, and whether the suite fails."""
+    """The last line: how many targets are met, and whether the suite fails."""
     aimed = [one for one in report.found.values() if one.target is not None]
     measured = [one for one in aimed if one.passed is not None]
-    kept = sum(one.passed is True for one in measured)
-    text = f"{kept} of {len(measured)} measured targets are kept"
-    if len(aimed) > len(measured):
-        text += f", {len(aimed) - len(measured)} could not be measured"
+    met = sum(one.passed is True for one in measured)
+    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
-        text += f"; {len(report.regressions)} regressions"
+        count = len(report.regressions)
+        text += f"; {count} regression{'s' * (count != 1)}"
     if report.unlike:
         text += "; the baseline is not comparable"
     if report.gates:
-        text += f"; {len(report.gates)} gates missed"
+        text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
     return text + "."
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.measures import known_metrics
 from ragmetrics.catalogue.metric import Metric
 from records.cases import iter_cases
@@ -17,7 +16,8 @@ from records.errors import Problem, StorageError
 from records.files import replace_bytes
 from records.labels import read_labels
 from records.results import SCHEMA, iter_results
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, read_config, scores_file
+from records.runs import SAFETY_RESULTS as SAFETY_ANSWERS
 from records.targets import Target
 from scorers.sections import Perspective, Settings
 
@@ -40,7 +40,7 @@ def write_traces(
     """
     failed = dict(_failed_rows(perspective, section, targets, settings))
     path = folder / "traces" / f"{perspective.name}-{label}.jsonl"
-    config = settings.folder / "config.json"
+    config = settings.folder / CONFIG
     known = read_config(settings.folder) if config.exists() else None
     run = {"run_id": folder.name, "config_hash": known.config_hash if known else None}
     cases = _cases(settings, {case_id for case_id, _ in failed})
@@ -68,7 +68,7 @@ def _failed_rows(
     directions = {
         name: row for name, one in section["definitions"].items() if (row := rows.get(one))
     }
-    with open(settings.folder / "scores" / f"{perspective.name}.jsonl", "rb") as file:
+    with open(scores_file(settings.folder, perspective.name), "rb") as file:
         for line in file:
             row = orjson.loads(line)
             misses = list(_misses(row["scores"], targets, directions, perspective.must))

@@ -17,10 +17,10 @@ from ragmetrics.text import numbers
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
+from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
-from records.runs import RESULTS
-from scorers.judged import Verdicts, read_verdicts
-from scorers.judged_scores import Judgement, Line
+from records.runs import RESULTS, VERDICTS
+from scorers.judged_scores import Line
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -115,12 +115,12 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     failed or is missing gives no claims, and claims that were decided by code (no passages) are not
     the judge's: both are counted. Raises StorageError, also when the run was not judged.
     """
-    path = run / records_verdicts.FILE
+    path = run / VERDICTS
     judge = records_verdicts.judge_of(run)
     verdicts = read_verdicts(
         run, judge, keep=lambda line: bool(line["metric"] == metric), texts=True
     )
-    if not verdicts.found:
+    if not verdicts.by_answer:
         raise StorageError(
             f"{path}: holds no verdicts of {metric} by the judge in config.json; judge the run "
             "with judge_answers.py."
@@ -129,7 +129,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     claims: list[JudgedClaim] = []
     decided: list[Line] = []
     counts: Counter[str] = Counter()
-    for key in verdicts.found:
+    for key in verdicts.by_answer:
         answer = answers.get(key, _Answer(stale=True))
         sound = [one.lines for one in answer.opinions if one.status == "ok"]
         first = sound[0] if sound else []
@@ -169,8 +169,8 @@ def _answers(
     found = {}
     for result in iter_results(run / RESULTS):
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
-        if key in verdicts.found and case is not None:
-            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
+        if key in verdicts.by_answer and case is not None:
+            opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
             found[key] = _Answer(judgements, _titles(result), stale)
     return found

@@ -30,7 +30,7 @@ from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
 from ragmetrics import safety
 from records.errors import Problem, StorageError
-from validation.human import read_rows
+from records.jsonl import read_rows
 
 OWN = Path(__file__).resolve().parent / "own_benign.jsonl"
 

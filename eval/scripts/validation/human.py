@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import orjson
-
 from ragmetrics.claims import extract
 from records.errors import Problem, StorageError
+from records.jsonl import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +54,6 @@ class LabelledAbstention:
     answer: str
     abstained: int
     group: str
-
-
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and object of each non-empty line of a JSONL file, gzipped when it ends with .gz.
-
-    Raises:
-        StorageError: the file cannot be read or a line is no JSON object.
-    """
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, _parsed(path, number, line)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
-        raise StorageError(f"{path}: cannot be read: {error}") from error
-
-
-def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        message = f"is not JSON ({error}); write one object a line"
-        raise StorageError.from_problems([Problem(str(path), number, "", message)]) from error
-    if not isinstance(row, dict):
-        message = f"expected an object, found {type(row).__name__}"
-        raise StorageError.from_problems([Problem(str(path), number, "", message)])
-    return row
 
 
 FILE = "data.jsonl.gz"

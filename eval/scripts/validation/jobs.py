@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,22 @@ import click
 import orjson
 
 import options
-from decisions import gate_judge
+from decisions import calibration_words, gate_judge
 from judging.connect import LOCAL, Wanted, connect
 from judging.run import say_notes
 from options import Exit
 from records import calibration as records_calibration
+from records.calibration import SCHEMA
 from records.errors import StorageError
+from records.judgements import STALE
 from records.labels import read_cases
 from records.metrics import rounded
 from records.runs import find_run
-from scorers.judged import STALE
 from validation import judge as validation_judge
 from validation import labels, show
 from validation.claims import ITEMS, Judged, Key, read_judged
 from validation.judge import attacked
-from validation.labels import Joined
+from validation.labels import Joined, labels_sha256
 
 METRIC = records_calibration.METRICS[0]
 
@@ -210,7 +211,7 @@ def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, A
     with connect(plan.wanted) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
-            name = ", ".join(show.judge_name(one) for one in judged.judges)
+            name = ", ".join(calibration_words.judge_name(one) for one in judged.judges)
             raise StorageError(
                 f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
                 "run's judge."
@@ -239,7 +240,7 @@ def _report(
     files: list[Path],
 ) -> dict[str, Any]:
     draws = validation_judge.Draws(seed=plan.seed)
-    head = records_calibration.document(folder, plan.metric, judged, joined, files, plan.seed)
+    head = calibration_document(folder, plan.metric, judged, joined, files, plan.seed)
     return head | validation_judge.report(
         judged.claims, joined.human, draws, plan.worst, plan.metric
     )
@@ -270,3 +271,40 @@ def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
     if not said and not plan.quiet:
         click.echo("Gate: the judge is calibrated and unchanged.", err=True)
     return Exit.GATE_FAILED if said else Exit.DONE
+
+
+def calibration_document(
+    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
+) -> dict[str, Any]:
+    """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
+    return {
+        "schema": SCHEMA,
+        "run_id": run.name,
+        "metric": metric,
+        "judge": single(judged.judges, "judges"),
+        "prompt": single(judged.prompts, "prompts"),
+        "parameters": judged.parameters,
+        "failed_answers": judged.failed,
+        "claims_by_code": judged.by_code,
+        "attack": None,
+        "seed": seed,
+        "labels": {
+            "files": sorted(path.name for path in files),
+            "sha256": labels_sha256(files),
+            "annotators": joined.annotators,
+            "alpha": joined.alpha,
+            "random_sample": joined.random_sample,
+            "by_verdict": joined.by_verdict,
+        }
+        | joined.counts,
+    }
+
+
+def single(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
+    """The single judge or prompt of a run. Raises StorageError when there are several."""
+    if len(found) > 1:
+        raise StorageError(
+            f"the run's verdicts come from {len(found)} different {what}; judge the whole run "
+            "again with one of them."
+        )
+    return found[0] if found else {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from clients.http import ask_all
 from judging import prompt_files
-from judging.kinds import GROUNDEDNESS, Material
+from judging.kinds import Material
 from judging.opinion import Opinion, ask
 from judging.selftest import ATTACKS, MOST_SHIFT_BAD, MOST_SHIFT_GOOD
 from judging.types import Judge
@@ -19,9 +19,10 @@ from ragmetrics.judged import groundedness
 from ragmetrics.stats import agreement as stats_agreement
 from ragmetrics.stats import calibration
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
-from ragmetrics.stats.calibration import MIN_CLASS, Confusion, Estimate
+from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
+from records.verdicts import GROUNDEDNESS
 from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 
@@ -339,7 +340,7 @@ def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
     return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
 
 
-def _row(found: Estimate | None) -> dict[str, Any] | None:
+def _row(found: CorrectedMean | None) -> dict[str, Any] | None:
     if found is None:
         return None
     weight = {} if found.weight is None else {"lambda": found.weight}

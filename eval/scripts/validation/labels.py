@@ -25,11 +25,10 @@ from ragmetrics.stats.means import generator
 from ragmetrics.text.words import fold, spelled
 from records.errors import Problem, StorageError
 from records.files import SetLock
-from records.journal import Journal
-from records.labels import ANNOTATOR_NAME
+from records.journal import ANNOTATOR_NAME, Journal
+from records.jsonl import read_rows
 from validation.claim_session import CLAIMS, FACTS, Decision, Item, Passage, Session
 from validation.claims import ITEMS, JudgedClaim, Key
-from validation.human import read_rows
 
 FOLDER = "verdicts"
 
@@ -236,8 +235,7 @@ def label(
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not plain and not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the screen has no place; start it in one, or use "
-                "--plain."
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )
     if not claims:
         raise StorageError(

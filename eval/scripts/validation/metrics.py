@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
 from ragmetrics.case_scores import Passage
-from ragmetrics.claims import Support, prepare, score_claim
+from ragmetrics.claims import ClaimSupport, prepare, score_claim
 from ragmetrics.stats import agreement
 from ragmetrics.text import numbers
 from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
@@ -56,7 +56,7 @@ class _Text:
     truncated: bool = False
 
 
-def score_row(row: LabelledClaim) -> Support | None:
+def score_row(row: LabelledClaim) -> ClaimSupport | None:
     """The support scorer on one row; None for a claim without a content word."""
     return score_claim(
         row.claim,

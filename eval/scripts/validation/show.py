@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from decisions.calibration_words import (
+    RATES,
+    figure_names,
+    judge_name,
+    people_say,
+    share_names,
+    verdict_tables,
+    words_of,
+)
 from decisions.gate_judge import labelled
 from ragmetrics.stats.calibration import LEAST_INFORMATION, MIN_CLASS
 from terminal.tables import number, plain, print_rows
@@ -13,22 +22,6 @@ from validation.judge import LEAST_FOR_MEAN
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-FIGURES = {
-    "specificity": "finds {bad} {items} (specificity)",
-    "sensitivity": "passes {good} {items} (sensitivity)",
-    "balanced_accuracy": "balanced accuracy",
-    "kappa": "Cohen's kappa",
-    "auroc": "AUROC of its score",
-    "accuracy": "same verdict as people",
-}
-
-RATES = {
-    "rogan_gladen": "{items}, corrected for its errors (Rogan-Gladen)",
-    "ppi": "cases, prediction-powered (PPI)",
-    "ppi_plus": "cases, prediction-powered, best lambda (PPI++)",
-    "labels_only": "cases, from the labels alone",
-}
 
 LEFT_OUT = {
     "cannot_tell": "cannot tell",
@@ -39,90 +32,8 @@ LEFT_OUT = {
 }
 """What labels.COUNTS are called."""
 
-WORDS = {
-    "groundedness": {
-        "items": "claims",
-        "good": "supported",
-        "bad": "unsupported",
-        "not": "not supported",
-        "mean": "faithfulness",
-        "sources": "documents",
-    },
-    "correctness": {
-        "items": "facts",
-        "good": "present",
-        "bad": "absent",
-        "not": "not present",
-        "mean": "fact_recall",
-        "sources": "cases",
-    },
-}
-"""How each metric's verdicts are spoken of."""
-
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Heads and rows."""
-
 SLICE_FIGURES, ONE_FIGURE = 43, 27
 """Columns that the figures of a table take: on a narrow terminal names are cut, never figures."""
-
-
-def words_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """How the verdicts of a calibration are spoken of."""
-    return WORDS.get(str(found.get("metric")), WORDS["groundedness"])
-
-
-def figure_names(found: Mapping[str, Any]) -> dict[str, str]:
-    """``FIGURES`` in the words of a calibration's metric."""
-    return {name: text.format(**words_of(found)) for name, text in FIGURES.items()}
-
-
-def share_names(found: Mapping[str, Any]) -> dict[str, str]:
-    """The shares that ``corrected`` has, by key, in the words of the metric: as judged first."""
-    words = words_of(found)
-    judged = {
-        "claim_rate": f"{words['items']}, as judged",
-        words["mean"]: f"cases, as judged ({words['mean']})",
-    }
-    return judged | {name: text.format(**words) for name, text in RATES.items()}
-
-
-def verdict_tables(found: Mapping[str, Any]) -> list[Table]:
-    """Counts of labels (rows) by what the judge said (columns).
-
-    The confusion table; for facts before it the same by each side's own words: a fact that is
-    missed and one that is denied differ.
-    """
-    cells, words = found.get("confusion"), words_of(found)
-    if not cells:
-        return []
-    rows: list[tuple[str, ...]] = [
-        (words["not"], str(cells["not_supported"]), str(cells["not_not"])),
-        (words["good"], str(cells["supported_supported"]), str(cells["supported_not"])),
-    ]
-    head = ("people say", f"judge: {words['good']}", f"judge: {words['not']}")
-    return [*_by_word(found), (head, rows)]
-
-
-def _by_word(found: Mapping[str, Any]) -> list[Table]:
-    table = found["labels"].get("by_verdict")
-    if found["metric"] != "correctness" or not table:
-        return []
-    verdicts = sorted({verdict for counts in table.values() for verdict in counts})
-    rows = [
-        (_spaced(label), *(str(counts.get(one, 0)) for one in verdicts))
-        for label, counts in table.items()
-    ]
-    return [(("people say", *(f"judge: {_spaced(one)}" for one in verdicts)), rows)]
-
-
-def _spaced(verdict: str) -> str:
-    return plain(verdict.replace("_", " "), 30)
-
-
-def people_say(found: Mapping[str, Any], human: str) -> str:
-    """A label of ``worst`` in the words of the metric: "present", "not present"."""
-    words = words_of(found)
-    return words["good" if human == "supported" else "not"]
 
 
 def _cut(console: Console, words: str) -> str:
@@ -132,13 +43,6 @@ def _cut(console: Console, words: str) -> str:
 def interval(found: Sequence[float] | None) -> str:
     """``0.512 – 0.740``, an en dash where there is none."""
     return "–" if found is None else f"{number(found[0])} – {number(found[1])}"
-
-
-def judge_name(judge: Mapping[str, Any]) -> str:
-    """``provider/model@digest``, short."""
-    mark = judge.get("digest") or judge.get("build") or judge.get("revision")
-    name = f"{judge.get('provider', '?')}/{judge.get('model', '?')}"
-    return plain(name + (f"@{str(mark)[:19]}" if mark else ""), 80)
 
 
 def print_report(console: Console, found: Mapping[str, Any]) -> None:

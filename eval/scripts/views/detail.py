@@ -11,9 +11,9 @@ import orjson
 
 from records.cases import Labels, TestCase, canonical, case_from_dict
 from records.errors import StorageError
+from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
 from records.results import TestResult
-from scorers.judged import OTHERS, STALE, Opinions, Verdicts
-from scorers.judged_scores import Judgement
+from records.runs import SCORES
 from views.browser.model import Claim, Detail, Gold, Judged, Passage, SectionScores, Verdict
 
 NO_CASE = (
@@ -86,7 +86,7 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
         try:
             score = msgspec.json.decode(line, type=ScoreLine)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            problems.append(f"scores/{section}.jsonl: the line cannot be read ({error})")
+            problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
             found[section] = score
@@ -101,18 +101,18 @@ def _judged(
 ) -> tuple[Judged, ...]:
     """What the run's present judge said of the answer as it is now; the rest is named."""
     try:
-        found = verdicts()
+        verdicts_read = verdicts()
     except StorageError as error:
         problems.append(error.message)
         return ()
-    if found.others:
-        problems.append(OTHERS.format(found.others))
-    if not found.found:
+    if verdicts_read.others:
+        problems.append(OTHERS.format(verdicts_read.others))
+    if not verdicts_read.by_answer:
         return ()
     if case is None:
         problems.append(NO_CASE)
         return ()
-    opinions, stale = found.opinions(found.subject(case, result))
+    opinions, stale = verdicts_read.opinions(case, result)
     if stale:
         problems.append(f"verdicts of the judge are not shown: {STALE}")
     return judged(opinions)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from records.cases import Labels
 from records.errors import StorageError
+from records.judgements import Verdicts, read_verdicts
 from records.labels import read_labels
-from records.runs import PARTIAL, RESULTS
-from records.verdicts import FILE, judge_of
-from scorers.judged import Verdicts, read_verdicts
+from records.runs import CONFIG, PARTIAL, RESULTS, VERDICTS, scores_file
+from records.verdicts import judge_of
 from views.browser.model import Detail, Key, RunInfo
 from views.browser.table import UNSCORED, Table
 from views.detail import build
@@ -99,7 +99,7 @@ class RunLibrary:
 
 
 def _is_run(path: Path) -> bool:
-    names = ("config.json", RESULTS, PARTIAL)
+    names = (CONFIG, RESULTS, PARTIAL)
     return path.is_dir() and any((path / name).exists() for name in names)
 
 
@@ -196,7 +196,7 @@ class Opened:
             if not name:
                 break
             self.reading = name
-            judged |= name == FILE
+            judged |= name == VERDICTS
             if shown and time.monotonic() - told > TELL_SECONDS:
                 self._tell()
                 told = time.monotonic()
@@ -233,7 +233,7 @@ class Opened:
             section: line
             for section, places in sorted(table.places.items())
             if places[row] != UNSCORED
-            and (line := line_at(folder / "scores" / f"{section}.jsonl", places[row]))
+            and (line := line_at(scores_file(folder, section), places[row]))
         }
         return build(
             line_at(snapshot.path, table.offsets[row]),
@@ -246,6 +246,6 @@ class Opened:
 
     def _verdicts(self, places: Sequence[int]) -> Verdicts:
         """The verdicts of the run's judge among some lines; none when the file is gone."""
-        if not places or not (self._folder / FILE).exists():
+        if not places or not (self._folder / VERDICTS).exists():
             return Verdicts({})
         return read_verdicts(self._folder, judge_of(self._folder), at=places, texts=True)

@@ -12,10 +12,9 @@ import msgspec
 
 from records.asked import asked_counts, asked_of, count_results, missing_remark
 from records.results import RunConfig
-from records.runs import PARTIAL, RESULTS
+from records.runs import CONFIG, METRICS, PARTIAL, RESULTS
 from views.browser.model import RunInfo, State
 
-CONFIG, METRICS = "config.json", "metrics.json"
 STILL_SECONDS = 120.0
 """A partial file that did not grow for so long belongs to a run that was stopped."""
 

@@ -11,8 +11,7 @@ import msgspec
 
 from records.cases import Labels, canonical
 from records.files import sha256_file
-from records.runs import PARTIAL
-from records.verdicts import FILE
+from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
 from views.browser.table import NAN, Meta, Table
 from views.runs import dataset_hash, results_path
 
@@ -37,7 +36,7 @@ class Snapshot:
         feed = Feed(self.path, final=not live)
         self._results = ResultReader(feed, self.table, self._faults)
         self._cases = CaseReader(Feed(eval_set), self.table, labels, self._faults)
-        self.verdicts = VerdictIndex(Feed(folder / FILE, final=False), self._faults)
+        self.verdicts = VerdictIndex(Feed(folder / VERDICTS, final=False), self._faults)
         self._scores: list[ScoreReader] = []
         self._signatures: dict[str, tuple[int, int, int]] = {}
 
@@ -57,7 +56,7 @@ class Snapshot:
             raise Replaced
         if self.verdicts.feed.offset and not self.verdicts.feed.path.exists():
             raise Replaced
-        scored = sorted(self._folder.glob("scores/*.jsonl"))
+        scored = [scores_file(self._folder, name) for name in scored_sections(self._folder)]
         if not self._signatures.keys() <= {path.stem for path in scored}:
             raise Replaced
         for path in scored:
@@ -83,7 +82,7 @@ class Snapshot:
             self._read_section(section, metrics)
 
     def _read_section(self, section: str, metrics: Sequence[str]) -> None:
-        feed = Feed(self._folder / "scores" / f"{section}.jsonl")
+        feed = Feed(scores_file(self._folder, section))
         self._scores.append(ScoreReader(feed, section, metrics, self.table, self._faults))
 
     def step(self) -> str:
@@ -99,13 +98,13 @@ class Snapshot:
         self._scores.sort(key=lambda reader: not reader.metrics)
         for reader in list(self._scores):
             if self._score_step(reader):
-                yield f"scores/{reader.section}.jsonl", lambda: True
+                yield f"{SCORES}/{reader.section}.jsonl", lambda: True
             self._scores.remove(reader)
         if self._has_set:
             yield self._eval_set.name, self._cases.step
             self._compare_set()
         if self.verdicts.feed.path.exists():
-            yield FILE, self.verdicts.step
+            yield VERDICTS, self.verdicts.step
 
     def _score_step(self, reader: ScoreReader) -> bool:
         return reader.step(complete=self._results.feed.ended or not self._has_results)

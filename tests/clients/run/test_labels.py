@@ -130,7 +130,7 @@ def test_labels_of_the_cases_are_joined(
     second = b'{"case_id": "q1", "user_roles": ["editor", "admin"]}\n'
     (folder / "retrieval_labels.jsonl").write_bytes(first)
     (folder / "context_labels.jsonl").write_bytes(second)
-    shipped = Path(__file__).parents[2] / "eval" / "profiles" / "default.toml"
+    shipped = Path(__file__).parents[3] / "eval" / "profiles" / "default.toml"
     body = '[request.body]\nroles = "{user_roles}"'
     profile = tmp_path / "roles.toml"
     profile.write_text(shipped.read_text().replace("[request.body]", body))

@@ -11,7 +11,7 @@ import pytest
 
 from judging.cache import FILE_NAME, CachedJudge
 from judging.identity import UNNAMED, JudgeError, Pin, decide
-from judging.types import JudgeIdentity
+from records.verdicts import JudgeIdentity
 
 DATED, OTHER = "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"
 

@@ -14,8 +14,9 @@ from clients.http import ask_all
 from judging.cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache, verdict_key
 from judging.cost import Totals
 from judging.replies import Found, Sampling
-from judging.types import JudgeIdentity, PromptId, Usage
+from judging.types import PromptId, Usage
 from records.errors import StorageError
+from records.verdicts import JudgeIdentity
 
 IDENTITY = JudgeIdentity("openai", "judge-2024-08-06")
 SENT = {"mode": "json_schema", "temperature": 0.0, "seed": 0, "max_tokens": 500}

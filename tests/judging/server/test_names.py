@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judging.identity import JudgeError, Pin
-from judging.types import JudgeIdentity
+from records.verdicts import JudgeIdentity
 
 
 @pytest.mark.parametrize(

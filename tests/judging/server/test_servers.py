@@ -11,7 +11,7 @@ import pytest
 
 from clients.http import ask_all
 from judging.identity import JudgeError, JudgeUnreachable, Pin
-from judging.types import JudgeIdentity
+from records.verdicts import JudgeIdentity
 
 DIGEST = "46e0c10c039e019119339687c3c1757cc81b9da49709a3b3924863ba87ca666e"
 TEMPLATE = "{{ .System }} {{ .Prompt }}"

@@ -11,7 +11,7 @@ import pytest
 
 from judging import cache as judging_cache
 from judging.cache import FILE_NAME, Choice, VerdictCache
-from judging.types import JudgeIdentity
+from records.verdicts import JudgeIdentity
 
 IDENTITY = JudgeIdentity("openai", "judge-2024-08-06")
 

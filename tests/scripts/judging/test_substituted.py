@@ -10,8 +10,9 @@ import pytest
 
 from calibrate_judge import main as calibrate
 from judging.cache import FILE_NAME, VerdictCache
-from records.verdicts import FILE, read
-from scorers.judged import read_verdicts
+from records.judgements import read_verdicts
+from records.runs import VERDICTS
+from records.verdicts import read_lines
 
 OTHER = "gpt-4o-mini-2024-07-18"
 ANSWERS = 6
@@ -61,7 +62,7 @@ def test_a_model_that_changes_in_mid_run_is_judged_anew(six: Any, server: Any) -
     withdrawn = [json.loads(cache_of(six).splitlines()[-1]), six.lines()[-1]]
     assert withdrawn[0] == withdrawn[1]
     assert withdrawn[0].keys() == {"withdrawn", "reason"}
-    assert list(read(six.finished.run / FILE)) == []
+    assert list(read_lines(six.finished.run / VERDICTS)) == []
     done = six.call("--rescore")
     assert done.exit_code == 2, done.output
     assert "no verdicts" in flat(done)
@@ -74,9 +75,9 @@ def test_a_model_that_changes_in_mid_run_is_judged_anew(six: Any, server: Any) -
     assert found["options"]["judge"]["answered_as"] == [server.model]
     judge = json.loads((six.finished.run / "config.json").read_text("utf-8"))["judge"]
     verdicts = read_verdicts(six.finished.run, judge)
-    assert (len(verdicts.found), verdicts.others) == (ANSWERS, 0)
+    assert (len(verdicts.by_answer), verdicts.others) == (ANSWERS, 0)
     assert "people have decided no claim" in flat(six.finished.score(calibrate))
-    (six.finished.run / FILE).unlink()
+    (six.finished.run / VERDICTS).unlink()
     assert six.judge(*by_name(server, "--offline"))["n"]["groundedness"] == ANSWERS
 
 
@@ -121,7 +122,7 @@ def test_what_another_run_withdrew_is_withdrawn_here_too(six: Any, server: Any) 
     VerdictCache(six.finished.folder / "cache" / FILE_NAME).withdraw(
         first["judging_run"], "the judge changed"
     )
-    assert len(list(read(six.finished.run / FILE))) == ANSWERS
+    assert len(list(read_lines(six.finished.run / VERDICTS))) == ANSWERS
     assert six.judge(*by_name(server))["n"]["groundedness"] == ANSWERS
     assert server.judgements == 2 * ANSWERS
     assert sum("withdrawn" in line for line in six.lines()) == 1
@@ -174,7 +175,7 @@ def test_a_substitute_is_refused_with_both_names_and_nothing_is_cached(
     assert OTHER in flat(done)
     assert ("--allow-alias" in flat(done)) is probed
     assert cache_of(six) == b""
-    assert list(read(six.finished.run / FILE)) == []
+    assert list(read_lines(six.finished.run / VERDICTS)) == []
     assert not (six.finished.run / "metrics.json").exists()
 
 
@@ -207,7 +208,7 @@ def test_an_allowed_alias_is_judged_under_both_names(
     assert line["answered_as"] == [OTHER]
     assert len(line["judging_runs"]) == 1
     paid = server.judgements
-    (six.finished.run / FILE).unlink()
+    (six.finished.run / VERDICTS).unlink()
     six.judge(*words)
     assert server.judgements == paid, "the second time is free"
     assert six.call(*by_name(server)).exit_code == 2, "without the option it is refused as before"
@@ -222,7 +223,7 @@ def test_an_alias_is_two_names(six: Any, server: Any, value: str) -> None:
 
 def test_old_verdict_lines_without_the_new_fields_count(six: Any, server: Any) -> None:
     found = six.judge(*by_name(server))
-    path = six.finished.run / FILE
+    path = six.finished.run / VERDICTS
     old = [{k: v for k, v in line.items() if k not in NEW} for line in six.lines()]
     path.write_text("".join(json.dumps(line) + "\n" for line in old), "utf-8")
     assert six.judge("--rescore")["mean"] == found["mean"]

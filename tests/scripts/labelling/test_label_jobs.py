@@ -69,7 +69,7 @@ def test_export_qrels(tool: Tool) -> None:
 def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
     done = tool.run(typed="")
     assert done.returncode == 2
-    assert "stdin is no terminal" in done.stderr
+    assert "stdin is not a terminal" in done.stderr
     assert "--plain" in done.stderr
     main, side = pty.openpty()
     child = subprocess.run(
@@ -78,7 +78,7 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
     os.close(main)
     os.close(side)
     assert child.returncode == 2
-    assert b"stderr is no terminal" in child.stderr
+    assert b"stderr is not a terminal" in child.stderr
 
 
 @pytest.mark.parametrize(

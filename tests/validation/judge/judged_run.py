@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import storage
-from judging.answers import Subject
+from records.judgements import answer_sha256
 from storage import RetrievedChunk, TestResult
 
 JUDGE = {
@@ -110,7 +110,7 @@ class JudgedRun:
         """
         cases = {case.id: case for case in storage.read_cases(self.folder / "set.jsonl")}
         marks = {
-            result.test_case_id: Subject(cases[result.test_case_id], result).fingerprint
+            result.test_case_id: answer_sha256(cases[result.test_case_id], result, None)
             for result in storage.iter_results(self.run / storage.RESULTS)
         }
         whole = [{"subject": marks[line["case_id"]]} | line for line in self.verdicts]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from judging.selftest import ATTACKS
-from judging.types import JudgeIdentity, JudgeTask, Verdict
+from judging.types import JudgeTask, Verdict
+from records.verdicts import JudgeIdentity
 from validation.claims import JudgedClaim, Passage
 from validation.human import LabelledClaim
 from validation.judge import MOST_ANSWERS, attacked, drawn, judged_rows

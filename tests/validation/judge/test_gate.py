@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from decisions.gate_judge import objections
-from records.calibration import read, the_one, write
+from records.calibration import read, write
 from storage import StorageError
+from validation.jobs import single
 
 JUDGE = {"provider": "ollama", "model": "m", "digest": "sha256:1"}
 PROMPT = {"name": "groundedness", "version": 1, "sha256": "aa"}
@@ -91,6 +92,6 @@ def test_a_stored_calibration_comes_back_without_texts(tmp_path: Any) -> None:
 
 
 def test_a_run_of_two_judges_is_refused() -> None:
-    assert the_one([], "judges") == {}
+    assert single([], "judges") == {}
     with pytest.raises(StorageError, match="2 different judges"):
-        the_one([JUDGE, PROMPT], "judges")
+        single([JUDGE, PROMPT], "judges")

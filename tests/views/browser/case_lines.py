@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from scorers.judged import Verdicts
+from records.judgements import Verdicts, answer_sha256
 from storage import TestResult, case_from_dict, iter_results, read_cases
 from views.browser.case_page import case_docs
 from views.browser.document import Doc
@@ -105,7 +105,7 @@ def verdicts_on(*records: dict[str, Any]) -> Verdicts:
     found = Verdicts({})
     case, _ = case_from_dict(CASE)
     assert case is not None
-    mark = found.subject(case, msgspec.convert(RESULT, TestResult)).fingerprint
+    mark = answer_sha256(case, msgspec.convert(RESULT, TestResult), None)
     for record in records:
         usual: dict[str, Any] = {
             "status": "ok",
@@ -115,7 +115,7 @@ def verdicts_on(*records: dict[str, Any]) -> Verdicts:
             "extra": {},
         }
         whole = usual | {"subject": mark} | record
-        opinions = found.found.setdefault(("q", 0), {})
+        opinions = found.by_answer.setdefault(("q", 0), {})
         parts = opinions.setdefault((whole["metric"], whole.get("judge_repeat", 0)), {})
         parts[whole.get("part", 0)] = whole
     return found
@@ -142,7 +142,7 @@ def verdict_line(eval_set: Path, run: Path, **more: Any) -> bytes:
         "failure": None,
         "prompt": {"name": "groundedness", "sha256": "1"},
         "judge": WHO,
-        "subject": Verdicts({}).subject(case, result).fingerprint,
+        "subject": answer_sha256(case, result, None),
         "input": {},
         "verdicts": [],
         "extra": {},

@@ -202,11 +202,11 @@ class Exporter:
         self._notes.changed["grades that are no whole numbers, rounded"] += 1
         return max(1, round(grade)) if grade > 0 else math.floor(grade)
 
-    def ranking(self, one: StoredCase) -> list[tuple[str, float]]:
+    def ranking(self, stored_case: StoredCase) -> list[tuple[str, float]]:
         """The ranked documents of the first answer as words, with scores that keep the order."""
-        if not one.results:
+        if not stored_case.results:
             return []
-        result = one.results[0]
+        result = stored_case.results[0]
         if result.status != "ok":
             self._notes.left_out["failed calls"] += 1
             return []
@@ -235,11 +235,11 @@ class Exporter:
         if len(scored) == len(rows) and scored == sorted(scored, key=order_key, reverse=True):
             return [(row.document, row.score) for row in scored]
         self._notes.changed["lists whose scores do not follow their ranks, scored n to 1"] += 1
-        return [(name, float(len(rows) - place)) for place, name in enumerate(rows)]
+        return [(name, float(len(rows) - index)) for index, name in enumerate(rows)]
 
-    def texts(self, one: StoredCase) -> Iterator[tuple[str, str]]:
+    def texts(self, stored_case: StoredCase) -> Iterator[tuple[str, str]]:
         """Name and text of each retrieved passage that has both."""
-        for result in one.results:
+        for result in stored_case.results:
             for chunk in result.chunks():
                 name = self._name(chunk)
                 if name and chunk.text:
@@ -291,21 +291,21 @@ class Groups(Generic[T]):
         self._ranges: dict[str, list[tuple[int, int, int]]] = {}
         self.lines = 0
         self._file: IO[bytes] | None = None
-        last, place = "", 0
+        last, position = "", 0
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                start, place = place, place + len(line)
-                found = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
-                if found is None:
+                start, position = position, position + len(line)
+                entry = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
+                if entry is None:
                     last = ""
                     continue
                 self.lines += 1
-                key = found[0]
+                key = entry[0]
                 ranges = self._ranges.setdefault(key, [])
                 if ranges and key == last:
-                    ranges[-1] = (ranges[-1][0], place, ranges[-1][2])
+                    ranges[-1] = (ranges[-1][0], position, ranges[-1][2])
                 else:
-                    ranges.append((start, place, number))
+                    ranges.append((start, position, number))
                 last = key
 
     def __iter__(self) -> Iterator[str]:
@@ -327,10 +327,10 @@ class Groups(Generic[T]):
             assert self._file is not None
             self._file.seek(start)
             lines = self._file.read(end - start).removesuffix(b"\n").split(b"\n")
-            for place, line in enumerate(lines, number):
-                found = self._parse(place, _clean(line, place))
-                if found is not None:
-                    yield place, found[1]
+            for position, line in enumerate(lines, number):
+                entry = self._parse(position, _clean(line, position))
+                if entry is not None:
+                    yield position, entry[1]
 
 
 def _clean(line: bytes, number: int) -> bytes:
@@ -369,18 +369,18 @@ def marked_up(path: Path, notes: Notes) -> Iterator[Topic]:
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         inner = block[1] if block[1] is not None else block[2]
-        found = {
+        tags = {
             field.lower(): " ".join(html.unescape(LABEL.sub("", value)).split())
             for field, value in FIELD.findall(inner)
         }
         attribute = NUMBER.match(inner.strip()) if block[1] is None else None
-        name = found.pop("num", "") or (attribute[1].strip() if attribute else "")
-        kind = next((one for one in QUESTION if found.get(one)), None)
+        name = tags.pop("num", "") or (attribute[1].strip() if attribute else "")
+        kind = next((name for name in QUESTION if tags.get(name)), None)
         if not name or kind is None:
             message = "is no topic; write its number in <num> and its text in <title>"
             notes.problem(path, line, "", message)
             continue
-        question = found.pop(kind)
-        extra = {NAMES.get(field, field): value for field, value in found.items() if value}
-        notes.kept.update(list(extra))
+        question = tags.pop(kind)
+        extra = {NAMES.get(field, field): value for field, value in tags.items() if value}
+        notes.carried.update(list(extra))
         yield Topic(line, name, question, {"metadata": extra} if extra else {})

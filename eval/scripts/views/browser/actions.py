@@ -46,7 +46,7 @@ _ROWS = (
     (f"{CASES} {FLIPS}", "Choose", "filter", "/", "filter", "Filter by words, columns, scores."),
     (f"{CASES} {FLIPS}", "Choose", "failing", "f", "failing", "Failing cases only, or all again."),
     (f"{CASES} {FLIPS}", "Choose", "sort", "s", "sort", "Sort by a column; click a heading too."),
-    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Turn the order round."),
+    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Reverse the order."),
     (f"{CASES} {FLIPS}", "Choose", "columns", "c", "columns", "Choose the metrics to show."),
     (f"{CASES} {FLIPS}", "Choose", "success", "!", "success", "Say what counts as success."),
     (FLIPS, "Choose", "everything", "a", "all/flips", "All cases of both runs, or flips only."),
@@ -173,7 +173,7 @@ def _guide() -> HelpPage:
     page.row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")
     page.row("latency>500", "milliseconds; also confidence, cost, repeat")
     page.row('"two words" word', "in the question or the case id")
-    page.row("-failing -tag=lists", "a minus turns a term round")
+    page.row("-failing -tag=lists", "a minus negates a term")
     page.heading("A case fails when (! sets another condition)")
     for rule in RULES:
         page.row(rule.word, rule.says)

@@ -7,12 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from decisions.gate_judge import labelled
-from ragmetrics.catalogue.metric import Metric
-from records.cases import TestCase
-from records.results import RetrievedChunk, TestResult
-from scorers.judged import STALE
-from validation.show import (
+from decisions.calibration_words import (
     figure_names,
     judge_name,
     people_say,
@@ -20,6 +15,11 @@ from validation.show import (
     verdict_tables,
     words_of,
 )
+from decisions.gate_judge import labelled
+from ragmetrics.catalogue.metric import Metric
+from records.cases import TestCase
+from records.judgements import STALE
+from records.results import RetrievedChunk, TestResult
 from views.report.scan import Check, Name, Scan
 from views.report.text import cut
 

@@ -17,7 +17,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.metrics import Drawn, read_metrics, rounded
 from records.results import SCHEMA
-from records.runs import VERSION
+from records.runs import METRICS, VERSION
 from records.targets import Target
 from views.report import answers, figures
 from views.report.answers import describe, rarity, worst_by, worst_rows
@@ -75,7 +75,7 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     sections = {name: known["sections"][name] for name in order}
     if not sections:
         raise StorageError(
-            f"{folder / 'metrics.json'}: holds no section; score the run first (eval_suite.py)."
+            f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
         )
     found = measures(sections, wishes.targets)
     perspectives = [figures.perspective(name, sections[name], found) for name in order]

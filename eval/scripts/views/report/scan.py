@@ -19,16 +19,17 @@ import msgspec
 from msgspec import UNSET
 
 from ragmetrics.catalogue.metric import Metric
+from ragmetrics.judged import blame_claim
 from records import calibration, jsonl
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
+from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
-from records.runs import RESULTS, read_config
+from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
 from records.scores import Line, line_type
 from records.targets import Target
-from records.verdicts import FILE, judge_of
-from scorers.judged import evidence_of, read_verdicts
+from records.verdicts import judge_of
 
 Key = tuple[str, int]
 """Case id and repeat: what names an answer."""
@@ -127,7 +128,7 @@ def scan_scores(
     scan = Scan(wanted, checks)
     absent = []
     for section in sections:
-        path = folder / "scores" / f"{section}.jsonl"
+        path = scores_file(folder, section)
         if not path.exists():
             absent.append(section)
         elif section == PROMPTS:
@@ -195,7 +196,7 @@ def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[st
     found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
     for section, places in scan.places.items():
         decode = msgspec.json.Decoder(line_type(section)).decode
-        with open(folder / "scores" / f"{section}.jsonl", "rb") as file:
+        with open(scores_file(folder, section), "rb") as file:
             for row, lines in found.items():
                 if row < len(places) and places[row] >= 0:
                     file.seek(places[row])
@@ -257,7 +258,7 @@ def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
 
 def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
     """config.json as tables of names and values, a table a part; nothing where it is absent."""
-    if not (folder / "config.json").exists():
+    if not (folder / CONFIG).exists():
         return
     config = msgspec.to_builtins(read_config(folder))
     plain = {name: value for name, value in config.items() if name not in PARTS}
@@ -302,7 +303,7 @@ def read_judged(
     ``stale`` is True where verdicts were left out since the answer or its labels have changed.
     Raises StorageError for a damaged file.
     """
-    if not (folder / FILE).exists():
+    if not (folder / VERDICTS).exists():
         return {}
     verdicts = read_verdicts(
         folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
@@ -310,8 +311,8 @@ def read_judged(
     found: dict[Key, Mapping[str, Any]] = {}
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
-            opinions, stale = verdicts.opinions(verdicts.subject(case, result))
-            found[key] = evidence_of(opinions.get(0, {})) | {"stale": stale}
+            opinions, stale = verdicts.opinions(case, result)
+            found[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
     return found
 
 
