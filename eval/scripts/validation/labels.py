@@ -27,7 +27,14 @@ from records.errors import Problem, StorageError
 from records.files import SetLock
 from records.journal import ANNOTATOR_NAME, Journal
 from records.jsonl import read_rows
-from validation.claim_session import CLAIMS, FACTS, Decision, Item, Passage, Session
+from validation.claim_session import (
+    CLAIMS,
+    FACTS,
+    ClaimContext,
+    ClaimItem,
+    ClaimSession,
+    LabelDecision,
+)
 from validation.claims import ITEMS, JudgedClaim, Key
 
 FOLDER = "verdicts"
@@ -247,11 +254,11 @@ def label(
         facts = metric == "correctness"
         items = [fact_item(claim) if facts else item(claim) for claim in chosen]
         kind, decided = FACTS if facts else CLAIMS, store.decided()
-        session = Session(items, store.record, annotator=annotator, decided=decided, kind=kind)
+        session = ClaimSession(items, store.record, annotator=annotator, decided=decided, kind=kind)
         if plain:
-            from validation.claim_session import Plain
+            from validation.claim_session import ClaimLines
 
-            return Plain(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+            return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
         from validation.claim_screen import run
 
         try:
@@ -317,7 +324,7 @@ class Store:
         self._annotator = annotator
         self._sample = sample
 
-    def record(self, decision: Decision) -> None:
+    def record(self, decision: LabelDecision) -> None:
         """Append one decision. Raises OSError."""
         claim = self._claims[decision.key]
         line: dict[str, Any] = {
@@ -337,14 +344,14 @@ class Store:
             line["after_verdict"] = True
         self._file.append(line)
 
-    def decided(self) -> Iterator[Decision]:
+    def decided(self) -> Iterator[LabelDecision]:
         """What this annotator decided before on these claims, as they stand now."""
         if not self._file.path.exists():
             return
         for one in read_labels([self._file.path]):
             claim = self._claims.get(name_of(one.key))
             if claim is not None and _same(one, claim, self._metric):
-                yield Decision(
+                yield LabelDecision(
                     name_of(one.key),
                     one.label,  # type: ignore[arg-type]  # read_labels has checked it
                     one.act,
@@ -365,13 +372,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def item(claim: JudgedClaim) -> Item:
+def item(claim: JudgedClaim) -> ClaimItem:
     """One claim for the screen; its best window is found by words, not by the judge."""
     passages = [(passage.title, passage.text) for passage in claim.contexts]
     return _item(claim, claim.answer, passages, claim.span)
 
 
-def fact_item(claim: JudgedClaim) -> Item:
+def fact_item(claim: JudgedClaim) -> ClaimItem:
     """One fact for the screen: the reference above it, the bot's answer below."""
     answer = [("what the bot said", claim.answer)] if claim.answer.strip() else []
     return _item(claim, claim.reference, answer, None)
@@ -382,19 +389,19 @@ def _item(
     above: str,
     below: Sequence[tuple[str, str]],
     span: tuple[int, int] | None,
-) -> Item:
+) -> ClaimItem:
     chunks = [prepare(text) for _, text in below]
     found = score_claim(claim.claim, chunks) if chunks else None
     best = found.chunk if found is not None and found.chunk is not None else 0
     window = found.window if found is not None else None
-    return Item(
+    return ClaimItem(
         name_of(claim.key),
         f"{claim.case_id} [{claim.claim_id}]",
         claim.question,
         above,
         claim.claim,
         tuple(
-            Passage(title, text, window if place == best else None)
+            ClaimContext(title, text, window if place == best else None)
             for place, (title, text) in enumerate(below)
         ),
         span,
