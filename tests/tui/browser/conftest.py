@@ -10,7 +10,7 @@ import pytest
 from textual.geometry import Size
 
 from views.browser.app import BrowseApp
-from views.browser.cases_screen import CasesScreen
+from views.browser.lists import CasesScreen
 from views.browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
 from views.browser.table import Table
 
@@ -150,7 +150,7 @@ def listed(app: BrowseApp) -> str:
     screen = app.screen_stack[-1]
     while not isinstance(screen, CasesScreen):
         screen = app.screen_stack[app.screen_stack.index(screen) - 1]
-    return "".join(screen.table.ids[row][1] for row in screen.listed)
+    return "".join(screen.cases.table.ids[row][1] for row in screen.cases.listed)
 
 
 async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terminal.safe_text import one_line
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
-from views.browser.lines import score
 from views.browser.model import Detail, Passage
+from views.browser.rows import score
 
 GOLD_INDENT = 19
 
@@ -281,12 +281,3 @@ def pair_docs(
     passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
     gold_part(left, new.detail)
     return left, None
-
-
-def flips(keys: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
-    """New row to broke or fixed, for pairs of rows whose success differs."""
-    found = {}
-    for base, new in keys:
-        if bool(before[base]) != bool(after[new]):
-            found[new] = "broke" if after[new] else "fixed"
-    return found
