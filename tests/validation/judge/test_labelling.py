@@ -118,5 +118,5 @@ def test_an_annotator_is_a_plain_name(name: str, tmp_path: Path) -> None:
 
 def test_without_a_terminal_there_is_no_screen(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    with pytest.raises(StorageError, match="no terminal"):
+    with pytest.raises(StorageError, match="not a terminal"):
         label(CLAIMS, "groundedness", tmp_path, "maria", sample=1, seed=0)
