@@ -11,7 +11,16 @@ from textual.geometry import Size
 
 from views.browser.app import BrowseApp
 from views.browser.lists import CasesScreen
-from views.browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
+from views.browser.model import (
+    Claim,
+    Detail,
+    GoldMatch,
+    JudgedMetric,
+    Key,
+    RetrievedPassage,
+    RunInfo,
+    SectionScores,
+)
 from views.browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
@@ -48,7 +57,7 @@ class FakeRun:
     reading: str = ""
     notices: Sequence[str] = ()
     state: Any = "complete"
-    more: Sequence[Judged] = ()
+    more: Sequence[JudgedMetric] = ()
     wanted: list[str] = field(default_factory=list)
     tell: Callable[[], None] = lambda: None
 
@@ -93,15 +102,19 @@ class FakeRun:
             ),
             claims_by=f"support rules{text}",
             passages=(
-                Passage(1, f"c1{text}", f"{text}a.md", f"{text}kept " * 200, True, 9, gold=True),
+                RetrievedPassage(
+                    1, f"c1{text}", f"{text}a.md", f"{text}kept " * 200, True, 9, gold=True
+                ),
             ),
             hits=(1,),
             match=f"anchor{text}",
-            gold=(Gold(f"{text}a.md", (f"{text}kept",), rank=1),),
+            gold=(GoldMatch(f"{text}a.md", (f"{text}kept",), rank=1),),
             labels=(("key fact", f"{text}30 days"),),
             scores=(SectionScores(f"x{text}", "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),),
             judged=(
-                Judged(text, text, text, text, (Claim(text, None, "unclear", text),), (text,)),
+                JudgedMetric(
+                    text, text, text, text, (Claim(text, None, "unclear", text),), (text,)
+                ),
                 *self.more,
             ),
             trace=(("flags", f"{text}late"),),

@@ -20,7 +20,7 @@ from textual.message import Message
 from terminal.action_screen import ActionScreen
 from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
 from terminal.safe_text import display, one_line
-from terminal.windows import Palette, Prompt
+from terminal.windows import LinePrompt, Palette
 from views.browser.actions import key_names
 from views.browser.listing import CaseList, ListWalk, PairList, Walk
 from views.browser.lists import CasesScreen, ListScreen, RunsScreen
@@ -159,7 +159,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
                 self._warn(f"no run, or several, named {name}: {', '.join(others[:8])}")
 
         label = one_line(f"Compare with (base): {', '.join(others[:8])}", 400)
-        self.push_screen(Prompt(label, others[0]), closed)
+        self.push_screen(LinePrompt(label, others[0]), closed)
 
     def open_case(self, cases: CaseList, index: int, closed: Callable[[int | None], None]) -> None:
         """Show a case of a list: in its run, or in both."""

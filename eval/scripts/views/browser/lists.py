@@ -14,7 +14,7 @@ from terminal.frame import Look, cut, rule
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import display, one_line
 from terminal.text_pane import TextPane
-from terminal.windows import Prompt
+from terminal.windows import LinePrompt
 from views.browser import rows
 from views.browser.actions import ACTIONS, HINTS, RUNS, Browser, common_acts, label_case
 from views.browser.document import Doc
@@ -395,7 +395,7 @@ class CasesScreen(ListScreen, inherit_bindings=False):
 
         self.hint = hint
         self.show()
-        self.app.push_screen(Prompt(label, before, live), closed)
+        self.app.push_screen(LinePrompt(label, before, live), closed)
 
     def set_filter(self, text: str) -> str:
         """Filter by `text`; says how many cases are left. Raises QueryError."""

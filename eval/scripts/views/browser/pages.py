@@ -13,7 +13,7 @@ from terminal.lists import Bar
 from terminal.safe_text import one_line
 from terminal.text_pane import TextPane
 from views.browser.actions import ACTIONS, CASE, HINTS, PAIR, Browser, common_acts, label_case
-from views.browser.case_page import Side, case_docs, pair_docs, raw_doc
+from views.browser.case_page import CaseInRun, case_docs, pair_docs, raw_doc
 from views.browser.document import Doc
 from views.browser.listing import ListWalk, PairList, Walk
 from views.browser.model import Detail, Key, OpenRun
@@ -306,7 +306,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
             for run, success, detail in zip(runs, successes, self.details, strict=True)
         ]
         base, new = (
-            Side(run.run_id, detail, success.says(code))
+            CaseInRun(run.run_id, detail, success.says(code))
             for run, detail, success, code in zip(runs, self.details, successes, codes, strict=True)
         )
         change = flip_word(*codes)
