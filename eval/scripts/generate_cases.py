@@ -58,7 +58,7 @@ from judging.flags import judge_options
 @options.json_option
 @options.verbosity_options
 def main(**given: Any) -> int:
-    """Read the vault, draft, write: the work is in drafting/jobs.py."""
+    """Read the vault, draft, write: the work is in demo/drafts.py."""
     from demo import drafts
 
     return drafts.run(drafts.Plan.of(given))

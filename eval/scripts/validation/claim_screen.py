@@ -125,7 +125,7 @@ def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -
 
 
 class VerdictScreen(Screen[None], inherit_bindings=False):
-    """Shows one claim and takes the keys of `verdictlabels.keys`."""
+    """Shows one claim and takes the keys of `validation.claim_session`."""
 
     def __init__(self, session: Session, look: Look) -> None:
         super().__init__()
