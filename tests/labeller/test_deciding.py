@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.ports import Refused
+from labeller.session import Session
 
 KEPT, OWNER = 2, 4
 
@@ -116,7 +118,7 @@ def test_flag_and_note(session: Session) -> None:
 
 
 def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "a": {"id": "a", "question": "?", "gold_supports": [{"rel_path": "x.md"}]},
         "b": {"id": "b", "question": "?", "answerable": False},
         "c": {"id": "c", "question": "?", "answerable": True, "gold_supports": []},

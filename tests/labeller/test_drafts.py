@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.ports import Refused
+from labeller.session import Session
 from labeller.worklist import is_draft, status_of
 
 Record = dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.ports import Refused
+from labeller.session import Session
 
 KEPT, OWNER = 2, 4
 

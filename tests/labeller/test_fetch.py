@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import storage
-from labeller.anchors import Chunk
-from labeller.model import Session
+from labeller.passages import Chunk
 from labeller.ports import Arrival, deliver, prefetch
+from labeller.session import Session
 from labeller.sources import ApiChunks, Fetcher, FetchError, RunChunks, failures, uncertainty
 
 

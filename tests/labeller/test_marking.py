@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.ports import Refused
+from labeller.session import Session
 
 # Rows in path order: 1 faq, 2 and 3 retention (first and second chunk), 4 roles, 5 dpa.
 FAQ, KEPT, LONGER, OWNER, DPA = 1, 2, 3, 4, 5

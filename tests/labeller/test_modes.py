@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.ports import Refused
+from labeller.session import Session
 
 KEPT, OWNER = 2, 4
 

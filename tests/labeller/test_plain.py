@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Arrival, Chunk, Conflict, Session, View
+from labeller.passages import Chunk
 from labeller.plain import Plain
 from labeller.plain_words import COMMANDS
+from labeller.ports import Arrival, Conflict
+from labeller.session import Session, View
 
 
 class FakeSource:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from labeller.anchors import Chunk
-from labeller.history import probes_in
-from labeller.model import Session
+from labeller.case_state import probes_in
+from labeller.passages import Chunk
 from labeller.ports import deliver
+from labeller.session import Session
 from labeller.sources import ApiChunks, Fetcher, FetchError
 from records.results import ErrorInfo, RetrievedChunk, TestResult
 

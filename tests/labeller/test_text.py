@@ -8,26 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeller.anchors import (
+from labeller.passages import (
     Chunk,
+    answer_spans,
+    content_words,
+    find_span,
     folded,
     heading,
     holds,
+    joined,
     locate,
     nearly_holds,
     norm_path,
     segments,
-    under,
-)
-from labeller.model import Refused, Session
-from labeller.snippets import (
-    answer_spans,
-    content_words,
-    find_span,
-    joined,
     sentence_spans,
+    under,
     without,
 )
+from labeller.ports import Refused
+from labeller.session import Session
 
 
 def sentences(text: str) -> list[str]:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.ports import Refused
+from labeller.session import Session
 from labeller.supports import groups_of, read_supports
 
 Record = dict[str, Any]

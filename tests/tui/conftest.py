@@ -13,8 +13,10 @@ from textual.geometry import Size
 
 from labeller.app import LabelApp
 from labeller.lines import Look
-from labeller.model import Arrival, Chunk, Conflict, Session, View
+from labeller.passages import Chunk
+from labeller.ports import Arrival, Conflict
 from labeller.screen import MainScreen
+from labeller.session import Session, View
 
 MARKUP = (
     "[/]",

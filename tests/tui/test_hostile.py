@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from labeller.anchors import Chunk
+from labeller.passages import Chunk
 from labeller.ports import Conflict
 from labeller.window_commands import show_conflicts
 from terminal.safe_text import display

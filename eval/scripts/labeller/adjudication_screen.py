@@ -10,7 +10,7 @@ from textual.containers import Vertical
 
 from labeller import chunk_lines, lines
 from labeller.actions import Keymap
-from labeller.mode_screen import ModeScreen
+from labeller.mode_screen import Acts, ModeScreen
 from labeller.ports import Refused
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import DisplayText, display, fit, one_line
@@ -18,7 +18,7 @@ from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.adjudication import Disagreement
-    from labeller.model import Session
+    from labeller.session import Session
 
 
 class AdjudicationScreen(ModeScreen):
@@ -120,32 +120,32 @@ class AdjudicationScreen(ModeScreen):
         spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]
         return (*spans, (style, where))
 
-    def do_down(self) -> None:
-        self.list.move_to(self.list.cursor + 1)
+    def acts(self) -> Acts:
+        return {
+            "down": lambda: self._step(1),
+            "up": lambda: self._step(-1),
+            "take-a": lambda: self._take("a"),
+            "take-b": lambda: self._take("b"),
+            "take-both": lambda: self._take("union"),
+            "take-none": lambda: self._take("neither"),
+            "note": self._ask_note,
+            "next": self._settle,
+            "undo": lambda: self.say(self._session.undo()),
+            "help": self.show_help,
+            "close": lambda: self.dismiss(""),
+        }
 
-    def do_up(self) -> None:
-        self.list.move_to(self.list.cursor - 1)
-
-    def do_take_a(self) -> None:
-        self._take("a")
-
-    def do_take_b(self) -> None:
-        self._take("b")
-
-    def do_take_both(self) -> None:
-        self._take("union")
-
-    def do_take_none(self) -> None:
-        self._take("neither")
+    def _step(self, by: int) -> None:
+        self.list.move_to(self.list.cursor + by)
 
     def _take(self, choice: str) -> None:
         if not self._items:
             raise Refused("nothing differs here; Enter goes on")
         name, item = self._items[self.list.cursor]
         self.say(self._session.adjudicate(name, item.index, choice))
-        self.do_down()
+        self._step(1)
 
-    def do_note(self) -> None:
+    def _ask_note(self) -> None:
         from terminal.windows import Prompt
 
         def closed(text: str | None) -> None:
@@ -159,7 +159,7 @@ class AdjudicationScreen(ModeScreen):
         note = str(self._session.judgement.get("note") or "")
         self.app.push_screen(Prompt("Note to this question", note), closed)
 
-    def do_next(self) -> None:
+    def _settle(self) -> None:
         """Confirm this question as settled, and open the next one that differs."""
         for name in dict.fromkeys(name for name, _ in self._items):
             self.say(self._session.adjudicated(name))
@@ -182,9 +182,3 @@ class AdjudicationScreen(ModeScreen):
         if here:
             session.goto(here)
         return False
-
-    def do_undo(self) -> None:
-        self.say(self._session.undo())
-
-    def do_close(self) -> None:
-        self.dismiss("")

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from labeller.anchors import heading, norm_path, under
-from labeller.entry import GOLD
+from labeller.case_state import GOLD
+from labeller.passages import heading, norm_path, under
 from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
 from labeller.worklist import (
     LABELLED,
     OPEN,
     SKIPPED,
     STATUSES,
-    brief_of,
     progress_of,
     status_of,
+    summary_of,
     tally,
 )
 from ragmetrics.stats.agreement import (
@@ -250,7 +250,7 @@ UNGRADED = 3
 def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
     """Counts of a set: cases by status and category, supports a labelled case, other labels."""
     records = {case_id: cases[case_id] for case_id in cases}
-    briefs = {c: brief_of(record, judgements.get(c, {})) for c, record in records.items()}
+    briefs = {c: summary_of(record, judgements.get(c, {})) for c, record in records.items()}
     progress = progress_of(tally(briefs.values()), ())
     labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
     supports = [len(case.get("gold_supports") or ()) for case in labelled]

@@ -34,8 +34,8 @@ from terminal.safe_text import display
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from labeller.model import Session
     from labeller.ports import Source, Store
+    from labeller.session import Session
 
 AUTOSAVE_SECONDS = 60.0
 THEMES = {"dark": "textual-dark", "light": "textual-light"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from labeller.entry import GOLD, LABEL_FIELDS
+from labeller.case_state import GOLD, LABEL_FIELDS
 from labeller.plan import Plan
 from records.cases import TestCase, case_from_dict, check_case
 from records.editing import Document, decode, read_bytes

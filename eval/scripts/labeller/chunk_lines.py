@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 
 from labeller.lines import Look, rule
-from labeller.model import Session
-from labeller.views import Row
+from labeller.rows import Row
+from labeller.session import Session
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 

@@ -10,8 +10,8 @@ from terminal.safe_text import DisplayText
 from terminal.text_pane import Mark
 
 if TYPE_CHECKING:
-    from labeller.model import Session
-    from labeller.views import Row
+    from labeller.rows import Row
+    from labeller.session import Session
 
 
 def marks_in(

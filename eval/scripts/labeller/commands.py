@@ -19,8 +19,8 @@ from labeller.worklist import ORDERS
 from terminal.safe_text import SHOWN_LIMIT, display
 
 if TYPE_CHECKING:
-    from labeller.model import Session
     from labeller.screen import Command, MainScreen
+    from labeller.session import Session
 
 PANES = ("chunks", "text", "questions")
 THEMES = ("textual-dark", "textual-light")

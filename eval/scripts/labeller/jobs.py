@@ -18,6 +18,7 @@ from textual_serve.server import Server
 
 import options
 from clients.own_pages import bracketed, is_own, own_hosts
+from labeller.case_state import GOLD
 from labeller.cases import (
     annotator_files,
     cases_of,
@@ -27,15 +28,13 @@ from labeller.cases import (
     judgements_of,
     verdicts_of,
 )
-from labeller.entry import GOLD
-from labeller.model import Session
 from labeller.plan import (
     CHUNK_CACHE,
     PROFILES,
     RECHECK,
     Plan,
 )
-from labeller.resuming import View
+from labeller.session import Session, View
 from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_api
 from labeller.store import LabelStore
 from labeller.worklist import ORDERS, shuffle_key

@@ -11,8 +11,8 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from labeller.model import Session
-from labeller.worklist import Brief, Progress, is_draft
+from labeller.session import Session
+from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
 
@@ -172,7 +172,7 @@ def state_line(session: Session, width: int) -> Line:
     return cut([(style, display(f" {word}")), *flag, *draft, row], width)
 
 
-def question_row(brief: Brief, width: int, *, sign: str) -> Line:
+def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
     """One line of the question list: `sign` (open now), id, status, flag, the question's start."""
     status = STATUS_SIGNS.get(brief.status, " ")
     flag = "f" if brief.flagged else " "

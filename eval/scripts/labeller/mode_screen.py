@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from textual import events
 
@@ -13,6 +14,9 @@ from labeller.ports import Refused
 from terminal.lists import Bar, Span
 from terminal.safe_text import DisplayText, one_line
 from terminal.windows import ClosesOnce
+
+Acts = Mapping[str, Callable[[], Any]]
+"""What each action of a table does, by its id."""
 
 
 class ModeScreen(ClosesOnce[str], inherit_bindings=False):
@@ -40,6 +44,10 @@ class ModeScreen(ClosesOnce[str], inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self.redraw)
+
+    def acts(self) -> Acts:
+        """What each action of this screen does."""
+        raise NotImplementedError
 
     def redraw(self) -> None:
         """Draw everything."""
@@ -71,15 +79,14 @@ class ModeScreen(ClosesOnce[str], inherit_bindings=False):
     def perform(self, name: str) -> None:
         """Do the action `name` of this screen."""
         self.say("")
-        method: Callable[[], None] = getattr(self, "do_" + name.replace("-", "_"))
         try:
-            method()
+            self.acts()[name]()
         except Refused as refusal:
             self.say(str(refusal), "warn")
         if self.is_current:
             self.redraw()
 
-    def do_help(self) -> None:
+    def show_help(self) -> None:
         """The keys of this screen."""
         from labeller.help import HelpScreen
 

@@ -20,7 +20,7 @@ from terminal.safe_text import display, one_line
 from terminal.windows import Window, shown
 
 if TYPE_CHECKING:
-    from labeller.model import Session
+    from labeller.session import Session
 
 Anchor = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""

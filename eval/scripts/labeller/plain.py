@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from labeller.model import Session
 from labeller.plain_words import COMMANDS, SHORT_HELP, run_words
 from labeller.ports import Refused, Source, Store, deliver, prefetch
-from labeller.views import Row
+from labeller.rows import Row
+from labeller.session import Session
 from terminal.safe_text import display
 
 EXCERPT: Final = 110

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from labeller.editing import EDITABLE
-from labeller.model import Refused
+from labeller.edits import EDITABLE
+from labeller.ports import Refused
 
 if TYPE_CHECKING:
     from labeller.plain import Plain

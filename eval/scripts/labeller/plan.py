@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from labeller.entry import GOLD
+from labeller.case_state import GOLD
 from records.errors import StorageError
 from records.journal import ANNOTATOR_NAME
 from records.runs import CACHE_DIR, ROOT

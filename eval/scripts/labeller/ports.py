@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from labeller.anchors import Chunk
+from labeller.passages import Chunk
 
 if TYPE_CHECKING:
-    from labeller.model import Session
-    from labeller.resuming import View
+    from labeller.session import Session, View
 
 
 class Refused(Exception):

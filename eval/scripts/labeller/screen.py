@@ -26,9 +26,9 @@ from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_lin
 from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
-    from labeller.model import Session
     from labeller.ports import Source, Store
-    from labeller.views import Row
+    from labeller.rows import Row
+    from labeller.session import Session
 
 WHOLE = 1 << 30
 Command = Callable[..., None]

@@ -18,7 +18,7 @@ import msgspec
 from clients.bot import check_bot_address
 from clients.profile import Profile, load_profile
 from clients.secrets import public_url, resolve_headers
-from labeller.anchors import Chunk, anchored
+from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
 from records.errors import StorageError
 from records.files import replace_bytes

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, state_from, timestamp
 from labeller.cases import (
     Judgements,
     SecondView,
@@ -29,11 +30,8 @@ from labeller.cases import (
     judgement_line,
     validate,
 )
-from labeller.entry import GOLD, LABEL_FIELDS, Entry, entry_from
-from labeller.history import timestamp
-from labeller.model import Session
 from labeller.ports import Conflict
-from labeller.resuming import View
+from labeller.session import Session, View
 from records.editing import (
     STAMP,
     Document,
@@ -59,10 +57,10 @@ class Change:
     of that, and what was written here is nobody else's change.
     """
 
-    base: Entry | None
-    mine: Entry | None
+    base: CaseState | None
+    mine: CaseState | None
     place: int | None = None
-    path: tuple[Entry | None, ...] = ()
+    path: tuple[CaseState | None, ...] = ()
 
 
 def changes_of(events: Iterable[Record]) -> dict[str, Change]:
@@ -72,7 +70,7 @@ def changes_of(events: Iterable[Record]) -> dict[str, Change]:
         if "before" not in event:
             continue
         known = changes.get(event["case"])
-        before, after = entry_from(event["before"]), entry_from(event["after"])
+        before, after = state_from(event["before"]), state_from(event["after"])
         if known is None:
             known = Change(before, after)
         place = event.get("place", known.place)
@@ -81,8 +79,8 @@ def changes_of(events: Iterable[Record]) -> dict[str, Change]:
 
 
 def reconciled(
-    case_id: str, change: Change, theirs: Entry | None
-) -> tuple[Entry | None, Conflict | None]:
+    case_id: str, change: Change, theirs: CaseState | None
+) -> tuple[CaseState | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
     on_disk = flat(theirs)
     base = own_base(flat(change.base), on_disk, [flat(entry) for entry in change.path])
@@ -96,7 +94,7 @@ def reconciled(
     return entry_of(result, letter), conflict
 
 
-def is_twin(change: Change, theirs: Entry | None) -> bool:
+def is_twin(change: Change, theirs: CaseState | None) -> bool:
     """Was the case added here, and another one with the same id elsewhere?"""
     if change.base is not None or change.mine is None or theirs is None:
         return False
@@ -104,7 +102,9 @@ def is_twin(change: Change, theirs: Entry | None) -> bool:
     return own_base(None, flat(theirs), path) is None
 
 
-def taking_theirs(mine: Entry | None, conflict: Conflict, theirs: Entry | None) -> Entry | None:
+def taking_theirs(
+    mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
+) -> CaseState | None:
     """The entry with the fields in conflict as the file has them; other changes stay."""
     known = flat(mine)
     if known is None or conflict.theirs is None:
@@ -113,19 +113,19 @@ def taking_theirs(mine: Entry | None, conflict: Conflict, theirs: Entry | None) 
     return entry_of(kept | conflict.theirs, "A")
 
 
-def flat(entry: Entry | None) -> Record | None:
+def flat(entry: CaseState | None) -> Record | None:
     """Case and judgement as one record, so that both merge by the same rules."""
     if entry is None:
         return None
     return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
 
 
-def entry_of(record: Record | None, letter: str) -> Entry | None:
+def entry_of(record: Record | None, letter: str) -> CaseState | None:
     """The entry that `flat` was made of."""
     if record is None:
         return None
     case = {k: v for k, v in record.items() if k != JUDGED}
-    return Entry(case, record.get(JUDGED, {}), letter)
+    return CaseState(case, record.get(JUDGED, {}), letter)
 
 
 def merge(
@@ -391,7 +391,7 @@ class LabelStore(LabelFiles):
             self._judged_bytes = new_judged
         return len(ready) if changed else 0
 
-    def _judgement_line(self, case_id: str, entry: Entry | None) -> Record | None:
+    def _judgement_line(self, case_id: str, entry: CaseState | None) -> Record | None:
         if entry is None:
             return None
         return judgement_line(case_id, entry.judgement, entry.case, second=self.second)
@@ -440,12 +440,12 @@ class LabelStore(LabelFiles):
             f"{self._rescued.name} and the journal. Put that file back in its place and save again."
         )
 
-    def _on_disk(self, case_id: str) -> Entry | None:
+    def _on_disk(self, case_id: str) -> CaseState | None:
         if case_id not in self.records:
             return None
-        return Entry(self.records[case_id], self.judgements.get(case_id, {}))
+        return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
-    def _merged(self, case_id: str, change: Change) -> Entry | None:
+    def _merged(self, case_id: str, change: Change) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
         if is_twin(change, theirs):
@@ -463,7 +463,7 @@ class LabelStore(LabelFiles):
         assert session is not None
         assert mine is not None
         new_id = session.new_id()
-        session.adopt(new_id, Entry({**mine.case, "id": new_id}, mine.judgement, mine.letter))
+        session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.letter))
         self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
 
     def _say_conflicts(self) -> None:

@@ -12,16 +12,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from labeller.anchors import (
+from labeller.passages import (
     Chunk,
+    Span,
+    answer_spans,
     evidence,
     exact_of,
+    find_span,
     heading,
     holds,
+    joined,
     make_quote,
     norm_path,
+    opening,
+    trimmed,
 )
-from labeller.snippets import Span, answer_spans, find_span, joined, opening, trimmed
 
 Record = dict[str, Any]
 USUAL_GRADE: Final = 2

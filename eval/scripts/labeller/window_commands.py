@@ -168,7 +168,7 @@ def _open_form(
     values: dict[str, Any],
     submit: Callable[[dict[str, Any]], str],
 ) -> None:
-    from labeller.editing import EDITABLE
+    from labeller.edits import EDITABLE
     from labeller.form import CaseForm
 
     def closed(message: str | None) -> None:
