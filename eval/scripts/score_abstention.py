@@ -26,8 +26,8 @@ from scorers.show import score_and_show, score_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
-    from scorers.show import Worst
+    from scorers.contract import Scorer
+    from scorers.show import WorstCase
 
 SUMMARY = ["abstention_accuracy", "hallucination_on_unanswerable", "over_refusal"]
 
@@ -87,7 +87,7 @@ def show_more(console: Console, section: dict[str, Any]) -> None:
         )
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """What the bot said, what it was taken for and why."""
     from terminal.tables import plain
 

@@ -25,8 +25,8 @@ from scorers.show import score_and_show, score_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
-    from scorers.show import Worst
+    from scorers.contract import Scorer
+    from scorers.show import WorstCase
 
 SUMMARY = ["redundancy_tfidf", "fact_coverage", "fact_dispersion", "unique_token_ratio"]
 
@@ -57,7 +57,7 @@ def main(top: int | None, **shared: Any) -> None:
     )
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """The two chunks that are most alike, and where each gold fact stands."""
     from scorers.common import in_rank_order
     from terminal.tables import plain

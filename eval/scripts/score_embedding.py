@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from scorers.embedding import EmbeddingScorer
-    from scorers.show import Worst
+    from scorers.show import WorstCase
 
 SHOWN = 6
 """Sentences that are listed for a bad case."""
@@ -100,7 +100,7 @@ def main(
 
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
         if dataset is not None:
-            from scorers.suite import as_run
+            from scorers.embedding import as_run
 
             folder = as_run(dataset, Path(temporary))
             shared |= {
@@ -117,7 +117,7 @@ def main(
         )
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """Each sentence with its cosines, the farthest first, and what it is nearest to."""
     from terminal.tables import plain
 

@@ -26,8 +26,8 @@ from scorers.show import score_and_show, score_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
-    from scorers.show import Worst
+    from scorers.contract import Scorer
+    from scorers.show import WorstCase
     from storage import RetrievedChunk
 
 SUMMARY = ["claim_support_rate", "mean_claim_support", "citation_joint", "answer_overlap"]
@@ -68,7 +68,7 @@ def main(first_index: int, min_score: float, **shared: Any) -> None:
     )
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """The claims with their best windows, numbers and citations that failed, labels missed."""
     from scorers.common import in_rank_order
     from terminal.tables import plain

@@ -26,8 +26,8 @@ from scorers.show import score_and_show, score_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
-    from scorers.show import Worst
+    from scorers.contract import Scorer
+    from scorers.show import WorstCase
 
 SUMMARY = ["pass", "outcome_match", "citations_ok", "latency_ok"]
 
@@ -104,7 +104,7 @@ def totals_lines(section: dict[str, Any]) -> list[str]:
     return lines
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """The outcome and why, then each check that failed."""
     from terminal.tables import plain
 

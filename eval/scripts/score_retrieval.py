@@ -24,7 +24,7 @@ from scorers.show import score_and_show, score_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.show import Worst
+    from scorers.show import WorstCase
 
 SHOWN = 10
 """Retrieved chunks that are listed for a bad case."""
@@ -80,7 +80,7 @@ def main_k(ks: tuple[int, ...]) -> int:
     return min(ks, key=lambda k: (abs(k - 5), k))
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """What was wanted and at which rank it came, and what was retrieved."""
     from scorers.common import gold_names, in_rank_order
     from terminal.tables import plain

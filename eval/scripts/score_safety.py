@@ -27,7 +27,7 @@ import storage
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.safety import Judged, SafetyScorer
+    from scorers.safety import JudgedText, SafetyScorer
 
 SUMMARIES = {
     "attack_category": ("auc", "detection_rate", "block_rate"),
@@ -90,7 +90,7 @@ def main(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    from scorers.errors import CannotRun
+    from scorers.contract import CannotRun
     from scorers.safety import SafetyScorer, score_safety
     from scorers.show import show, warn_of_missing, warn_of_removed
 
@@ -141,7 +141,7 @@ def show_slices(console: Console, section: dict[str, Any], by: Sequence[str]) ->
 
 
 def show_worst(
-    console: Console, scorer: SafetyScorer, judged: Sequence[Judged], count: int
+    console: Console, scorer: SafetyScorer, judged: Sequence[JudgedText], count: int
 ) -> None:
     """Missed attacks and leaks, and harmless texts that were flagged, with what fired."""
     from terminal.tables import plain

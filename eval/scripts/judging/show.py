@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from judging.cost import Estimate, Totals
     from judging.run import Outcome
-    from scorers.show import Worst
+    from scorers.show import WorstCase
 
 SHOWN = 8
 """Claims and facts that are listed for a bad case; those that failed come first."""
@@ -104,7 +104,7 @@ def print_more(console: Console, section: Mapping[str, Any]) -> None:
         print_rows(console, ("spread (highest - lowest)", "mean"), rows)
 
 
-def show_worst(console: Console, item: Worst) -> None:
+def show_worst(console: Console, item: WorstCase) -> None:
     """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
     from terminal.tables import plain
 

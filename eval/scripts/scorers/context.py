@@ -14,7 +14,8 @@ from ragmetrics.text.tfidf import Frequencies
 from records.cases import TestCase
 from records.results import TestResult, iter_results
 from scorers.common import in_rank_order, row_of
-from scorers.loop import Evidence, Row, results_of
+from scorers.contract import Evidence, ScoreRow
+from scorers.loop import results_of
 
 Bands = Mapping[str, tuple[float, float]]
 
@@ -40,7 +41,7 @@ class ContextScorer:
             "bands": {name: list(band) for name, band in sorted(self.bands.items())},
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result. No chunk, cut texts or none sent: not applicable."""
         scores = context.score_case(
             in_rank_order(result)[: self.top],

@@ -13,7 +13,7 @@ from records.cases import TestCase
 from records.results import TestResult
 from scorers.abstention import decide
 from scorers.common import in_rank_order, row_of
-from scorers.loop import NOTHING, Evidence, Row
+from scorers.contract import NOTHING, Evidence, ScoreRow
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class GroundednessScorer:
     def options(self) -> dict[str, Any]:
         return {"first_index": self.first_index, "min_score": self.min_score}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
-            return Row((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
+            return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
         chunks = in_rank_order(result)
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(

@@ -13,7 +13,7 @@ from typing import Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
-from ragmetrics.catalogue.judged import ROWS
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.judged import CORRECTNESS_WEIGHT
 from ragmetrics.stats.tally import Value, average
@@ -33,10 +33,10 @@ from records.judgements import (
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
 from scorers import judged_scores
-from scorers.abstention import NO_ANSWER, Reply
+from scorers.abstention import NO_ANSWER, JudgedReply
+from scorers.contract import Evidence, ScoreRow
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
-from scorers.judged_scores import BY_CALL, Texts
-from scorers.loop import Evidence, Row
+from scorers.judged_scores import Texts
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -44,7 +44,7 @@ AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
     """The catalogue rows that the verdicts can fill."""
     calls, wanted = verdicts.calls, set[str]()
-    for name, needed in BY_CALL.items():
+    for name, needed in CALLS_BY_METRIC.items():
         wanted |= {name} if set(needed) <= calls else set()
     wanted |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
     return tuple(row for row in ROWS if row.name in wanted)
@@ -72,7 +72,7 @@ class JudgedScorer:
             "embedding_model": self.embedding_model,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
         opinions, stale = self.verdicts.opinions(case, result)
         first = opinions.get(0, {})
@@ -82,7 +82,7 @@ class JudgedScorer:
         reasons: dict[str, str] = {}
         spread: dict[str, float] = {}
         for name in names:
-            if name in BY_CALL:
+            if name in CALLS_BY_METRIC:
                 found = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
                 values[name] = average([(value,) for value, _ in found])[0]
                 reasons[name] = next((why for _, why in found if why), "")
@@ -108,7 +108,7 @@ class JudgedScorer:
             for name in names
             if not isinstance(values[name], float) and reasons.get(name)
         }
-        return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
+        return ScoreRow(tuple(values[name] for name in names), tuple(told.items())), evidence
 
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
@@ -133,7 +133,7 @@ class JudgedScorer:
             if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
                 yield case.question
                 yield from (text for found in one.extra("questions") for text in found)
-            both = [calls.get(name) for name in BY_CALL["answer_correctness_judged"]]
+            both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
             if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
@@ -176,7 +176,7 @@ def _own(name: str, opinions: Opinions) -> list[Calls]:
     found: list[Calls] = [first]
     for number in sorted(opinions.keys() - {0}):
         own = opinions[number]
-        if any(call in own for call in BY_CALL[name]):
+        if any(call in own for call in CALLS_BY_METRIC[name]):
             fixed = {call: one for call, one in first.items() if not one.asked}
             found.append(fixed | dict(own))
     return found
@@ -243,7 +243,7 @@ def make_scorer(
     return scorer
 
 
-def replies(folder: Path) -> dict[tuple[str, int], Reply]:
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / VERDICTS
     verdicts = read_verdicts(
@@ -251,13 +251,13 @@ def replies(folder: Path) -> dict[tuple[str, int], Reply]:
         records_verdicts.judge_of(folder),
         keep=lambda line: bool(line["metric"] == "abstained_judged"),
     )
-    found: dict[tuple[str, int], Reply] = {}
+    found: dict[tuple[str, int], JudgedReply] = {}
     for key, calls in verdicts.by_answer.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
             answer = line["input"].get("answer", "")
-            found[key] = Reply(line["verdicts"][0]["verdict"], by, answer)
+            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
     if not found:
         raise StorageError(
             f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."

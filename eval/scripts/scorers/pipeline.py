@@ -13,7 +13,7 @@ from ragmetrics.pipeline import Expected, ResponseTotals, ScoredResponse
 from records.cases import TestCase
 from records.results import TestResult
 from scorers.common import citation_count, row_of
-from scorers.loop import Evidence, Row, add_metric
+from scorers.contract import Evidence, ScoreRow, add_metric
 
 FAILURE = "call failed: "
 
@@ -31,7 +31,7 @@ class PipelineScorer:
     def options(self) -> dict[str, Any]:
         return {"uncertain_below": self.uncertain_below}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Checks of one response."""
         scores = pipeline.score_case(response_of(result), expected_of(case), self.uncertain_below)
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)

@@ -13,21 +13,21 @@ import orjson
 from ragmetrics.catalogue.metric import Metric
 from records.errors import StorageError
 from records.runs import CACHE_DIR, VERDICTS, scores_file
-from scorers.errors import CannotRun
+from scorers.contract import CannotRun
 from scorers.judged import make_scorer, warm
 from scorers.loop import score_run
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
+    from scorers.contract import Scorer
 
 
 Status = Literal["scored", "nothing to score", "cannot run"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ScoringJob:
     """What scoring a run needs to know; ``smoke`` keeps away from what is slow."""
 
     folder: Path
@@ -48,12 +48,12 @@ class Perspective:
 
     name: str
     summary: tuple[str, ...]
-    score: Callable[[Settings], dict[str, Any]]
+    score: Callable[[ScoringJob], dict[str, Any]]
     must: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SectionOutcome:
     """What came of one perspective; ``reason``: why it has no numbers, or what to know of them."""
 
     name: str
@@ -62,16 +62,16 @@ class Outcome:
     section: dict[str, Any] | None = None
 
 
-def run_perspective(perspective: Perspective, settings: Settings) -> Outcome:
+def run_perspective(perspective: Perspective, settings: ScoringJob) -> SectionOutcome:
     """Score one perspective. What it lacks becomes its reason; faulty input is raised."""
     try:
         section = perspective.score(settings)
     except CannotRun as error:
-        return Outcome(perspective.name, "cannot run", error.message)
+        return SectionOutcome(perspective.name, "cannot run", error.message)
     if not any(section["n"].values()):
         reason = _most_common_reason(scores_file(settings.folder, perspective.name))
-        return Outcome(perspective.name, "nothing to score", reason, section)
-    return Outcome(perspective.name, "scored", _note(section), section)
+        return SectionOutcome(perspective.name, "nothing to score", reason, section)
+    return SectionOutcome(perspective.name, "scored", _note(section), section)
 
 
 def _note(section: dict[str, Any]) -> str:
@@ -93,10 +93,10 @@ def _most_common_reason(scores: Path) -> str:
     return f"{reason} ({count} cases)"
 
 
-def _of_cases(make: Callable[[Settings], Scorer]) -> Callable[[Settings], dict[str, Any]]:
+def _of_cases(make: Callable[[ScoringJob], Scorer]) -> Callable[[ScoringJob], dict[str, Any]]:
     """A perspective whose scorer goes over the cases of the run."""
 
-    def score(settings: Settings) -> dict[str, Any]:
+    def score(settings: ScoringJob) -> dict[str, Any]:
         from scorers.loop import score_run
 
         return score_run(
@@ -111,27 +111,27 @@ def _of_cases(make: Callable[[Settings], Scorer]) -> Callable[[Settings], dict[s
     return score
 
 
-def _retrieval(settings: Settings) -> Scorer:
+def _retrieval(settings: ScoringJob) -> Scorer:
     from scorers.retrieval import RetrievalScorer
 
     return RetrievalScorer()
 
 
-def _context(settings: Settings) -> Scorer:
+def _context(settings: ScoringJob) -> Scorer:
     from records.targets import BANDS, read_bands
     from scorers.context import ContextScorer, read_frequencies
 
     return ContextScorer(read_frequencies(settings.folder), None, read_bands(BANDS))
 
 
-def _groundedness(settings: Settings) -> Scorer:
+def _groundedness(settings: ScoringJob) -> Scorer:
     from scorers.abstention import usual_language
     from scorers.groundedness import GroundednessScorer
 
     return GroundednessScorer(usual_language=usual_language(settings.folder))
 
 
-def _embedding(settings: Settings) -> dict[str, Any]:
+def _embedding(settings: ScoringJob) -> dict[str, Any]:
     from scorers.embedding import warm_scorer
     from scorers.loop import score_run
 
@@ -150,13 +150,13 @@ def _embedding(settings: Settings) -> dict[str, Any]:
     )
 
 
-def _abstention(settings: Settings) -> Scorer:
+def _abstention(settings: ScoringJob) -> Scorer:
     from scorers.abstention import AbstentionScorer, usual_language
 
     return AbstentionScorer(usual_language=usual_language(settings.folder))
 
 
-def _safety(settings: Settings) -> dict[str, Any]:
+def _safety(settings: ScoringJob) -> dict[str, Any]:
     from scorers.safety import SafetyScorer, score_safety
 
     section, _ = score_safety(
@@ -169,13 +169,13 @@ def _safety(settings: Settings) -> dict[str, Any]:
     return section
 
 
-def _pipeline(settings: Settings) -> Scorer:
+def _pipeline(settings: ScoringJob) -> Scorer:
     from scorers.pipeline import PipelineScorer
 
     return PipelineScorer()
 
 
-def _judged(settings: Settings) -> dict[str, Any]:
+def _judged(settings: ScoringJob) -> dict[str, Any]:
 
     return score_verdicts(
         settings.folder,
@@ -187,8 +187,8 @@ def _judged(settings: Settings) -> dict[str, Any]:
     )
 
 
-def _custom(settings: Settings) -> Scorer:
-    from scorers.plugins import PluginScorer
+def _custom(settings: ScoringJob) -> Scorer:
+    from scorers.custom import PluginScorer
 
     if not settings.custom:
         raise CannotRun("no --plugin was given.")

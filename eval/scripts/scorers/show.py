@@ -24,7 +24,7 @@ from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
+    from scorers.contract import Scorer
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,7 +64,7 @@ def score_and_show(
     *,
     summary: Sequence[str],
     worst_key: str,
-    show_worst: Callable[[Console, Worst], None],
+    show_worst: Callable[[Console, WorstCase], None],
     run: str,
     eval_set: Path,
     labels_dir: Path,
@@ -146,9 +146,9 @@ def show(
 
 def print_worst(
     console: Console,
-    bad: Sequence[Worst],
+    bad: Sequence[WorstCase],
     key: Metric,
-    show_one: Callable[[Console, Worst], None],
+    show_one: Callable[[Console, WorstCase], None],
     *,
     scored: int,
 ) -> None:
@@ -212,7 +212,7 @@ def warn_of_missing(folder: Path, config: RunConfig) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstCase:
     """One bad case: its score line, what was asked, and what the bot returned."""
 
     score: float
@@ -223,7 +223,7 @@ class Worst:
 
 def worst_cases(
     folder: Path, section: str, metric: Metric, count: int, eval_set: Path, labels_dir: Path | None
-) -> list[Worst]:
+) -> list[WorstCase]:
     """The ``count`` cases with the worst score of one metric, worst first, in set order on ties.
 
     Reads scores/<section>.jsonl; unscored cases and those with the best score that the metric can
@@ -257,6 +257,8 @@ def worst_cases(
         if case.id in ids
     }
     return [
-        Worst(-sign * badness, row, cases[row["case_id"]], results[row["case_id"], row["repeat"]])
+        WorstCase(
+            -sign * badness, row, cases[row["case_id"]], results[row["case_id"], row["repeat"]]
+        )
         for badness, _, row in kept
     ]

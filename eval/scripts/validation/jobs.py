@@ -13,7 +13,7 @@ import click
 import orjson
 
 import options
-from decisions import calibration_words, gate_judge
+from decisions import calibration_words, gate_calibration
 from judging.connect import LOCAL, Wanted, connect
 from judging.run import say_notes
 from options import Exit
@@ -258,7 +258,7 @@ def _say_report(plan: Plan, found: dict[str, Any]) -> None:
 
 def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
     """Say on stderr what stands against the run's judged figures; 1 when anything does."""
-    said = gate_judge.objections(
+    said = gate_calibration.objections(
         found,
         [found["judge"]] if judged is None else judged.judges,
         [found["prompt"]] if judged is None else judged.prompts,

@@ -11,6 +11,7 @@ from typing import Any
 
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
+from ragmetrics.catalogue import right_metrics
 from ragmetrics.catalogue.metric import Metric
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -41,14 +42,6 @@ MOST_CORRELATED = 20
 
 TEXT_BUDGET = 3_000_000
 """Bytes that all listed answers may take together on the page."""
-
-SUCCESS = (
-    ("judged", "correctness"),
-    ("retrieval", "attribution_hit"),
-    ("retrieval", "recall_any@5"),
-)
-"""What says that an answer is right, the first that the run has. Not the pipeline's ``pass``: an
-outcome may be decided by the confidence itself."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +136,7 @@ def _scan(
         must, rows = figures.must_of(name), figures.rows_of(section)
         checks += checks_of(name, names, wishes.targets.get(name, {}), must, rows)
     success = _named(sections, wishes.confidence_by) if wishes.confidence_by else None
-    success = success or next((one for one in SUCCESS if _says(sections, one)), None)
+    success = success or next((one for one in right_metrics() if _says(sections, one)), None)
     extra = (success, _named(sections, wishes.worst_by) if wishes.worst_by else None)
     for one in extra:
         if one and one[1] not in wanted[one[0]]:

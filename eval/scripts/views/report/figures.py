@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from decisions.diagnosis import HEADLINES, health
+from decisions.diagnosis import health
 from decisions.measures import Measure, band, known_metrics, targets_text
-from ragmetrics.catalogue import METRICS
+from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import pearson, spearman
 from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
 from records.targets import parse_target
-from scorers.sections import PERSPECTIVES
 from views.report.words import MARKS
 
 Found = Mapping[tuple[str, str], Measure]
@@ -34,8 +33,8 @@ def coverage(n: int, not_applicable: int, failed: int) -> float | None:
 def perspective(name: str, section: Mapping[str, Any], found: Found) -> Part:
     """One section: its metrics in catalogue order, whether it is healthy, and what to know of it.
 
-    ``healthy``: True when all measured headline metrics keep their targets (those of the suite's
-    diagnosis, else all that have one), False when one does not, None when none was measured.
+    ``healthy``: True when all measured metrics that count keep their targets, False when one does
+    not, None when none was measured.
     """
     rows = rows_of(section)
     names = metrics_in_order(section)
@@ -44,11 +43,10 @@ def perspective(name: str, section: Mapping[str, Any], found: Found) -> Part:
     metrics = [_metric(found[name, one], rows.get(one), one in shown) for one in names]
     aimed = [one["passed"] for one in metrics if one["target"] is not None]
     known = [one for one in aimed if one is not None]
-    healthy = health(found, name) if name in HEADLINES else (all(known) if known else None)
     return {
         "name": name,
         "measured": any(one["n"] for one in metrics),
-        "healthy": healthy,
+        "healthy": health(found, name),
         "targets": len(aimed),
         "measured_targets": len(known),
         "kept_targets": sum(known),
@@ -361,7 +359,7 @@ def sections_in_order(sections: Mapping[str, Any]) -> list[str]:
         for name, section in sections.items()
         if isinstance(section, dict) and "mean" in section
     ]
-    first = [one.name for one in PERSPECTIVES if one.name in sound]
+    first = [name for name in SECTIONS if name in sound]
     return first + sorted(set(sound) - set(first))
 
 
@@ -377,16 +375,13 @@ def metrics_in_order(section: Mapping[str, Any]) -> list[str]:
 
 
 def summary_of(section: str, names: Sequence[str]) -> list[str]:
-    """The metrics that stand for a section: the suite's choice, else the first few."""
-    for one in PERSPECTIVES:
-        if one.name == section and one.summary:
-            return [name for name in one.summary if name in names] or list(names[:FEW])
-    return list(names[:FEW])
+    """The metrics that stand for a section: its headline, else the first few."""
+    return headline(section, names) or list(names[:FEW])
 
 
 def must_of(section: str) -> Sequence[str]:
     """Yes/no metrics whose bad end makes an answer worth a look although they have no target."""
-    return next((one.must for one in PERSPECTIVES if one.name == section), ())
+    return SECTIONS[section].must if section in SECTIONS else ()
 
 
 def rows_of(section: Mapping[str, Any]) -> dict[str, Metric]:

@@ -20,7 +20,7 @@ from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
-from scorers.loop import NOTHING, Evidence, Row
+from scorers.contract import NOTHING, Evidence, ScoreRow
 
 SECTION = "custom"
 
@@ -72,7 +72,7 @@ class PluginScorer:
     def options(self) -> dict[str, Any]:
         return {}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """A function that raises, or leaves its range, has failed on this case: no score."""
         values: list[Value] = []
         reasons: list[tuple[str, str]] = []
@@ -81,7 +81,7 @@ class PluginScorer:
             values.append(value)
             if reason:
                 reasons.append((metric.name, reason))
-        return Row(tuple(values), tuple(reasons)), NOTHING
+        return ScoreRow(tuple(values), tuple(reasons)), NOTHING
 
 
 def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, str]:
