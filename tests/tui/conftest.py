@@ -12,11 +12,11 @@ import pytest
 from textual.geometry import Size
 
 from labeller.app import LabelApp
-from labeller.lines import Look
 from labeller.passages import Chunk
 from labeller.ports import Arrival, Conflict
 from labeller.screen import MainScreen
 from labeller.session import Session, View
+from terminal.frame import Look
 
 MARKUP = (
     "[/]",

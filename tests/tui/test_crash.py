@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.app import write_crash_file
 from labeller.commands import COMMANDS
 from labeller.screen import MainScreen
+from terminal.app import write_crash_file
 
 SECRET = "the text of a chunk"
 

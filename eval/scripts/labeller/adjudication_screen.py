@@ -9,9 +9,10 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from labeller import chunk_lines, lines
-from labeller.actions import Keymap
-from labeller.mode_screen import Acts, ModeScreen
-from labeller.ports import Refused
+from labeller.mode_screen import ModeScreen
+from terminal import frame
+from terminal.action_screen import Acts
+from terminal.actions import ActionRefused, Keymap
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import DisplayText, display, fit, one_line
 from terminal.text_pane import TextPane
@@ -28,7 +29,7 @@ class AdjudicationScreen(ModeScreen):
         self,
         session: Session,
         names: list[str],
-        look: lines.Look,
+        look: frame.Look,
         keymap: Keymap,
         prefetch: Callable[[], None],
     ) -> None:
@@ -63,7 +64,7 @@ class AdjudicationScreen(ModeScreen):
         for name in self._names:
             try:
                 items += [(name, item) for item in self._session.disagreements(name)]
-            except Refused:
+            except ActionRefused:
                 continue
         return items
 
@@ -81,7 +82,7 @@ class AdjudicationScreen(ModeScreen):
         columns = f"   {'A':<14}{'B':<14}{'final':<9}row  what"
         self.top.show(
             [
-                lines.rule(self.look, width, left, right),
+                frame.rule(self.look, width, left, right),
                 *lines.question_lines(session, width, 2),
                 (("dim", display(columns)),),
             ]
@@ -140,7 +141,7 @@ class AdjudicationScreen(ModeScreen):
 
     def _take(self, choice: str) -> None:
         if not self._items:
-            raise Refused("nothing differs here; Enter goes on")
+            raise ActionRefused("nothing differs here; Enter goes on")
         name, item = self._items[self.list.cursor]
         self.say(self._session.adjudicate(name, item.index, choice))
         self._step(1)
@@ -152,7 +153,7 @@ class AdjudicationScreen(ModeScreen):
             if text is not None:
                 try:
                     self.say(self._session.note(text))
-                except Refused as refusal:
+                except ActionRefused as refusal:
                     self.say(str(refusal), "warn")
                 self.redraw()
 

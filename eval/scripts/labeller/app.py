@@ -8,28 +8,20 @@ It gets everything it needs and knows no file and no server. All foreign text is
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import tempfile
-import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.theme import BUILTIN_THEMES
 
 from labeller.actions import keymap_problems
 from labeller.commands import COMMANDS
-from labeller.lines import Look
 from labeller.mode_screen import ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screen import MainScreen
 from labeller.window_commands import show_conflicts
-from terminal.held_keys import HeldKeys
-from terminal.safe_text import display
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
+from terminal.frame import Look
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -38,7 +30,6 @@ if TYPE_CHECKING:
     from labeller.session import Session
 
 AUTOSAVE_SECONDS = 60.0
-THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
 
 def _commands() -> type[Provider]:
@@ -47,13 +38,16 @@ def _commands() -> type[Provider]:
     return LabelCommands
 
 
-class LabelApp(HeldKeys, inherit_bindings=False):
+class LabelApp(TerminalApp, inherit_bindings=False):
     """Runs the main screen. `session` is changed in this thread only."""
 
     TITLE = "label"
-    CSS_PATH = "labeller.tcss"
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "labeller.tcss"]
+    FAILURE = (
+        "The labeller failed. Every label is in the journal; start it again to go on.\n"
+        "Where it failed is written in {file} (no questions or chunks in it)."
+    )
     COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
-    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; the palette action opens it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),
@@ -79,15 +73,12 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         theme: str | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(theme)
         self.session = session
         self.store = store
         self.source = source
-        self.crash_file = ""
         self._saving = False
         self._interrupted = False
-        self.animation_level = "none"
-        self.theme = THEMES.get(theme or "dark", theme or "")
         self.main = MainScreen(
             session,
             store,
@@ -99,13 +90,7 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         )
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            # Not in the main thread (a test), or no such signals (Windows): then without.
-            try:
-                loop.add_signal_handler(getattr(signal, name), self._end_by_signal)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break
+        self.end_on_signals()
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)
         prefetch(self.session, self.source)
@@ -117,9 +102,6 @@ class LabelApp(HeldKeys, inherit_bindings=False):
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
         self.post_message(self.Arrived())
-
-    def _end_by_signal(self) -> None:
-        self.exit(return_code=130)
 
     @property
     def holding(self) -> bool:
@@ -202,36 +184,6 @@ class LabelApp(HeldKeys, inherit_bindings=False):
             show_conflicts(self.main)
         await self.release()
 
-    # -- crashes --------------------------------------------------------------------------------
-
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values: a file without any text."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return  # a second error on the way out: the first is reported
-        self.crash_file = write_crash_file(error)
-        message = (
-            "The labeller failed. Every label is in the journal; start it again to go on.\n"
-            f"Where it failed is written in {self.crash_file} (no questions or chunks in it)."
-        )
-        self._exit_renderables.append(Text(display(message)))
-
-
-def write_crash_file(error: BaseException) -> str:
-    """Write where `error` came from: types and places, no messages and no values."""
-    lines = []
-    seen: BaseException | None = error
-    while seen is not None:
-        lines.append(type(seen).__name__)
-        for frame in traceback.extract_tb(seen.__traceback__):
-            lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}")
-        seen = seen.__cause__ or seen.__context__
-    handle, path = tempfile.mkstemp(prefix="label-crash-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    return path
-
 
 def run(
     session: Session,
@@ -251,8 +203,7 @@ def run(
     problems = keymap_problems(keymap or {})
     if problems:
         raise ValueError("\n".join(problems))
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    check_theme(theme)
     look = Look(ascii=ascii, info=session.inspect or not session.blind)
     app = LabelApp(session, store, source, look=look, theme=theme, keymap=keymap)
     app.run(mouse=mouse)

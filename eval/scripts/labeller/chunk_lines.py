@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from labeller.lines import Look, rule
-from labeller.rows import Row
+from labeller.rows import ChunkRow
 from labeller.session import Session
+from terminal.frame import Look, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 
@@ -57,7 +57,7 @@ SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
 
 
 def chunk_line(
-    row: Row, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
+    row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
 ) -> Line:
     """One row: `sign` (cursor, range), mark, grade, snippet, key, path, start of its text.
 
@@ -85,7 +85,7 @@ def chunk_line(
     return tuple(spans)
 
 
-def _scores(row: Row) -> DisplayText:
+def _scores(row: ChunkRow) -> DisplayText:
     rank = "  -" if row.rank is None else f"{row.rank:>3}"
     scores = (row.score_vector, row.score_lexical, row.score_final)
     return display(
@@ -94,7 +94,13 @@ def _scores(row: Row) -> DisplayText:
 
 
 def chunks_rule(
-    session: Session, rows: Collection[Row], look: Look, width: int, words: str, *, focused: bool
+    session: Session,
+    rows: Collection[ChunkRow],
+    look: Look,
+    width: int,
+    words: str,
+    *,
+    focused: bool,
 ) -> Line:
     """How many chunks there are and were read, their order and filter."""
     seen = sum(row.seen for row in rows)

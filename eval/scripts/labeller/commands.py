@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from labeller import window_commands as windows
 from labeller.chunk_text import holds
-from labeller.ports import Refused
 from labeller.rows import ROW_ORDERS
 from labeller.worklist import ORDERS
+from terminal.actions import ActionRefused
+from terminal.app import THEMES
 from terminal.safe_text import SHOWN_LIMIT, display
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from labeller.session import Session
 
 PANES = ("chunks", "text", "questions")
-THEMES = ("textual-dark", "textual-light")
 END: Final = 1 << 30
 """Past the last row of any list."""
 
@@ -64,7 +64,9 @@ def mark_row(screen: MainScreen, label: str) -> None:
         if row.label == label:
             screen.say(screen.session.toggle(row.number))
             return
-    raise Refused(f"no row {label} here" if screen.rows else "no chunk here; p searches for one")
+    raise ActionRefused(
+        f"no row {label} here" if screen.rows else "no chunk here; p searches for one"
+    )
 
 
 def mark_high_row(screen: MainScreen, key: str) -> None:
@@ -90,7 +92,7 @@ def confirm(screen: MainScreen) -> None:
         screen.open_question(screen.questions.cursor)
         return
     if screen.range_start is not None:
-        raise Refused("a range is open: Space marks it, Esc drops it")
+        raise ActionRefused("a range is open: Space marks it, Esc drops it")
     confirmed = screen.session.confirm()
     screen.say(confirmed.message, "row" if confirmed.done else "warn")
 
@@ -177,7 +179,7 @@ def _seek(screen: MainScreen, by: int, matches: Callable[[int], bool], otherwise
         if matches(index):
             _to_row(screen, index)
             return
-    raise Refused(otherwise)
+    raise ActionRefused(otherwise)
 
 
 def _turn_pane(screen: MainScreen, by: int) -> None:
@@ -197,7 +199,7 @@ def go_to(screen: MainScreen, name: str) -> None:
     else:
         case_id = screen.session.find(name)
         if case_id is None:
-            raise Refused(f"no question {name}")
+            raise ActionRefused(f"no question {name}")
         screen.session.goto(case_id)
 
 
@@ -209,13 +211,13 @@ def _hit(screen: MainScreen, by: int) -> None:
         screen.questions.move_to(screen.questions.cursor + by)
     elif screen.pane == "text" and screen.text_words:
         if not screen.text.next_mark("marked", by):
-            raise Refused(f"no {screen.text_words} in this text")
+            raise ActionRefused(f"no {screen.text_words} in this text")
         screen.show_text_rule()
     elif screen.last_words:
         words = screen.last_words.casefold().split()
         _seek(screen, by, lambda index: holds(screen.rows[index], words), "no chunk holds it")
     else:
-        raise Refused("nothing to look for yet; / asks for words")
+        raise ActionRefused("nothing to look for yet; / asks for words")
 
 
 def clear(screen: MainScreen) -> None:
@@ -269,7 +271,7 @@ def zoom(screen: MainScreen) -> None:
 def info(screen: MainScreen) -> None:
     """Rank and scores on or off."""
     if screen.session.blind:
-        raise Refused("rank and scores are hidden in blind mode; B leaves it")
+        raise ActionRefused("rank and scores are hidden in blind mode; B leaves it")
     screen.look = replace(screen.look, info=not screen.look.info)
     screen.chunks.refresh()
 
@@ -287,7 +289,7 @@ def row_order(screen: MainScreen) -> None:
 def queue_order(screen: MainScreen, name: str) -> None:
     """Put the questions in another order (from the command palette)."""
     if name not in ORDERS:
-        raise Refused(f"no order {name}; there are: {', '.join(ORDERS)}")
+        raise ActionRefused(f"no order {name}; there are: {', '.join(ORDERS)}")
     screen.session.set_order(name)
     screen.list_questions()
     screen.say(f"questions in {name} order")
@@ -295,8 +297,9 @@ def queue_order(screen: MainScreen, name: str) -> None:
 
 def theme(screen: MainScreen) -> None:
     """Dark or light colours."""
-    index = THEMES.index(screen.app.theme) if screen.app.theme in THEMES else -1
-    screen.app.theme = THEMES[(index + 1) % len(THEMES)]
+    themes = list(THEMES.values())
+    index = themes.index(screen.app.theme) if screen.app.theme in themes else -1
+    screen.app.theme = themes[(index + 1) % len(themes)]
 
 
 def redraw(screen: MainScreen) -> None:

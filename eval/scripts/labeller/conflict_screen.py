@@ -44,14 +44,13 @@ def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
 class ConflictScreen(TextWindow):
     """Shows the open conflicts of the store one after the other. Esc leaves the rest for later."""
 
-    KEYS = "1 keep mine   2 keep what the file has   j k scroll   Esc decide later"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "take('mine')", "mine", show=False),
         Binding("2", "take('theirs')", "theirs", show=False),
     ]
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
-        super().__init__()
+        super().__init__("1 keep mine   2 keep what the file has   j k scroll   Esc decide later")
         self._store = store
         self._say = say
 

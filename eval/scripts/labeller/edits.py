@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record
 from labeller.passages import content_words
-from labeller.ports import Refused
 from labeller.supports import write_supports
 from labeller.worklist import (
     CANNOT_TELL,
@@ -24,6 +23,7 @@ from labeller.worklist import (
     CaseSummary,
     is_draft,
 )
+from terminal.actions import ActionRefused
 
 ANSWERABLE: Final = "answerable"
 CATEGORIES: Final = (
@@ -98,7 +98,7 @@ def cannot_tell(state: CaseState, reason: str) -> tuple[CaseState, str]:
         decided = _decided(state, CANNOT_TELL, state.case, reason=why)
         return decided, "cannot tell; Enter confirms"
     if state.judgement.get("decision") != CANNOT_TELL:
-        raise Refused("Give the reason why it cannot be told.")
+        raise ActionRefused("Give the reason why it cannot be told.")
     return _decided(state, None, state.case, reason=None), "cannot tell is taken back"
 
 
@@ -178,7 +178,7 @@ def edited(state: CaseState, fields: Record) -> CaseState:
     """Fields of the case set in place; an empty value takes an absent field nowhere."""
     unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
     if unknown:
-        raise Refused(f"{unknown[0]} is not in the form; E edits the whole record.")
+        raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
     return replace(state, case=with_fields(state.case, fields))
 
 
@@ -186,10 +186,10 @@ def key_facts_with(case: Record, text: str) -> list[str]:
     """The expected key facts with one more."""
     fact = " ".join(text.split())
     if not fact:
-        raise Refused("Nothing is selected.")
+        raise ActionRefused("Nothing is selected.")
     facts = list(case.get("expected_key_facts") or ())
     if fact in facts:
-        raise Refused("That is a key fact already.")
+        raise ActionRefused("That is a key fact already.")
     return [*facts, fact]
 
 
@@ -199,15 +199,15 @@ def as_text(case: Record) -> str:
 
 
 def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
-    """Take a record as it was edited as text. Refused, with the reason, when it is none."""
+    """Take a record as it was edited as text. Refuses, with the reason, what is none."""
     try:
         case = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"This is no JSON: {error}.") from None
+        raise ActionRefused(f"This is no JSON: {error}.") from None
     if not isinstance(case, dict):
-        raise Refused("A case is one JSON object.")
+        raise ActionRefused("A case is one JSON object.")
     if case.get("id") != case_id:
-        raise Refused(f"The id stays {case_id}: ids are given once. O copies a case.")
+        raise ActionRefused(f"The id stays {case_id}: ids are given once. O copies a case.")
     return replace(state, case=case)
 
 

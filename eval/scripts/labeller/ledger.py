@@ -15,16 +15,16 @@ from labeller.case_state import (
     GOLD,
     CaseState,
     Event,
-    History,
     Record,
+    UndoHistory,
     encoded,
     same,
     same_on_disk,
     state_from,
 )
-from labeller.ports import Refused
 from labeller.rows import ChunkPool
 from labeller.worklist import OPEN, CaseSummary, Progress, WorkQueue, next_open, summary_of
+from terminal.actions import ActionRefused
 
 CACHED: Final = 64
 """States of unchanged cases that are kept parsed."""
@@ -67,7 +67,7 @@ class CaseLedger:
         self._unsaved: set[str] = set()
         self._cache: dict[str, CaseState] = {}
         events = list(history)
-        self._history = History.from_events(events)
+        self._history = UndoHistory.from_events(events)
         self._held: list[Event] | None = None
         self._used_ids = {str(event["case"]) for event in events if event.get("case")}
         self._last_touched = str(events[-1].get("case", "")) if events else ""
@@ -120,17 +120,17 @@ class CaseLedger:
 
     def _need_case(self) -> CaseState:
         if not self.current:
-            raise Refused("There is no case; o adds one.")
+            raise ActionRefused("There is no case; o adds one.")
         return self.entry(self.current)
 
     # -- changing ------------------------------------------------------------------------------
 
     def _commit(self, action: str, after: CaseState, message: str = "") -> str:
-        """Make `after` the current case's state. Refused for a bad record; returns `message`."""
+        """Make `after` the current case's state. Refuses a bad record; returns `message`."""
         self._writable()
         before = self._need_case()
         if same(before, after):
-            raise Refused("Nothing to change.")
+            raise ActionRefused("Nothing to change.")
         if encoded(before.case) != encoded(after.case):
             self._check(after.case, before.case)
         self._emit(self._event(action, self.current, before, after), after)
@@ -140,14 +140,14 @@ class CaseLedger:
         """Refuse where nothing is written; count it unless the user asked for that."""
         if self.read_only:
             self.turned_away += not self.inspect
-            raise Refused(f"Read-only: {self.read_only}.")
+            raise ActionRefused(f"Read-only: {self.read_only}.")
 
     def _check(self, case: Record, before: Record | None) -> None:
         problems = self._validate(case)
         old = self._validate(before) if problems and before is not None else []
         new = [problem for problem in problems if problem not in old]
         if new:
-            raise Refused(new[0])
+            raise ActionRefused(new[0])
 
     def _event(
         self,
@@ -243,14 +243,16 @@ class CaseLedger:
     def _turn(self, action: str, steps: list[Event], to: str, since: str) -> str:
         self._writable()
         if not steps:
-            raise Refused(f"Nothing to {action}.")
+            raise ActionRefused(f"Nothing to {action}.")
         step = steps[-1]
         case_id = str(step["case"])
         now = self.entry(case_id) if self.knows(case_id) else None
         before, after = state_from(step[since]), state_from(step[to])
         if not same_on_disk(now, before):
             steps.pop()
-            raise Refused(f"{case_id} was changed elsewhere since: its step is left as it is.")
+            raise ActionRefused(
+                f"{case_id} was changed elsewhere since: its step is left as it is."
+            )
         event = self._event(action, case_id, before, after, step.get("place"))
         self._emit(event | {"of": step["n"]}, after)
         if self.knows(case_id):
@@ -291,14 +293,14 @@ class CaseLedger:
         return self.queue.progress()
 
     @property
-    def place(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """The current case's place in the queue from 1, and the number of cases."""
         return self.queue.position(self.current) + 1, len(self.queue.sequence)
 
     def goto(self, case_id: str) -> str:
         """Open a case by its id."""
         if not self.knows(case_id):
-            raise Refused(f"There is no case {case_id}.")
+            raise ActionRefused(f"There is no case {case_id}.")
         self._go(case_id)
         return case_id
 
@@ -306,28 +308,28 @@ class CaseLedger:
         """Open the n-th case of the queue, from 1."""
         count = len(self.queue.sequence)
         if not 1 <= number <= count:
-            raise Refused(f"There is no question {number}; there are {count}.")
+            raise ActionRefused(f"There is no question {number}; there are {count}.")
         return self.goto(self.queue.sequence[number - 1])
 
     def next(self) -> str:
         """Open the next visible case; nothing is confirmed."""
         case_id = self.queue.neighbour(self.current, 1)
         if case_id is None:
-            raise Refused("This is the last one.")
+            raise ActionRefused("This is the last one.")
         return self.goto(case_id)
 
     def previous(self) -> str:
         """Open the visible case before; nothing is confirmed."""
         case_id = self.queue.neighbour(self.current, -1)
         if case_id is None:
-            raise Refused("This is the first one.")
+            raise ActionRefused("This is the first one.")
         return self.goto(case_id)
 
     def next_open(self) -> str:
         """Open the next open case; the skipped ones come when no other is open."""
         case_id = self.queue.next_open(self.current)
         if case_id is None:
-            raise Refused("No other case is open.")
+            raise ActionRefused("No other case is open.")
         return self.goto(case_id)
 
     def back(self) -> str:
@@ -338,7 +340,7 @@ class CaseLedger:
                 self.current = case_id
                 self._opened[case_id] = self._now()
                 return case_id
-        raise Refused("There is no earlier case.")
+        raise ActionRefused("There is no earlier case.")
 
     def find(self, text: str) -> str | None:
         """The next case after the current one whose id or question holds `text`, round the end."""
@@ -349,7 +351,7 @@ class CaseLedger:
         try:
             self.queue.set_filter(text.strip())
         except ValueError as error:
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"{len(self.visible)} of {len(self.queue.sequence)} cases"
 
     def set_order(self, order: str) -> str:
@@ -357,7 +359,7 @@ class CaseLedger:
         try:
             self.queue.set_order(order)
         except ValueError as error:
-            raise Refused(f"{error}.") from None
+            raise ActionRefused(f"{error}.") from None
         return f"order: {order}"
 
     def _is_lost(self, case_id: str) -> bool:

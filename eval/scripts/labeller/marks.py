@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from labeller.case_state import CaseState
 from labeller.passages import Chunk, Span, heading, joined, norm_path, segments, without
-from labeller.ports import Refused
-from labeller.rows import Row, SupportView
+from labeller.rows import ChunkRow, SupportView
 from labeller.supports import (
     USUAL_GRADE,
     Support,
@@ -28,6 +27,7 @@ from labeller.supports import (
     without_chunk,
     write_supports,
 )
+from terminal.actions import ActionRefused
 
 
 def with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
@@ -41,18 +41,18 @@ def with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
     return CaseState(case, judgement, letter)
 
 
-def toggle(state: CaseState, row: Row) -> CaseState:
+def toggle(state: CaseState, row: ChunkRow) -> CaseState:
     """Mark a row, or take its mark away."""
     supports = read_supports(state.case)
     if row.marked:
         return with_supports(state, _unmarked(state, row, supports))
     marked = _marked(state, row.chunk, supports)
     if marked == supports:
-        raise Refused(f"Row {row.label} has no text of its own; its heading is a support.")
+        raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
     return with_supports(state, marked)
 
 
-def toggle_range(state: CaseState, rows: Sequence[Row]) -> CaseState:
+def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
     """Mark all rows; when all are marked, take the marks away."""
     supports = read_supports(state.case)
     all_marked = all(row.marked for row in rows)
@@ -64,7 +64,7 @@ def toggle_range(state: CaseState, rows: Sequence[Row]) -> CaseState:
     return with_supports(state, supports)
 
 
-def grade(state: CaseState, row: Row, value: int) -> CaseState:
+def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
     """Grade a row 1 to 3, marking it if need be."""
     supports, indices = _marking(state, row)
     for index in indices:
@@ -72,13 +72,13 @@ def grade(state: CaseState, row: Row, value: int) -> CaseState:
     return with_supports(state, supports)
 
 
-def stepped_grade(row: Row, step: int) -> int:
+def stepped_grade(row: ChunkRow, step: int) -> int:
     """The grade of a row one up or down; 0 below 1, which is no mark."""
     now = 0 if not row.marked else USUAL_GRADE if row.grade is None else int(row.grade)
     return max(0, min(3, now + step))
 
 
-def group(state: CaseState, row: Row, letter: str) -> CaseState:
+def group(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
     """Put a row's support into one group, marking it if need be."""
     letters = _group_letter(letter)
     supports, indices = _marking(state, row)
@@ -87,7 +87,7 @@ def group(state: CaseState, row: Row, letter: str) -> CaseState:
     return with_supports(state, supports)
 
 
-def share(state: CaseState, row: Row, letter: str) -> CaseState:
+def share(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
     """Add a marked row's support to one more group, or take it out of that group."""
     letters = _group_letter(letter)
     need_mark(row)
@@ -95,7 +95,7 @@ def share(state: CaseState, row: Row, letter: str) -> CaseState:
     for index in row.supports:
         supports[index] = replace(supports[index], letters=supports[index].letters ^ letters)
     if not groups_of(supports):
-        raise Refused("One group must hold something; unmark the row instead.")
+        raise ActionRefused("One group must hold something; unmark the row instead.")
     return with_supports(state, supports)
 
 
@@ -103,30 +103,30 @@ def next_group(state: CaseState) -> CaseState:
     """Let the following marks of this case join a new group: an alternative (OR)."""
     letter = letter_at(len(groups_of(read_supports(state.case))))
     if letter == "A":
-        raise Refused("Group A is empty; mark its rows first.")
+        raise ActionRefused("Group A is empty; mark its rows first.")
     if letter == state.letter:
-        raise Refused(f"Group {letter} is empty; mark its rows first.")
+        raise ActionRefused(f"Group {letter} is empty; mark its rows first.")
     return replace(state, letter=letter)
 
 
-def shortened(state: CaseState, row: Row) -> tuple[int, str]:
+def shortened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     """The row's support, by index, and its heading without the last segment."""
     need_mark(row)
     index = row.supports[0]
     parts = segments(read_supports(state.case)[index].data.get("heading_path"))
     if not parts:
-        raise Refused("The support is the whole file already.")
+        raise ActionRefused("The support is the whole file already.")
     return index, heading(parts[:-1])
 
 
-def lengthened(state: CaseState, row: Row) -> tuple[int, str]:
+def lengthened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     """The row's support, by index, and its heading with one more segment of the row's own."""
     need_mark(row)
     index = row.supports[0]
     own = segments(row.chunk.heading_path)
     parts = segments(read_supports(state.case)[index].data.get("heading_path"))
     if own[: len(parts)] != parts or len(own) == len(parts):
-        raise Refused("The support has the row's whole heading already.")
+        raise ActionRefused("The support has the row's whole heading already.")
     return index, heading(own[: len(parts) + 1])
 
 
@@ -135,7 +135,7 @@ def set_heading(state: CaseState, index: int, heading_path: str) -> tuple[CaseSt
     return _moved(state, index, heading_path=heading(heading_path))
 
 
-def reanchor(state: CaseState, row: Row) -> tuple[CaseState, str]:
+def reanchor(state: CaseState, row: ChunkRow) -> tuple[CaseState, str]:
     """Give the support of a row that was found elsewhere the row's own path and heading."""
     need_mark(row)
     chunk = row.chunk
@@ -150,14 +150,14 @@ def reanchor(state: CaseState, row: Row) -> tuple[CaseState, str]:
 def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[CaseState, str]:
     """Add a support by path and heading, for a passage that no query finds. Also its name."""
     if not rel_path.strip():
-        raise Refused("A support needs the path of its file.")
+        raise ActionRefused("A support needs the path of its file.")
     new = Support(
         {"rel_path": norm_path(rel_path), "heading_path": heading(heading_path)},
         frozenset(state.letter),
     )
     supports = read_supports(state.case)
     if any(support.anchor == new.anchor for support in supports):
-        raise Refused(f"{short_name(new)} is a support already.")
+        raise ActionRefused(f"{short_name(new)} is a support already.")
     return with_supports(state, [*supports, new]), short_name(new)
 
 
@@ -168,7 +168,7 @@ def remove_support(state: CaseState, index: int) -> tuple[CaseState, str]:
     return with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
 
 
-def pick(state: CaseState, row: Row, span: Span) -> tuple[CaseState, int]:
+def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
     """Pick characters of a row as a snippet, or drop them. Also the number of snippets then.
 
     Automatic snippets give way.
@@ -182,7 +182,7 @@ def pick(state: CaseState, row: Row, span: Span) -> tuple[CaseState, int]:
     return with_supports(state, supports), len(spans_in(picked, text))
 
 
-def unmarked_with(state: CaseState, row: Row, views: Sequence[SupportView]) -> list[str]:
+def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView]) -> list[str]:
     """Labels of the other rows that lose their mark when `row` does."""
     supports = read_supports(state.case)
     marking = [supports[index] for index in row.supports]
@@ -194,13 +194,13 @@ def unmarked_with(state: CaseState, row: Row, views: Sequence[SupportView]) -> l
     return labels
 
 
-def need_mark(row: Row) -> None:
+def need_mark(row: ChunkRow) -> None:
     """Raises ActionRefused for a row that is not marked."""
     if not row.marked:
-        raise Refused(f"Row {row.label} is not marked.")
+        raise ActionRefused(f"Row {row.label} is not marked.")
 
 
-def _marking(state: CaseState, row: Row) -> tuple[list[Support], Sequence[int]]:
+def _marking(state: CaseState, row: ChunkRow) -> tuple[list[Support], Sequence[int]]:
     """The supports with the row marked, and which of them mark it; a fresh mark by its heading."""
     supports = read_supports(state.case)
     if row.marked:
@@ -220,7 +220,7 @@ def _marked(state: CaseState, chunk: Chunk, supports: Sequence[Support]) -> list
     return [*supports, new]
 
 
-def _unmarked(state: CaseState, row: Row, supports: Sequence[Support]) -> list[Support]:
+def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
     """The supports without what a row gives them; one that rests on nothing else goes."""
     before = read_supports(state.case)
     marking = {before[index].anchor for index in row.supports}
@@ -240,12 +240,12 @@ def _moved(state: CaseState, index: int, **anchor: str) -> tuple[CaseState, str]
 
 def _support_at(supports: Sequence[Support], index: int) -> Support:
     if not 0 <= index < len(supports):
-        raise Refused(f"There is no support {index + 1}.")
+        raise ActionRefused(f"There is no support {index + 1}.")
     return supports[index]
 
 
 def _group_letter(letter: str) -> frozenset[str]:
     name = letter.strip().upper()
     if len(name) != 1 or not "A" <= name <= "Z":
-        raise Refused("A group is a letter.")
+        raise ActionRefused("A group is a letter.")
     return frozenset(name)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
-from textual import work
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
-from textual.css.query import NoMatches
 
-from labeller.actions import actions_of, keys_of, shown_key
+from labeller.actions import actions_of
 from labeller.commands import go_to, queue_order
 from labeller.screen import MainScreen
 from labeller.worklist import ORDERS
+from terminal.actions import keys_of, shown_key
 from terminal.safe_text import display, one_line
-from terminal.windows import ClosesOnce
 
 Command = tuple[str, str, str, Callable[[], None]]
 """Label, help, other names that find it, and what it does."""
-
-
-class Palette(CommandPalette, ClosesOnce[None]):
-    """Textual's palette, closing once."""
-
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
-    async def _gather_commands(self, search_value: str) -> None:
-        """Textual's search, which may begin when the palette is closing and its list is gone."""
-        gather: Any = CommandPalette._gather_commands
-        with contextlib.suppress(NoMatches):
-            await gather.__wrapped__(self, search_value)
 
 
 class LabelCommands(Provider):

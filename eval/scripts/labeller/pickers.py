@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from labeller.chunk_lines import path_of
 from labeller.fuzzy import ranked
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 from terminal.lists import Line, LineList
 from terminal.safe_text import display, one_line
 from terminal.windows import Window, shown
@@ -153,7 +153,7 @@ class SupportsScreen(Window[None]):
             return
         try:
             self._after(action(self._list.cursor))
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
             return
         self._read()

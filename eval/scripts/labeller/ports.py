@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from labeller.session import Session, View
 
 
-class Refused(Exception):
-    """An action that cannot be done now: one sentence for the status line. Nothing was changed."""
-
-
 @dataclass(frozen=True)
 class Conflict:
     """Fields of a case that were changed here and, differently, in the file meanwhile.

@@ -17,17 +17,19 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from labeller import chunk_lines, lines
-from labeller.actions import Action, Keymap, find, hint_parts, keys_of, shown_key
+from labeller.actions import find, hint_parts
 from labeller.chunk_text import holds, marks_in, why_no_chunks
 from labeller.keys import keys_for
-from labeller.ports import Refused, prefetch
+from labeller.ports import prefetch
+from terminal import frame
+from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
 from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.ports import Source, Store
-    from labeller.rows import Row
+    from labeller.rows import ChunkRow
     from labeller.session import Session
 
 WHOLE = 1 << 30
@@ -63,7 +65,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         store: Store,
         source: Source,
         *,
-        look: lines.Look,
+        look: frame.Look,
         keymap: Keymap,
         commands: Mapping[str, Command],
         save: Callable[[], None],
@@ -79,7 +81,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._commands = commands
         self._keys = keys_for("main", keymap)
         self._source_name = source.describe()
-        self.rows: list[Row] = []
+        self.rows: list[ChunkRow] = []
         self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
@@ -127,7 +129,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         yield Bar(id="too-small")
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ChunkRow | None:
         """The row under the cursor; None when there is none."""
         cursor = self.chunks.cursor
         return self.rows[cursor] if cursor < len(self.rows) else None
@@ -188,19 +190,19 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._shown_case = self.session.current
         self._shown_brief = None
         self._previews.clear()
-        self._pattern = lines.words_pattern(self.session.terms())
+        self._pattern = frame.words_pattern(self.session.terms())
         self.words = self.text_words = ""
         self.range_start = None
         self.rows = []
         self.chunks.set_count(0)
         prefetch(self.session, self.source)
 
-    def _read_rows(self) -> list[Row]:
+    def _read_rows(self) -> list[ChunkRow]:
         rows = self.session.rows()
         words = self.words.casefold().split()
         return [row for row in rows if holds(row, words)] if words else rows
 
-    def _show_rows(self, rows: list[Row]) -> None:
+    def _show_rows(self, rows: list[ChunkRow]) -> None:
         before, self.rows = self.rows, rows
         if len(before) != len(rows):
             paths = (
@@ -212,7 +214,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             changed = [i for i, row in enumerate(rows) if row != before[i]]
             self.chunks.refresh_rows(changed)
 
-    def _resumed(self, rows: list[Row]) -> int:
+    def _resumed(self, rows: list[ChunkRow]) -> int:
         """Where the cursor belongs now that rows have come: where the last session left it."""
         for index, row in enumerate(rows):
             if self.resumed_row and row.chunk.key == self.resumed_row:
@@ -262,7 +264,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _text_rule(self, left: str, right: str = "") -> Line:
         focused = self.pane == "text"
-        return lines.rule(self.look, self.text.size.width, left, right, focused=focused)
+        return frame.rule(self.look, self.text.size.width, left, right, focused=focused)
 
     def _show_top(self) -> None:
         bar = self.bars["top"]
@@ -295,7 +297,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
         self.bars["side-top"].show(
             [
-                lines.rule(
+                frame.rule(
                     self.look,
                     width,
                     f"questions, {session.order} order",
@@ -352,11 +354,11 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     # -- keys and actions
 
-    def need_row(self) -> Row:
+    def need_row(self) -> ChunkRow:
         """The row under the cursor; refuses when there is none."""
         row = self.row
         if row is None:
-            raise Refused("no chunk here; p searches for one, P adds a support by path")
+            raise ActionRefused("no chunk here; p searches for one, P adds a support by path")
         return row
 
     def perform(self, name: str, key: str = "") -> None:
@@ -371,7 +373,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         command = self._commands[name]
         try:
             command(self, key) if key else command(self)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.say(str(refusal), "warn")
         self.last_action = name
         self.sync()
@@ -403,7 +405,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         """Do something after a window closed: its message or refusal goes to the status line."""
         try:
             message = change()
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.say(str(refusal), "warn")
         else:
             if message:
@@ -456,7 +458,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             pending = "RANGE: move, Space marks, Esc leaves"
         self.bars["end"].show(
             [
-                lines.status(self._message, pending, width),
+                frame.status(self._message, pending, width),
                 self._hints(width),
             ]
         )
@@ -464,6 +466,6 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _hints(self, width: int) -> Line:
         if self._hint_line[0] != width:
             help_key = self._key_of(find("main", "help"))
-            shown = lines.hints(hint_parts("main", self.keymap), help_key, width)
+            shown = frame.hints(hint_parts("main", self.keymap), help_key, width)
             self._hint_line = (width, shown)
         return self._hint_line[1]

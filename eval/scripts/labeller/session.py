@@ -26,12 +26,11 @@ from labeller.case_state import CaseState, Event, Probe, Record, probes_in, time
 from labeller.edits import Confirmed
 from labeller.ledger import CaseLedger
 from labeller.passages import Chunk, Sentence, Span, content_words, trimmed
-from labeller.ports import Refused
 from labeller.rows import (
     GENERIC,
     ROW_ORDERS,
     CaseView,
-    Row,
+    ChunkRow,
     SupportView,
     arranged,
     judged_rows,
@@ -40,6 +39,7 @@ from labeller.rows import (
 )
 from labeller.supports import needs, needs_sentence, read_supports
 from labeller.worklist import IDLE_SECONDS, SKIPPED
+from terminal.actions import ActionRefused
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Session(CaseLedger):
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ChunkRow]:
         """The rows of the current case, numbered from 1 as they stand on screen."""
         return self._shown().rows
 
@@ -176,15 +176,15 @@ class Session(CaseLedger):
             self._view = (key, state, view)
         return self._view[2]
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ChunkRow:
         """A row by its number on screen, from 1."""
         self._need_case()
         rows = self.rows()
         if not 1 <= number <= len(rows):
-            raise Refused(f"There is no row {number}." if rows else "No chunks are here.")
+            raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
         return rows[number - 1]
 
-    def row_by_label(self, label: str) -> Row:
+    def row_by_label(self, label: str) -> ChunkRow:
         """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
         key = label.strip()
         for row in self.rows():
@@ -192,7 +192,7 @@ class Session(CaseLedger):
                 return row
         if key.isascii() and key.isdigit() and len(key) < 6 and not key.startswith("0"):
             return self.row(int(key))
-        raise Refused(f"There is no row {key}.")
+        raise ActionRefused(f"There is no row {key}.")
 
     def see(self, number: int) -> None:
         """The text of a row was shown."""
@@ -217,18 +217,20 @@ class Session(CaseLedger):
     def set_row_order(self, order: str) -> str:
         """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
         if order not in ROW_ORDERS:
-            raise Refused(f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}.")
+            raise ActionRefused(
+                f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}."
+            )
         if order == "rank" and self.blind:
-            raise Refused("Blind mode hides the rank; B leaves it.")
+            raise ActionRefused("Blind mode hides the rank; B leaves it.")
         self.row_order = order
         return f"rows: {order}"
 
     def set_blind(self, blind: bool) -> str:
         """Hide or show rank and scores. Leaving blind mode is journalled, and noted at the case."""
         if self.inspect and blind:
-            raise Refused("Inspecting shows rank and scores.")
+            raise ActionRefused("Inspecting shows rank and scores.")
         if blind == self.blind:
-            raise Refused("It is so already.")
+            raise ActionRefused("It is so already.")
         self.blind = blind
         if blind and self.row_order == "rank":
             self.row_order = "shuffled"
@@ -260,7 +262,7 @@ class Session(CaseLedger):
     def grade(self, number: int, grade: int) -> str:
         """Grade a row 1 to 3, marking it if need be; 0 takes the mark away."""
         if not 0 <= grade <= 3:
-            raise Refused("A grade is 0, 1, 2 or 3.")
+            raise ActionRefused("A grade is 0, 1, 2 or 3.")
         row = self.row(number)
         if grade == 0:
             marks.need_mark(row)
@@ -322,7 +324,7 @@ class Session(CaseLedger):
         """Pick a sentence of a row as a snippet, or drop it. Automatic snippets give way."""
         sentences = self.sentences(number)
         if not 0 <= sentence_index < len(sentences):
-            raise Refused(f"There is no sentence {sentence_index + 1}.")
+            raise ActionRefused(f"There is no sentence {sentence_index + 1}.")
         sentence = sentences[sentence_index]
         return self._pick("pick", number, (sentence.start, sentence.end))
 
@@ -330,7 +332,7 @@ class Session(CaseLedger):
         """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
         span = trimmed(self.row(number).chunk.text, (max(0, start), max(0, end)))
         if span is None:
-            raise Refused("Nothing is selected.")
+            raise ActionRefused("Nothing is selected.")
         return self._pick("select", number, span)
 
     def _pick(self, action: str, number: int, span: Span) -> str:
@@ -383,7 +385,7 @@ class Session(CaseLedger):
             self._warned = (here, missing)
             return Confirmed(False, missing)
         if edits.decision_of(state) is None:
-            raise Refused(missing)
+            raise ActionRefused(missing)
         now = self._now()
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
@@ -419,7 +421,7 @@ class Session(CaseLedger):
         return edits.as_text(self._need_case().case)
 
     def edit_text(self, text: str) -> str:
-        """Take a record as it was edited as text. Refused, with the reason, when it is none."""
+        """Take a record as it was edited as text. Refuses, with the reason, what is none."""
         self._own_set()
         state = edits.edited_text(self._need_case(), self.current, text)
         return self._commit("edit_text", state, f"{self.current} changed")
@@ -466,7 +468,9 @@ class Session(CaseLedger):
 
     def _own_set(self) -> None:
         if self.second:
-            raise Refused("A second annotator labels; the set itself is changed in the first pass.")
+            raise ActionRefused(
+                "A second annotator labels; the set itself is changed in the first pass."
+            )
 
     # -- other annotators ----------------------------------------------------------------------
 
@@ -486,29 +490,29 @@ class Session(CaseLedger):
     def adjudicate(self, name: str, index: int, choice: str) -> str:
         """Take ``a``, ``b``, the ``union`` or ``neither`` for one disagreement."""
         if choice not in adjudication.CHOICES:
-            raise Refused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
+            raise ActionRefused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
         items = self.disagreements(name)
         if not 0 <= index < len(items):
-            raise Refused("There is no such disagreement.")
+            raise ActionRefused("There is no such disagreement.")
         theirs = self._labels_of(name)
         state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
         return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
 
     def adjudicated(self, name: str) -> str:
-        """Confirm the case as it was settled. Refused while something was not chosen."""
+        """Confirm the case as it was settled. Refuses while something was not chosen."""
         left = [item for item in self.disagreements(name) if not item.choice]
         if left:
-            raise Refused(f"{len(left)} not chosen yet: {left[0].text}.")
+            raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
         at = timestamp(self._now())
         state = adjudication.confirmed(self._need_case(), by=self.annotator, at=at)
         return self._commit("adjudicated", state, f"{self.current} is settled with {name}")
 
     def _labels_of(self, name: str) -> Record:
         if name not in self.others:
-            raise Refused(f"No labels of {name} are at hand.")
+            raise ActionRefused(f"No labels of {name} are at hand.")
         theirs = self.others[name].get(self.current)
         if theirs is None:
-            raise Refused(f"{name} has not labelled {self.current}.")
+            raise ActionRefused(f"{name} has not labelled {self.current}.")
         return theirs
 
     # -- going on where a session was left -----------------------------------------------------
@@ -526,12 +530,12 @@ class Session(CaseLedger):
         if view.filter:
             try:
                 notices.append(f"Still filtered by {view.filter}: {self.set_filter(view.filter)}.")
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 notices.append(f"The filter of last time is dropped: {refusal}")
         if view.blind == self.blind and view.row_order != self.row_order:
             try:
                 self.set_row_order(view.row_order)
-            except Refused as refusal:
+            except ActionRefused as refusal:
                 notices.append(f"The row order of last time is dropped: {refusal}")
         if self.knows(view.case):
             self.current = ""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from labeller import chunk_lines, lines
-from labeller.actions import Keymap
-from labeller.mode_screen import Acts, ModeScreen
+from labeller import chunk_lines
+from labeller.mode_screen import ModeScreen
+from terminal import frame
+from terminal.action_screen import Acts
+from terminal.actions import Keymap
 from terminal.lists import Bar
 from terminal.safe_text import display
 from terminal.text_pane import Mark, TextPane
@@ -25,7 +27,7 @@ _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
 class SnippetScreen(ModeScreen):
     """Each pick is a label at once, as everywhere; Esc takes back those made here."""
 
-    def __init__(self, session: Session, number: int, look: lines.Look, keymap: Keymap) -> None:
+    def __init__(self, session: Session, number: int, look: frame.Look, keymap: Keymap) -> None:
         super().__init__("snippet", look, keymap)
         self._session = session
         self._number = number
@@ -49,12 +51,12 @@ class SnippetScreen(ModeScreen):
         path = chunk_lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
         left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
         right = f"sentence {self._index + 1} of {count}"
-        self.rule_bar.show([lines.rule(self.look, self.size.width, left, right)])
+        self.rule_bar.show([frame.rule(self.look, self.size.width, left, right)])
         text, marks = self._listed()
         self.text.show(display(text, LIMIT), marks)
         if marks:
             self.text.reveal(*marks[-1][:2])
-        self.pending = "INSIDE: w b l h, Space picks" if self._inside else ""
+        self.waiting = "INSIDE: w b l h, Space picks" if self._inside else ""
 
     def _listed(self) -> tuple[str, list[Mark]]:
         """The sentences, one a line: `>` the cursor's, `*` picked; the cursor's mark comes last."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from labeller.ports import Refused, prefetch
+from labeller.ports import prefetch
+from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def filter_pane(screen: MainScreen) -> None:
     def live(text: str) -> str:
         try:
             return _apply_filter(screen, pane, text)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             return str(refusal)
 
     def closed(text: str | None) -> None:
@@ -62,7 +63,7 @@ def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
 
 def note(screen: MainScreen) -> None:
     """Write a note, or say that the question cannot be judged."""
-    from terminal.windows import NoteForm
+    from labeller.form import NoteForm
 
     judgement = screen.session.judgement
     before = str(judgement.get("note") or judgement.get("reason") or "")
@@ -84,12 +85,12 @@ def note(screen: MainScreen) -> None:
 
 def probe(screen: MainScreen) -> None:
     """Ask the API another question about the current case."""
-    from terminal.windows import Prompt, query_and_k
+    from terminal.windows import Prompt
 
     session = screen.session
     case_id = session.current
     if not case_id:
-        raise Refused("no question to search for")
+        raise ActionRefused("no question to search for")
 
     def closed(query: str | None) -> None:
         if query and query.strip():
@@ -99,6 +100,14 @@ def probe(screen: MainScreen) -> None:
             screen.say(f"searching for {words or 'the question'} …")
 
     screen.app.push_screen(Prompt("Search the API for (k=50 at the end asks for more)"), closed)
+
+
+def query_and_k(text: str) -> tuple[str, int | None]:
+    """`extend retention k=50` as words and the number of chunks asked for."""
+    words = text.split()
+    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
+        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
+    return " ".join(words), None
 
 
 def add_path(screen: MainScreen) -> None:
@@ -141,7 +150,7 @@ def edit(screen: MainScreen) -> None:
     """Edit the fields of the case in a form."""
     session = screen.session
     if not session.current:
-        raise Refused("no question to edit; o adds one")
+        raise ActionRefused("no question to edit; o adds one")
     _open_form(screen, f"Edit {session.current}", session.case, session.edit)
 
 
@@ -200,7 +209,7 @@ def delete(screen: MainScreen) -> None:
 def edit_text(screen: MainScreen) -> None:
     """Edit the whole record in the user's editor."""
     if not screen.session.current:
-        raise Refused("no question to edit; o adds one")
+        raise ActionRefused("no question to edit; o adds one")
     _edit_as_text(screen, screen.session.record_text())
 
 
@@ -213,7 +222,7 @@ def _edit_as_text(screen: MainScreen, text: str) -> None:
         return
     try:
         screen.say(screen.session.edit_text(edited))
-    except Refused as refusal:
+    except ActionRefused as refusal:
         _offer_again(screen, edited, str(refusal))
     screen.list_questions()
     screen.sync()
@@ -239,7 +248,7 @@ def adjudicate(screen: MainScreen) -> None:
     session = screen.session
     names = session.annotators
     if not names:
-        raise Refused("no second annotator: label with --annotator NAME first")
+        raise ActionRefused("no second annotator: label with --annotator NAME first")
 
     def closed(message: str | None) -> None:
         screen.list_questions()
@@ -267,13 +276,13 @@ def show_conflicts(screen: MainScreen) -> None:
 
 def help_page(screen: MainScreen) -> None:
     """The keys, and the labelling guideline."""
-    from labeller.help import HelpScreen
+    from labeller.help import help_screen
 
-    screen.app.push_screen(HelpScreen("main", screen.keymap))
+    screen.app.push_screen(help_screen("main", screen.keymap))
 
 
 def palette(screen: MainScreen) -> None:
     """Commands by name."""
-    from labeller.palette import Palette
+    from terminal.windows import Palette
 
     screen.app.push_screen(Palette(id="--command-palette"))

@@ -130,6 +130,7 @@ def show(
     suffix: str = "",
 ) -> None:
     """The table of all metrics, then one for each dimension asked for."""
+    from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_targets
     from terminal import tables
 
@@ -138,7 +139,7 @@ def show(
     console.print(
         f"{name.capitalize()} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(name, {}))
+    tables.print_section(console, section, read_targets().get(name, {}), UNRELIABLE_BELOW)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
         tables.print_by(console, section, dimension, summary, suffix)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labeller import editor
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 
 async def test_edit(action: Any) -> None:
@@ -41,7 +41,7 @@ async def test_an_editor_that_fails_the_second_time_is_refused_too(
         try:
             return next(texts)
         except StopIteration:
-            raise Refused("the editor ended with 1; nothing was changed") from None
+            raise ActionRefused("the editor ended with 1; nothing was changed") from None
 
     monkeypatch.setattr(editor, "edit_outside", edit_once)
     async with b.app.run_test(size=(80, 24)) as pilot:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from tests.key_names import textual_name
 
-from labeller.actions import ACTIONS, actions_of, keymap_id, keymap_problems
+from labeller.actions import ACTIONS, actions_of, keymap_problems
 from labeller.commands import COMMANDS
 from labeller.keys import keys_for
+from terminal.actions import keymap_id
 
 CHECK = re.compile(r'async with action\("([a-z-]+)"\)')
 

@@ -109,8 +109,8 @@ def ece_text(reliability: Mapping[str, Any]) -> str:
     lean = "too sure" if reliability["bias"] > 0 else "too modest"
     return (
         f"Expected calibration error {number(reliability['ece'])} over {reliability['n']:,} "
-        f"answers (0 is perfect); the bot is {lean} by {number(abs(reliability['bias']))} on average. "
-        f"Brier score {number(reliability['brier'])}. Success: {reliability['success']}."
+        f"answers (0 is perfect); the bot is {lean} by {number(abs(reliability['bias']))} on "
+        f"average. Brier score {number(reliability['brier'])}. Success: {reliability['success']}."
     )
 
 
