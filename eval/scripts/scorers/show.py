@@ -66,14 +66,14 @@ class ScoreRequest:
     quiet: bool = False
 
 
-def request_of(given: Mapping[str, Any]) -> ScoreRequest:
+def request_of(values: Mapping[str, Any]) -> ScoreRequest:
     """The shared options among all that a script was given."""
     names = {field.name for field in fields(ScoreRequest)}
-    return ScoreRequest(**{name: given[name] for name in names & given.keys()})
+    return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 
 def score_and_show(
-    name: str, given: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
+    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
@@ -82,11 +82,11 @@ def score_and_show(
     """
     from scorers.loop import score_run
 
-    request, code = request_of(given), SECTIONS[name]
+    request, code = request_of(values), SECTIONS[name]
     row = catalogue.SECTIONS[name]
     folder = find_run(request.results_dir, request.run)
     if scorer is None:
-        scorer = _make_scorer(folder, request, code, row, given, output)
+        scorer = _make_scorer(folder, request, code, row, values, output)
     cutoffs = scorer.options.get("k", ())
     metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
     before = section_names(folder)
@@ -123,7 +123,7 @@ def _make_scorer(
     request: ScoreRequest,
     code: SectionScorer,
     row: MetricSection,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     output: ScoreOutput,
 ) -> Scorer:
     waits = "embedding model" in row.needs
@@ -136,7 +136,7 @@ def _make_scorer(
         console=output.talk() if waits else None,
     )
     assert code.scorer is not None, f"{row.name} is not scored case by case"
-    return code.scorer(job, code.options_from(given))
+    return code.scorer(job, code.options_from(values))
 
 
 def _worst_by(row: MetricSection, scorer: Scorer, cutoffs: Sequence[int]) -> str:
