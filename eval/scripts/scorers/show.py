@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import orjson
-
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -19,7 +17,8 @@ from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.scores import ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
 
@@ -255,6 +254,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     return f"{remark} and {counts} nowhere; {remedy}."
 
 
+EXPLAINED = ("case_id", "repeat", "scores", "evidence")
+"""What is read of a score line to find and to explain a bad case."""
+
+
 def worst_cases(
     folder: Path,
     row: MetricSection,
@@ -270,19 +273,17 @@ def worst_cases(
     """
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
-    heap: list[tuple[float, int, dict[str, Any]]] = []
-    with open(scores_file(folder, row.name), "rb") as file:
-        for number, text in enumerate(file):
-            line = orjson.loads(text)
-            score = line["scores"].get(metric.name)
-            if score is not None and score != best:
-                entry = (-sign * score, -number, line)
-                if len(heap) < count:
-                    heapq.heappush(heap, entry)
-                else:
-                    heapq.heappushpop(heap, entry)
+    heap: list[tuple[float, int, ScoreLine]] = []
+    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
+        score = line.scores.get(metric.name)
+        if score is not None and score != best:
+            entry = (-sign * score, -number, line)
+            if len(heap) < count:
+                heapq.heappush(heap, entry)
+            else:
+                heapq.heappushpop(heap, entry)
     worst = sorted(heap, reverse=True)
-    keys = {(line["case_id"], line["repeat"]) for _, _, line in worst}
+    keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
         for result in iter_results(folder / RESULTS)
@@ -299,14 +300,14 @@ def worst_cases(
         WorstCase(
             -sign * badness,
             _explaining(row, line),
-            cases[line["case_id"]],
-            results[line["case_id"], line["repeat"]],
+            cases[line.case_id],
+            results[line.case_id, line.repeat],
         )
         for badness, _, line in worst
     ]
 
 
-def _explaining(row: MetricSection, line: Mapping[str, Any]) -> dict[str, Any]:
+def _explaining(row: MetricSection, line: ScoreLine) -> dict[str, Any]:
     """The fields of a line's evidence that explain a bad case of this section."""
-    evidence = line.get("evidence", {})
+    evidence = line.evidence or {}
     return {name: evidence[name] for name in row.evidence if name in evidence}

@@ -42,8 +42,8 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
-    scores_file,
 )
+from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
@@ -107,12 +107,10 @@ def _failed_lines(
         if (row := rows.get(definition))
     }
     must = catalogue.SECTIONS[name].must
-    with open(scores_file(folder, name), "rb") as file:
-        for text in file:
-            line = orjson.loads(text)
-            misses = list(_misses(line["scores"], targets, metrics, must))
-            if misses or line["status"] == "failed":
-                yield (line["case_id"], line["repeat"]), {**line, "failed": misses}
+    for line in read_whole_scores(folder, name):
+        misses = list(_misses(line.scores, targets, metrics, must))
+        if misses or line.status == "failed":
+            yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
 
 
 def _misses(
