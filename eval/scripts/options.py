@@ -281,9 +281,11 @@ seed_option = click.option(
 
 
 def verbosity_options(function: F) -> F:
-    """-v for more talk on stderr, -q for none."""
-    function = click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")(function)
-    return click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")(function)
+    """-v: more messages on stderr; -q: none."""
+    function = click.option("-v", "--verbose", is_flag=True, help="More messages on stderr.")(
+        function
+    )
+    return click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")(function)
 
 
 class CutOffs(click.ParamType[tuple[int, ...]]):
@@ -503,9 +505,9 @@ def score_options(function: F) -> F:
 class Streams:
     """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.quiet: bool = given["quiet"]
-        self.as_json: bool = given["as_json"]
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
 
     def console(self) -> Console:
         """The console of stdout."""

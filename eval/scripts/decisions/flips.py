@@ -1,4 +1,4 @@
-"""The cases that changed most: what broke, what was mended, with ranks and answers side by side."""
+"""The cases that changed most: what broke, what was fixed, with ranks and answers side by side."""
 
 from __future__ import annotations
 
@@ -121,10 +121,10 @@ def find_flips(
         return [int(i) for i in order[:count] if direction * change[i] > 0]
 
     worse, better = most(-1), most(1)
-    details = _details(base, new, {ids[place] for place in worse + better})
+    details = _details(base, new, {ids[index] for index in worse + better})
     flips = {
-        place: details.flip(ids[place], float(old[place]), float(now[place]), kinds[place])
-        for place in worse + better
+        index: details.flip(ids[index], float(old[index]), float(now[index]), kinds[index])
+        for index in worse + better
     }
     return Flips(
         row.name,
@@ -133,8 +133,8 @@ def find_flips(
         fixed=int((kinds > 0).sum()),
         fell_behind=int((change < 0).sum()),
         gained=int((change > 0).sum()),
-        worse=tuple(flips[place] for place in worse),
-        better=tuple(flips[place] for place in better),
+        worse=tuple(flips[index] for index in worse),
+        better=tuple(flips[index] for index in better),
     )
 
 
@@ -164,38 +164,39 @@ class _Details:
     def _side(self, run: int, case_id: str, score: float) -> FlipSide:
         answer = self.answers[run].get(case_id)
         ranked = self.ranks[run].get(case_id)
-        found = ranked.evidence.found if ranked and ranked.evidence else None
+        gold_ranks = ranked.evidence.found if ranked and ranked.evidence else None
         error = answer.error if answer else None
         return FlipSide(
             score,
             answer.answer if answer else None,
             f"{error.kind}: {error.message}" if error else None,
-            None if found is None else tuple(found),
+            None if gold_ranks is None else tuple(gold_ranks),
         )
 
 
-def _details(base: Path, new: Path, wanted: set[str]) -> _Details:
+def _details(base: Path, new: Path, case_ids: set[str]) -> _Details:
     """Answers and ranks of the wanted cases; of repeats the first."""
     return _Details(
-        (_answers(base, wanted), _answers(new, wanted)), (_ranks(base, wanted), _ranks(new, wanted))
+        (_answers(base, case_ids), _answers(new, case_ids)),
+        (_ranks(base, case_ids), _ranks(new, case_ids)),
     )
 
 
-def _answers(folder: Path, wanted: set[str]) -> dict[str, _FlipAnswer]:
+def _answers(folder: Path, case_ids: set[str]) -> dict[str, _FlipAnswer]:
     path = folder / RESULTS
-    found: dict[str, _FlipAnswer] = {}
+    answers: dict[str, _FlipAnswer] = {}
     if path.exists():
         for _, _, line in jsonl.read(path, _FlipAnswer, "result line", "make the run again"):
-            if line.test_case_id in wanted:
-                found.setdefault(line.test_case_id, line)
-    return found
+            if line.test_case_id in case_ids:
+                answers.setdefault(line.test_case_id, line)
+    return answers
 
 
-def _ranks(folder: Path, wanted: set[str]) -> dict[str, ScoreLine]:
+def _ranks(folder: Path, case_ids: set[str]) -> dict[str, ScoreLine]:
     fields = ("case_id", "evidence.found")
-    found: dict[str, ScoreLine] = {}
+    ranked: dict[str, ScoreLine] = {}
     if scores_file(folder, "retrieval").exists():
         for _, _, line in read_scores(folder, "retrieval", fields):
-            if line.case_id in wanted:
-                found.setdefault(line.case_id, line)
-    return found
+            if line.case_id in case_ids:
+                ranked.setdefault(line.case_id, line)
+    return ranked

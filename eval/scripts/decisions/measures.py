@@ -49,17 +49,17 @@ def measures(
     Targets for metrics that no section holds are rows without a mean.
     """
     rows = known_metrics(custom)
-    found: dict[tuple[str, str], Measure] = {}
+    rows_by_key: dict[tuple[str, str], Measure] = {}
     for name, section in sections.items():
         for metric in section["mean"]:
             target = targets.get(name, {}).get(metric)
-            found[name, metric] = _measure(name, section, metric, target, rows)
+            rows_by_key[name, metric] = _measure(name, section, metric, target, rows)
         for metric, target in targets.get(name, {}).items():
-            if (name, metric) not in found:
-                found[name, metric] = Measure(
+            if (name, metric) not in rows_by_key:
+                rows_by_key[name, metric] = Measure(
                     name, metric, None, None, 0, 0, 0, "", True, str(target)
                 )
-    return found
+    return rows_by_key
 
 
 def known_metrics(custom: Iterable[Metric] = ()) -> dict[str, Metric]:
@@ -94,6 +94,18 @@ def _measure(
         target.passed(mean) if target and tells else None,
         band(mean, row) if row and tells else None,
     )
+
+
+def targets_text(met: int, missed: int, not_measured: int) -> str:
+    """How many targets a run meets, in words: ``14 of 27 targets met, 10 missed, 3 not measured``.
+
+    Parts of 0 are left out.
+    """
+    targets = met + missed + not_measured
+    parts = [f"{met} of {targets} {'target' if targets == 1 else 'targets'} met"]
+    parts += [f"{missed} missed"] if missed else []
+    parts += [f"{not_measured} not measured"] if not_measured else []
+    return ", ".join(parts)
 
 
 def band(mean: float | None, metric: Metric) -> str | None:

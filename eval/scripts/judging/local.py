@@ -19,7 +19,7 @@ from ragmetrics.claims import (
     CLAIM_RULES,
     SUPPORT_RULES,
     WINDOW,
-    Support,
+    ClaimSupport,
     best_window,
     extract,
     merged,
@@ -89,7 +89,7 @@ def _support(
     replies = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        found = score_claim(text, chunks, question=asked, known=known, lead=lead)
+        found = score_claim(text, chunks, question=asked, context_numbers=known, lead=lead)
         if found is None:
             place = _verbatim(text, sources)
             hit = place is not None
@@ -114,7 +114,7 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _reason(found: Support) -> str:
+def _reason(found: ClaimSupport) -> str:
     if found.vetoing:
         return f"number found nowhere: {', '.join(found.vetoing[:3])}"
     missing = f"; not there: {', '.join(found.missing[:5])}" if found.missing else ""

@@ -16,9 +16,14 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import exact, means
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
+from records import verdicts as records_verdicts
 from records.cases import TestCase
-from records.errors import Problem
+from records.errors import Problem, StorageError
+from records.judgements import (
+    read_verdicts,
+)
 from records.results import TestResult, iter_results
+from records.runs import VERDICTS
 from scorers.common import in_rank_order
 from scorers.contract import (
     NOTHING,
@@ -34,12 +39,18 @@ from scorers.loop import results_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 DecideBy = Literal["auto", "api", "phrases", "judge"]
+
 ASKS_BACK = "asks back instead of answering"
+
 NO_ANSWER = "no answer"
+
 EMPTY = "empty answer"
+
 LANGUAGE_SAMPLE = 1000
 """Answers whose language is looked at for the most frequent one of a run."""
+
 CELLS = (
     "answered_answerable",
     "abstained_answerable",
@@ -69,7 +80,7 @@ class AbstentionDecision(NamedTuple):
     abstained: bool | None
     by: str
     why: str = ""
-    found: abstention.Detection | None = None
+    detection: abstention.Detection | None = None
     language: str | None = None
 
 
@@ -91,17 +102,17 @@ def decide(
         return AbstentionDecision(None, "api", "the bot does not say")
     if result.answer is None:
         return AbstentionDecision(None, "phrases", NO_ANSWER)
-    said = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
-    if said is not None and said.answer == clean(result.answer):
-        return _by_judge(said)
-    found = detect(result)
-    if found.state == "empty":
-        return AbstentionDecision(None, "phrases", EMPTY, found)
-    if found.state == "answered":
+    reply = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
+    if reply is not None and reply.answer == clean(result.answer):
+        return _by_judge(reply)
+    detection = detect(result)
+    if detection.state == "empty":
+        return AbstentionDecision(None, "phrases", EMPTY, detection)
+    if detection.state == "answered":
         spoken = language_in(result, usual_language)
         if not language.is_covered(spoken):
-            return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, found, spoken)
-    return AbstentionDecision(found.abstained, "phrases", found.rule, found)
+            return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, detection, spoken)
+    return AbstentionDecision(detection.abstained, "phrases", detection.rule, detection)
 
 
 def language_in(result: TestResult, usual: str | None = None) -> str | None:
@@ -126,12 +137,12 @@ def usual_language(folder: Path) -> str | None:
 def _pass_over(problem: Problem) -> None: ...
 
 
-def _by_judge(said: JudgedReply) -> AbstentionDecision:
+def _by_judge(reply: JudgedReply) -> AbstentionDecision:
     """A partial answer is an answer; a question back is neither."""
-    if said.verdict == "asks_back":
-        return AbstentionDecision(None, said.by, ASKS_BACK)
-    abstained = said.verdict in ("abstained", "refused_policy")
-    return AbstentionDecision(abstained, said.by, said.verdict)
+    if reply.verdict == "asks_back":
+        return AbstentionDecision(None, reply.by, ASKS_BACK)
+    abstained = reply.verdict in ("abstained", "refused_policy")
+    return AbstentionDecision(abstained, reply.by, reply.verdict)
 
 
 def detect(result: TestResult) -> abstention.Detection:
@@ -189,17 +200,17 @@ class AbstentionScorer:
         disagree = unscored = failed = 0
         parts: Counter[means.Parts] = Counter()
         for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
-            found: list[str] = []
+            case_cells: list[str] = []
             state = ""
             for line in repeats:
                 state = line["status"]
                 evidence = line.get("evidence", NOTHING)
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
-                found += [evidence["cell"]] if "cell" in evidence else []
-            cells.update(found)
-            if found:
-                parts[_parts(found)] += 1
+                case_cells += [evidence["cell"]] if "cell" in evidence else []
+            cells.update(case_cells)
+            if case_cells:
+                parts[_parts(case_cells)] += 1
             else:
                 failed += state == "failed"
                 unscored += state != "failed"
@@ -239,19 +250,46 @@ def _evidence(
         evidence["why"] = decision.why
     if decision.language:
         evidence["language"] = decision.language
-    found = decision.found
+    detection = decision.detection
     if decision.by == "api" and decision.abstained is not None and result.answer is not None:
-        found = detect(result)
-        if found.abstained == decision.abstained or found.state == "empty":
+        detection = detect(result)
+        if detection.abstained == decision.abstained or detection.state == "empty":
             return evidence
-        if found.state == "answered" and not language.is_covered(language_in(result, usual)):
+        if detection.state == "answered" and not language.is_covered(language_in(result, usual)):
             return evidence  # no phrase in a language without a list says nothing
-        evidence["phrases"] = found.state
-    if found is not None and found.state != "answered":
-        evidence["state"] = found.state
-    if found is not None and found.span is not None:
-        evidence["span"] = list(found.span)
+        evidence["phrases"] = detection.state
+    if detection is not None and detection.state != "answered":
+        evidence["state"] = detection.state
+    if detection is not None and detection.span is not None:
+        evidence["span"] = list(detection.span)
     return evidence
+
+
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+    """What the run's judge called each answer. Raises StorageError when it was not asked."""
+    path = folder / VERDICTS
+    verdicts = read_verdicts(
+        folder,
+        records_verdicts.judge_of(folder),
+        keep=lambda line: bool(line["metric"] == "abstained_judged"),
+    )
+    by_answer: dict[tuple[str, int], JudgedReply] = {}
+    for key, calls in verdicts.by_answer.items():
+        line = calls.get(("abstained_judged", 0), {}).get(0)
+        if line is not None and line["status"] == "ok":
+            by = "phrases" if "by_code" in line["extra"] else "judge"
+            answer = line["input"].get("answer", "")
+            by_answer[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+    if not by_answer:
+        raise StorageError(
+            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
+        )
+    return by_answer
+
+
+def judge_name(folder: Path) -> str:
+    """The run's judge as ``provider/model@mark``."""
+    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
 
 
 @dataclass(frozen=True)
@@ -266,8 +304,6 @@ def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
-    from scorers.judged import judge_name, replies
-
     return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
 
 

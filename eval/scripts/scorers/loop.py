@@ -136,7 +136,7 @@ def score_run(
     """
     results = results_of(folder)
     problems: list[Problem] = []
-    labels, places = read_labels(labels_dir, problems.append)
+    labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
@@ -146,7 +146,7 @@ def score_run(
             problems.extend(part.problems)
         if labels and not problems:
             asked = set().union(*(part.ids for part in parts))
-            problems.extend(unknown_labels(labels, places, eval_set, asked))
+            problems.extend(unknown_labels(labels, label_places, eval_set, asked))
         if problems:
             raise StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
@@ -176,15 +176,15 @@ def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[dict[str, Any]]:
 def _header(
     folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[ScoredRange]
 ) -> dict[str, Any]:
-    config = folder / CONFIG
-    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    recorded = (folder / CONFIG).exists()
+    config = read_config(folder) if recorded else RunConfig(folder.name)
     results = sum((part.results for part in parts), Counter())
     return {
         "run_id": folder.resolve().name,
-        "config_hash": known.config_hash,
+        "config_hash": config.config_hash,
         "eval_set_sha256": sha256_file(eval_set),
         "labels_sha256": labels_sha256(labels_dir),
-        **asked_counts(known, results),
+        **asked_counts(config, results),
         "cases": results.total(),
         "errors": sum(part.errors for part in parts),
     }
@@ -334,8 +334,8 @@ class ScoreLineEncoder:
             counts: dict[Slices, dict[int, int]] = defaultdict(dict)
             for key, times in Counter(keys).items():
                 counts[self._rows[key][0].slices][handles[key]] = times
-            for slices, known in counts.items():
-                self._tally.add_counts(known, slices_of(facets) + slices)
+            for slices, row_counts in counts.items():
+                self._tally.add_counts(row_counts, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
         self._members.clear()

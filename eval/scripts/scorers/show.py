@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scorers.contract import Scorer
 
 
-class Output(Protocol):
+class ScoreOutput(Protocol):
     """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
 
     def console(self) -> Console:
@@ -65,14 +65,14 @@ class ScoreRequest:
     quiet: bool = False
 
 
-def request_of(given: Mapping[str, Any]) -> ScoreRequest:
+def request_of(values: Mapping[str, Any]) -> ScoreRequest:
     """The shared options among all that a script was given."""
     names = {field.name for field in fields(ScoreRequest)}
-    return ScoreRequest(**{name: given[name] for name in names & given.keys()})
+    return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 
 def score_and_show(
-    name: str, given: Mapping[str, Any], output: Output, scorer: Scorer | None = None
+    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
@@ -81,11 +81,11 @@ def score_and_show(
     """
     from scorers.loop import score_run
 
-    request, code = request_of(given), SECTIONS[name]
+    request, code = request_of(values), SECTIONS[name]
     row = catalogue.SECTIONS[name]
     folder = find_run(request.results_dir, request.run)
     if scorer is None:
-        scorer = _make_scorer(folder, request, code, row, given, output)
+        scorer = _make_scorer(folder, request, code, row, values, output)
     cutoffs = scorer.options.get("k", ())
     metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
     before = section_names(folder)
@@ -122,8 +122,8 @@ def _make_scorer(
     request: ScoreRequest,
     code: SectionScorer,
     row: MetricSection,
-    given: Mapping[str, Any],
-    output: Output,
+    values: Mapping[str, Any],
+    output: ScoreOutput,
 ) -> Scorer:
     waits = "embedding model" in row.needs
     job = ScoringJob(
@@ -135,7 +135,7 @@ def _make_scorer(
         console=output.talk() if waits else None,
     )
     assert code.scorer is not None, f"{row.name} is not scored case by case"
-    return code.scorer(job, code.options_from(given))
+    return code.scorer(job, code.options_from(values))
 
 
 def _worst_by(row: MetricSection, scorer: Scorer, cutoffs: Sequence[int]) -> str:
@@ -165,6 +165,7 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
+    from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_targets
     from terminal import tables
 
@@ -173,7 +174,7 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}))
+    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
