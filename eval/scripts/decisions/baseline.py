@@ -15,11 +15,9 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from decisions.measures import Measure
 from records.errors import StorageError
-from records.metrics import Counts, Numbers, Section, read_sections
+from records.metrics import ComparedSection, read_sections
 from records.runs import METRICS
 
 ChangeVerdict = Literal[
@@ -61,29 +59,7 @@ class Baseline:
     cases: int | None
 
 
-class Compared(Section, msgspec.Struct, kw_only=True):
-    """What a section must hold to be compared with another."""
-
-    mean: Numbers
-    ci95: dict[str, tuple[float, float] | None]
-    definitions: dict[str, str]
-
-
-class _Tells(msgspec.Struct):
-    estimable: bool
-
-
-class Measured(Compared, msgspec.Struct, kw_only=True):
-    """What a section must hold to be looked at by itself."""
-
-    n: Counts
-    not_applicable: Counts
-    failed: Counts
-    operating_points: dict[str, _Tells | None] = {}
-    latency_ms: dict[str, dict[str, Any]] = {}
-
-
-def read_baseline(path: Path, whole: type[Compared] = Compared) -> Baseline:
+def read_baseline(path: Path, whole: type[ComparedSection] = ComparedSection) -> Baseline:
     """A report or metrics.json. Raises StorageError when it is neither, or has a faulty part."""
     if path.is_dir():
         path = path / METRICS

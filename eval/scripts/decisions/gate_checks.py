@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from decisions.baseline import Measured, read_baseline
+from decisions.baseline import read_baseline
 from decisions.compare import CompareOptions, compare
 from decisions.gate_rules import GateRules, MustPass
 from decisions.invariants import Run, config_of, controls, judge_of
@@ -20,6 +20,7 @@ from records.errors import StorageError
 from records.files import read_json, sha256_file
 from records.gate_verdict import Check
 from records.labels import read_cases
+from records.metrics import MeasuredSection
 from records.results import RunConfig
 from records.runs import METRICS, SCORES, find_run, scored_sections
 from records.scores import ALL_BUT_EVIDENCE, read_scores
@@ -92,7 +93,7 @@ def side_of(folder: Path) -> RunNumbers:
         raise StorageError(
             f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
         )
-    read = read_baseline(folder, Measured)
+    read = read_baseline(folder, MeasuredSection)
     return RunNumbers(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
 
 

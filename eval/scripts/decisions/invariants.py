@@ -17,7 +17,7 @@ import msgspec
 from decisions.rows import Difference
 from records.asked import missing_remark
 from records.errors import StorageError
-from records.metrics import Judge, read_metrics
+from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
 from records.runs import CONFIG, METRICS, read_config
 
@@ -88,7 +88,7 @@ def config_of(folder: Path) -> RunConfig:
     path = folder / CONFIG
     config = read_config(folder) if path.exists() else RunConfig(folder.name)
     try:
-        msgspec.convert(config.judge, Judge)
+        msgspec.convert(config.judge, SectionJudge)
         msgspec.convert(config.api, _Api)
     except msgspec.ValidationError as error:
         raise StorageError(f"{path}: judge or api: {error}; take the file from a backup.") from None

@@ -14,6 +14,7 @@ from records.results import SCHEMA
 from records.runs import METRICS
 
 ROUND = 6
+
 OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
 """Counts in the head that all sections share: where one changes, results.jsonl has changed."""
 
@@ -69,7 +70,7 @@ Numbers = dict[str, float | None]
 Counts = dict[str, int]
 
 
-class Slice(msgspec.Struct):
+class SectionSlice(msgspec.Struct):
     """A section's means for one value of a dimension."""
 
     n: int
@@ -77,7 +78,7 @@ class Slice(msgspec.Struct):
     n_of: Counts = {}
 
 
-class Judge(msgspec.Struct):
+class SectionJudge(msgspec.Struct):
     """Who judged, as a section's options tell it."""
 
     identity: dict[str, Any] | None = None
@@ -86,13 +87,13 @@ class Judge(msgspec.Struct):
     fingerprints: list[str] | None = None
 
 
-class Options(msgspec.Struct):
+class SectionOptions(msgspec.Struct):
     """How a section was scored, as far as its shape matters to a reader."""
 
-    judge: Judge | None = None
+    judge: SectionJudge | None = None
 
 
-class Section(msgspec.Struct, kw_only=True):
+class MetricsSection(msgspec.Struct, kw_only=True):
     """What any reader uses of a section, where it is there."""
 
     mean: Numbers = {}
@@ -101,23 +102,34 @@ class Section(msgspec.Struct, kw_only=True):
     definitions: dict[str, str] = {}
     not_applicable: Counts = {}
     failed: Counts = {}
-    by: dict[str, dict[str, Slice]] = {}
-    options: Options = msgspec.field(default_factory=Options)
+    by: dict[str, dict[str, SectionSlice]] = {}
+    options: SectionOptions = msgspec.field(default_factory=SectionOptions)
 
 
-class _Head(msgspec.Struct):
+class MetricsHead(msgspec.Struct):
+    """What metrics.json says of the run itself."""
+
     run_id: str | None = None
     config_hash: str | None = None
     eval_set_sha256: str | None = None
     labels_sha256: str | None = None
     asked: int | None = None
-    cases: int = 0
+    cases: int | None = None
     missing: int | None = None
-    errors: int = 0
+    errors: int | None = None
+
+
+class _AnySections(MetricsHead):
     sections: dict[str, dict[str, Any]] = {}
 
 
-def read_metrics(folder: Path, whole: type[Section] = Section) -> dict[str, Any]:
+class MetricsFile(MetricsHead):
+    """metrics.json, its sections as far as all readers know them."""
+
+    sections: dict[str, MetricsSection] = {}
+
+
+def read_metrics(folder: Path, whole: type[MetricsSection] = MetricsSection) -> dict[str, Any]:
     """metrics.json of a run folder, see ``read_sections``.
 
     Raises StorageError where there is no file, or where a part is not of its type.
@@ -131,7 +143,7 @@ def read_metrics(folder: Path, whole: type[Section] = Section) -> dict[str, Any]
 
 
 def read_sections(
-    path: Path, whole: type[Section] = Section, remedy: str = REMEDY
+    path: Path, whole: type[MetricsSection] = MetricsSection, remedy: str = REMEDY
 ) -> dict[str, Any]:
     """metrics.json, or another file with its ``sections``.
 
@@ -139,9 +151,11 @@ def read_sections(
     StorageError, with ``remedy``, that names each part that is not of its type.
     """
     found = read_json(path, SCHEMA)
-    faults = list(_faults("", found, _Head))
+    faults = list(_faults("", found, _AnySections))
     for name, section in found.get("sections", {}).items() if not faults else ():
-        faults += _faults(f"sections.{name}", section, whole if "mean" in section else Section)
+        faults += _faults(
+            f"sections.{name}", section, whole if "mean" in section else MetricsSection
+        )
     if faults:
         raise StorageError.from_problems(
             Problem(str(path), None, field, f"{told}; {remedy}") for field, told in faults
@@ -167,14 +181,19 @@ def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tupl
                 yield f"{place}.{key}" if table else place, told
 
 
-class Point(msgspec.Struct):
+class Estimable(msgspec.Struct):
     """Whether enough texts stand behind a number."""
 
     estimable: bool
+
+
+class OperatingPoint(Estimable):
+    """The same, and what to know of it."""
+
     note: str | None
 
 
-class Stage(msgspec.Struct):
+class StageTimes(msgspec.Struct):
     """Percentiles of a stage's time, in milliseconds."""
 
     n: int
@@ -184,7 +203,7 @@ class Stage(msgspec.Struct):
     max: float
 
 
-class Budget(msgspec.Struct):
+class RunBudget(msgspec.Struct):
     """A limit of time for the whole run."""
 
     percentile: str
@@ -194,7 +213,7 @@ class Budget(msgspec.Struct):
     kept: bool
 
 
-class Drawn(Section, msgspec.Struct, kw_only=True):
+class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     """A section with means, with all that a report draws of it."""
 
     mean: Numbers
@@ -204,9 +223,27 @@ class Drawn(Section, msgspec.Struct, kw_only=True):
     not_applicable: Counts
     failed: Counts
     guardrails: dict[str, str] = {}
-    operating_points: dict[str, Point | None] = {}
-    latency_ms: dict[str, Stage] = {}
-    run_budgets: list[Budget] = []
+    operating_points: dict[str, OperatingPoint | None] = {}
+    latency_ms: dict[str, StageTimes] = {}
+    run_budgets: list[RunBudget] = []
     usage: Counts = {}
     cost_usd: float | None = None
     outcomes: dict[str, Counts] = {}
+
+
+class ComparedSection(MetricsSection, msgspec.Struct, kw_only=True):
+    """What a section must hold to be compared with another."""
+
+    mean: Numbers
+    ci95: dict[str, tuple[float, float] | None]
+    definitions: dict[str, str]
+
+
+class MeasuredSection(ComparedSection, msgspec.Struct, kw_only=True):
+    """What a section must hold to be looked at by itself."""
+
+    n: Counts
+    not_applicable: Counts
+    failed: Counts
+    operating_points: dict[str, Estimable | None] = {}
+    latency_ms: dict[str, dict[str, Any]] = {}

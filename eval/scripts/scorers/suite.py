@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
+from decisions.baseline import Baseline, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, comparable, evaluate
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
@@ -31,7 +31,7 @@ from records.errors import Problem, StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
 from records.labels import read_cases, read_labels
-from records.metrics import read_sections
+from records.metrics import MeasuredSection, read_sections
 from records.results import SCHEMA, RunConfig, iter_results
 from records.runs import (
     CONFIG,
@@ -338,7 +338,7 @@ def _compared(
 def _scored_so_far(folder: Path) -> dict[str, Any]:
     """The run's metrics.json; {} before anything was scored."""
     path = folder / METRICS
-    return read_sections(path, Measured, RESTORE) if path.exists() else {}
+    return read_sections(path, MeasuredSection, RESTORE) if path.exists() else {}
 
 
 def _earlier(folder: Path, outcomes: Sequence[SectionOutcome]) -> list[SectionOutcome]:

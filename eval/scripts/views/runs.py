@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from records import jsonl
 from records.asked import asked_counts, asked_of, count_results, missing_remark
+from records.metrics import MetricsFile
 from records.results import RunConfig
 from records.runs import CONFIG, METRICS, PARTIAL, RESULTS
 from views.browser.model import RunInfo, State
@@ -28,28 +30,11 @@ T = TypeVar("T")
 Signature = tuple[tuple[int, int] | None, ...]
 
 
-class _Config(msgspec.Struct):
-    dataset: dict[str, Any] = {}
-    index: dict[str, Any] = {}
-    retriever: dict[str, Any] = {}
-    answerer: dict[str, Any] = {}
-    judge: dict[str, Any] = {}
-    api: dict[str, Any] = {}
-    run: dict[str, Any] = {}
-    started: str | None = None
+_OF_CONFIG = jsonl.project(RunConfig, (*_SHOWN, "run", "started"))
 
-
-class _Section(msgspec.Struct):
-    mean: dict[str, float | None] = {}
-    n: dict[str, int] = {}
-
-
-class _Metrics(msgspec.Struct):
-    asked: int | None = None
-    cases: int | None = None
-    missing: int | None = None
-    errors: int | None = None
-    sections: dict[str, _Section] = {}
+_OF_METRICS = jsonl.project(
+    MetricsFile, ("asked", "cases", "missing", "errors", "sections.mean", "sections.n")
+)
 
 
 def results_path(folder: Path) -> Path:
@@ -73,18 +58,18 @@ def signature(folder: Path) -> Signature:
 
 def dataset_hash(folder: Path) -> str:
     """sha256 of the set that the run was asked with; empty when config.json does not say."""
-    config, _ = _read(folder / CONFIG, _Config)
+    config, _ = _read(folder / CONFIG, _OF_CONFIG)
     sha256 = config.dataset.get("sha256") if config is not None else None
     return sha256 if isinstance(sha256, str) else ""
 
 
 def run_info(folder: Path) -> RunInfo:
     """What a run is. Never raises: what cannot be read is named in ``problem``."""
-    config, bad_config = _read(folder / CONFIG, _Config)
-    metrics, bad_metrics = _read(folder / METRICS, _Metrics)
+    config, bad_config = _read(folder / CONFIG, _OF_CONFIG)
+    metrics, bad_metrics = _read(folder / METRICS, _OF_METRICS)
     state = _state(folder)
-    config = config or _Config()
-    metrics = metrics or _Metrics()
+    config = config or _OF_CONFIG()
+    metrics = metrics or _OF_METRICS()
     snapshot = RunConfig(folder.name, dataset=config.dataset, run=config.run)
     asked = asked_of(snapshot)
     planned = asked.cases * asked.repeats if asked else None
@@ -145,7 +130,7 @@ def _count_lines(path: Path) -> int | None:
     return count
 
 
-def _config_pairs(config: _Config) -> list[tuple[str, str]]:
+def _config_pairs(config: RunConfig) -> list[tuple[str, str]]:
     """``label: value`` of what the run was made with, nested values with dots."""
     pairs: list[tuple[str, str]] = []
 

@@ -16,7 +16,7 @@ from ragmetrics.catalogue.metric import Metric
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import sha256_file
-from records.metrics import Drawn, read_metrics, rounded
+from records.metrics import ReportSection, read_metrics, rounded
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import Target
@@ -63,7 +63,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
     """
-    metrics = read_metrics(folder, Drawn)
+    metrics = read_metrics(folder, ReportSection)
     order = figures.sections_in_order(metrics.get("sections", {}))
     sections = {name: metrics["sections"][name] for name in order}
     if not sections:
