@@ -34,7 +34,7 @@ import storage
 from storage import StorageError
 from validation import human, metrics
 from validation.human import LabelledSet
-from validation.metrics import Draws
+from validation.metrics import Resampling
 
 if TYPE_CHECKING:
     from validation.metrics import Encode
@@ -66,7 +66,11 @@ def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:
 
 
 def build_report(
-    data: Path | None, labels: Path | None, draws: Draws, encode: Encode | None, naive_rows: int
+    data: Path | None,
+    labels: Path | None,
+    draws: Resampling,
+    encode: Encode | None,
+    naive_rows: int,
 ) -> dict[str, Any]:
     """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
     absent: list[str] = []
@@ -158,7 +162,7 @@ def _encoder(quiet: bool) -> Encode:
 @click.option(
     "--resamples",
     type=click.IntRange(min=1),
-    default=Draws().resamples,
+    default=Resampling().resamples,
     show_default=True,
     help="Draws behind an interval.",
 )
@@ -187,7 +191,7 @@ def main(
             "Name what to check: --data DIR (or RAG_EVAL_DATA), or --labels-file FILE."
         )
     encode = _encoder(quiet) if naive else None
-    report = build_report(data, labels_file, Draws(resamples, seed), encode, naive_rows)
+    report = build_report(data, labels_file, Resampling(resamples, seed), encode, naive_rows)
     if report["absent"] and not quiet:
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
     block = metrics.markdown(report)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from labeller.passages import Chunk
-from labeller.plain import Plain
-from labeller.plain_words import COMMANDS
+from labeller.plain import COMMANDS, Plain
 from labeller.ports import Arrival, Conflict
 from labeller.session import Session, View
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder
-from demo.chunker import Chunk, chunk_notes
+from demo.chunker import NoteChunk, chunk_notes
 from demo.vault import Note
 from records.errors import StorageError
 
@@ -62,14 +62,14 @@ class Vectors:
 class Index:
     """Chunks in reading order and two ways to score them. ``vectors`` is None without a model."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[NoteChunk, ...]
     lexical: LexicalIndex
     vectors: Vectors | None
     facts: dict[str, Any]
     """How it was made, for a run's configuration."""
 
 
-def indexed_text(chunk: Chunk) -> str:
+def indexed_text(chunk: NoteChunk) -> str:
     """What is searched of a chunk: its headings, which it does not repeat, and its text."""
     return f"{chunk.heading_path}\n{chunk.text}" if chunk.heading_path else chunk.text
 
@@ -112,7 +112,7 @@ def build_index(
 
 
 def _facts(
-    chunks: Sequence[Chunk], notes: int, chunk_size: int, embedder: Embedder | None
+    chunks: Sequence[NoteChunk], notes: int, chunk_size: int, embedder: Embedder | None
 ) -> dict[str, Any]:
     corpus = hashlib.sha256("\n".join(chunk.chunk_id for chunk in chunks).encode()).hexdigest()
     parameters = {
@@ -137,7 +137,7 @@ def _facts(
 
 
 def _embed(
-    chunks: Sequence[Chunk], embedder: Embedder, progress: Callable[[int, int], None] | None
+    chunks: Sequence[NoteChunk], embedder: Embedder, progress: Callable[[int, int], None] | None
 ) -> Vectors:
     import numpy as np
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from demo.chunker import Chunk
+from demo.chunker import NoteChunk
 from demo.index import Index, indexed_text, terms
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class UnknownFilter(ValueError):
 class Hit:
     """One retrieved chunk; ``rank`` counts from 1, ``score_vector`` is None without vectors."""
 
-    chunk: Chunk
+    chunk: NoteChunk
     score_vector: float | None
     score_lexical: float
     score_final: float

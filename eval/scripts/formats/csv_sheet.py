@@ -89,7 +89,7 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
-class _Line(msgspec.Struct):
+class _ScoredCase(msgspec.Struct):
     case_id: str
     scores: dict[str, int | float | None]
     repeat: int = 0
@@ -103,7 +103,7 @@ class Scores:
         self.section = path.stem
         names: dict[str, None] = {}
         self._offsets: dict[tuple[str, int], int] = {}
-        for _, offset, line in jsonl.read(path, _Line):
+        for _, offset, line in jsonl.read(path, _ScoredCase):
             self._offsets[line.case_id, line.repeat] = offset
             names |= dict.fromkeys(line.scores)
         self.names = list(names)
@@ -115,5 +115,5 @@ class Scores:
         if offset is None:
             return [None] * len(self.names)
         self._file.seek(offset)
-        scores = msgspec.json.decode(self._file.readline(), type=_Line).scores
+        scores = msgspec.json.decode(self._file.readline(), type=_ScoredCase).scores
         return [scores.get(name) for name in self.names]

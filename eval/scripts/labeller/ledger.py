@@ -293,7 +293,7 @@ class CaseLedger:
         return self.queue.progress()
 
     @property
-    def place(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """The current case's place in the queue from 1, and the number of cases."""
         return self.queue.position(self.current) + 1, len(self.queue.sequence)
 

@@ -56,7 +56,7 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    position, total = session.place
+    position, total = session.position
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())

@@ -59,7 +59,7 @@ class Change:
 
     base: CaseState | None
     mine: CaseState | None
-    place: int | None = None
+    position: int | None = None
     path: tuple[CaseState | None, ...] = ()
 
 
@@ -69,12 +69,12 @@ def changes_of(events: Iterable[Record]) -> dict[str, Change]:
     for event in events:
         if "before" not in event:
             continue
-        known = changes.get(event["case"])
+        change = changes.get(event["case"])
         before, after = state_from(event["before"]), state_from(event["after"])
-        if known is None:
-            known = Change(before, after)
-        place = event.get("place", known.place)
-        changes[event["case"]] = Change(known.base, after, place, (*known.path, before, after))
+        if change is None:
+            change = Change(before, after)
+        position = event.get("place", change.position)
+        changes[event["case"]] = Change(change.base, after, position, (*change.path, before, after))
     return changes
 
 
@@ -106,11 +106,11 @@ def taking_theirs(
     mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
 ) -> CaseState | None:
     """The entry with the fields in conflict as the file has them; other changes stay."""
-    known = flat(mine)
-    if known is None or conflict.theirs is None:
+    ours = flat(mine)
+    if ours is None or conflict.theirs is None:
         return theirs
-    kept = {k: v for k, v in known.items() if k not in conflict.fields}
-    return entry_of(kept | conflict.theirs, "A")
+    agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
+    return entry_of(agreed | conflict.theirs, "A")
 
 
 def flat(entry: CaseState | None) -> Record | None:
@@ -184,9 +184,9 @@ def _groups(*records: Record) -> list[tuple[str, ...]]:
     return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
 
 
-def _differing(one: Record, other: Record) -> tuple[str, ...]:
-    names = dict.fromkeys([*one, *other])
-    return tuple(name for name in names if written(one.get(name)) != written(other.get(name)))
+def _differing(first: Record, other: Record) -> tuple[str, ...]:
+    names = dict.fromkeys([*first, *other])
+    return tuple(name for name in names if written(first.get(name)) != written(other.get(name)))
 
 
 class LabelFiles:
@@ -337,7 +337,7 @@ class LabelStore(LabelFiles):
         self._session = session
         back = 0
         for case_id, change in changes_of(self._unsaved).items():
-            back += session.restore(case_id, self._merged(case_id, change), change.place)
+            back += session.restore(case_id, self._merged(case_id, change), change.position)
         if back:
             noun = "case" if back == 1 else "cases"
             self.notices.append(
@@ -452,7 +452,7 @@ class LabelStore(LabelFiles):
             self._move_twin(case_id, change)
             return theirs
         entry, conflict = reconciled(case_id, change, theirs)
-        self.conflicts = [known for known in self.conflicts if known.case_id != case_id]
+        self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
         return entry
@@ -487,11 +487,11 @@ class LabelStore(LabelFiles):
 
     def close(self) -> str:
         """Save, close the journal, let go of the lock."""
-        said = self.save() if self._session is not None and self._session.dirty else self.problem
+        message = self.save() if self._session is not None and self._session.dirty else self.problem
         with contextlib.suppress(OSError):
             self._journal.close()
         self._lock.release()
-        return said
+        return message
 
 
 class ViewFile:

@@ -20,7 +20,6 @@ from records.errors import StorageError
 from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
 from records.runs import RESULTS, VERDICTS
-from scorers.judged_scores import Line
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -35,7 +34,7 @@ Key = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class JudgedContext:
     """A context as the judge saw it."""
 
     id: str
@@ -63,7 +62,7 @@ class JudgedClaim:
     question: str = ""
     answer: str = ""
     reference: str = ""
-    contexts: tuple[Passage, ...] = ()
+    contexts: tuple[JudgedContext, ...] = ()
     quote: str = ""
     context: str = ""
     reason: str = ""
@@ -86,7 +85,7 @@ class JudgedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRun:
     """All claims of a run that a metric's verdicts decide, and who decided them."""
 
     claims: list[JudgedClaim]
@@ -107,7 +106,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged:
+def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> JudgedRun:
     """The claims of a run that its present judge decided, in the order of the file.
 
     What counts is what the scores are counted from: the last line for the same thing, of the judge
@@ -127,10 +126,10 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         )
     answers = _answers(run, verdicts, metric, cases)
     claims: list[JudgedClaim] = []
-    decided: list[Line] = []
+    decided: list[Mapping[str, Any]] = []
     counts: Counter[str] = Counter()
     for key in verdicts.by_answer:
-        answer = answers.get(key, _Answer(stale=True))
+        answer = answers.get(key, _AnswerJudgements(stale=True))
         sound = [one.lines for one in answer.opinions if one.status == "ok"]
         first = sound[0] if sound else []
         if any(part.get("mode") == "code" for part in first):
@@ -142,7 +141,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
             counts["changed"] += 1
         elif not answer.opinions or any(one.status == "failed" for one in answer.opinions):
             counts["failed"] += 1
-    return Judged(
+    return JudgedRun(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
         _distinct(line.get("prompt") for line in decided),
@@ -154,7 +153,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _AnswerJudgements:
     """What the judge said of one answer: its whole opinions in order, and the chunks' titles."""
 
     opinions: Sequence[Judgement] = ()
@@ -164,7 +163,7 @@ class _Answer:
 
 def _answers(
     run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
-) -> dict[tuple[str, int], _Answer]:
+) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
     found = {}
     for result in iter_results(run / RESULTS):
@@ -172,7 +171,7 @@ def _answers(
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
-            found[key] = _Answer(judgements, _titles(result), stale)
+            found[key] = _AnswerJudgements(judgements, _titles(result), stale)
     return found
 
 
@@ -197,7 +196,7 @@ def _claims(
         inputs = part.get("input") or {}
         is_local = (part.get("judge") or {}).get("provider") == "local"
         passages = tuple(
-            Passage(
+            JudgedContext(
                 str(one.get("id", "")),
                 titles.get(str(one.get("chunk_id", "")), str(one.get("chunk_id", ""))),
                 str(one.get("text", "")),

@@ -55,7 +55,7 @@ class PromptSet:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class LabelledPrompt:
     """One text with its label; rows of one `group` are copies or twins of each other."""
 
     set: str
@@ -93,12 +93,12 @@ SETS = (
 _KEPT_TAGS = ("origin", "category", "hint", "type", "quotes", "words", "attack_family", "kind")
 
 
-def _prompts(known: PromptSet, folder: Path) -> Iterator[Prompt]:
+def _prompts(known: PromptSet, folder: Path) -> Iterator[LabelledPrompt]:
     paths = sorted(folder.glob(known.files)) if folder.is_dir() else []
     rows = (row for path in paths for row in _rows(known, path))
     for count, (text, label, group, tags) in enumerate(rows):
         if count % known.every == 0:
-            yield Prompt(known.name, text, label, f"{known.folder}/{group}", tags)
+            yield LabelledPrompt(known.name, text, label, f"{known.folder}/{group}", tags)
 
 
 def _rows(known: PromptSet, path: Path) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
@@ -131,7 +131,7 @@ def _pieces(page: str) -> Iterator[str]:
         yield piece
 
 
-def read_prompts(data: Path) -> list[Prompt]:
+def read_prompts(data: Path) -> list[LabelledPrompt]:
     """All prompts of the known sets under `data`, in the order of `SETS`, then our own."""
     found = [prompt for known in SETS for prompt in _prompts(known, data / known.folder)]
     own = _same("own_benign", files=OWN.name)
@@ -143,7 +143,7 @@ def trainable_sets() -> frozenset[str]:
     return frozenset(known.name for known in SETS if known.trainable) | {"own_benign"}
 
 
-def fingerprint(prompt: Prompt) -> str:
+def fingerprint(prompt: LabelledPrompt) -> str:
     """A short hash of a text, to tell later whether a model was trained on it."""
     return hashlib.sha256(prompt.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -156,7 +156,7 @@ _PROMPT_SETS = ("injection", "jailbreak", "benign")
 Split = tuple[list[int], list[int]]
 
 
-def measure(prompts: Sequence[Prompt], *, retrain: bool = True) -> dict[str, Any]:
+def measure(prompts: Sequence[LabelledPrompt], *, retrain: bool = True) -> dict[str, Any]:
     """Pooled and per-set numbers for each way of looking; {} without prompts."""
     if not prompts:
         return {}
@@ -180,7 +180,7 @@ def measure(prompts: Sequence[Prompt], *, retrain: bool = True) -> dict[str, Any
 
 
 def _retrained(
-    prompts: Sequence[Prompt],
+    prompts: Sequence[LabelledPrompt],
     reports: Sequence[InjectionReport],
     features: Sequence[dict[int, float]],
     splits: Iterable[Split],
@@ -197,7 +197,7 @@ def _retrained(
     return scores
 
 
-def _folds(prompts: Sequence[Prompt]) -> Iterator[Split]:
+def _folds(prompts: Sequence[LabelledPrompt]) -> Iterator[Split]:
     """Groups dealt out to folds, largest first to the smallest fold."""
     sizes: dict[str, list[int]] = {}
     for place, prompt in enumerate(prompts):
@@ -208,7 +208,7 @@ def _folds(prompts: Sequence[Prompt]) -> Iterator[Split]:
     yield from _splits(folds)
 
 
-def _left_out(prompts: Sequence[Prompt]) -> Iterator[Split]:
+def _left_out(prompts: Sequence[LabelledPrompt]) -> Iterator[Split]:
     names = list(dict.fromkeys(prompt.set for prompt in prompts))
     yield from _splits([[i for i, p in enumerate(prompts) if p.set == name] for name in names])
 
@@ -218,15 +218,15 @@ def _splits(parts: Sequence[list[int]]) -> Iterator[Split]:
         yield [i for other in parts if other is not part for i in other], part
 
 
-def _numbers(prompts: Sequence[Prompt], scores: Sequence[float]) -> dict[str, Any]:
-    def side(label: int, wanted: Callable[[Prompt], bool]) -> list[float]:
+def _numbers(prompts: Sequence[LabelledPrompt], scores: Sequence[float]) -> dict[str, Any]:
+    def side(label: int, wanted: Callable[[LabelledPrompt], bool]) -> list[float]:
         return [
             score
             for prompt, score in zip(prompts, scores, strict=True)
             if prompt.label == label and wanted(prompt)
         ]
 
-    def numbers(wanted: Callable[[Prompt], bool]) -> dict[str, Any]:
+    def numbers(wanted: Callable[[LabelledPrompt], bool]) -> dict[str, Any]:
         attacks = [("", score) for score in side(1, wanted)]
         found = safety.input_guardrail(attacks, side(0, wanted))
         del found["categories"]

@@ -23,7 +23,14 @@ from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
 from records.verdicts import GROUNDEDNESS
-from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
+from validation.claims import (
+    JudgedClaim,
+    JudgedContext,
+    JudgedRun,
+    Key,
+    claim_slices,
+    support_score,
+)
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 
 RESAMPLES = stats_agreement.RESAMPLES
@@ -51,7 +58,7 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class LabelledPairs:
     """Labelled claims with people's verdict beside them."""
 
     claims: list[JudgedClaim]
@@ -70,15 +77,15 @@ class Pairs:
         found = [claim.score for claim in self.claims if claim.score is not None]
         return found if found and len(found) == len(self.claims) else None
 
-    def where(self, wanted: Callable[[JudgedClaim], bool]) -> Pairs:
+    def where(self, wanted: Callable[[JudgedClaim], bool]) -> LabelledPairs:
         kept = [pair for pair in zip(self.claims, self.human, strict=True) if wanted(pair[0])]
-        return Pairs([claim for claim, _ in kept], [human for _, human in kept])
+        return LabelledPairs([claim for claim, _ in kept], [human for _, human in kept])
 
 
-def pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> Pairs:
+def labelled_pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> LabelledPairs:
     """The claims that people decided, in the order of the run."""
     kept = [claim for claim in claims if claim.key in human]
-    return Pairs(kept, [human[claim.key] for claim in kept])
+    return LabelledPairs(kept, [human[claim.key] for claim in kept])
 
 
 def report(
@@ -89,7 +96,7 @@ def report(
     metric: str = "groundedness",
 ) -> dict[str, Any]:
     """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
-    found = pairs(claims, human)
+    found = labelled_pairs(claims, human)
     table = calibration.confusion(found.human, found.judge)
     few = min(table.supported, table.unsupported) < MIN_CLASS
     return {
@@ -120,7 +127,7 @@ def confusion_counts(table: Confusion) -> dict[str, int]:
     }
 
 
-def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
+def agreement(found: LabelledPairs, draws: Draws) -> dict[str, Any]:
     """Rates, kappa and AUROC with intervals over source documents."""
     human, judge, sources = found.human, found.judge, found.sources
     table = calibration.confusion(human, judge)
@@ -159,7 +166,9 @@ def _wider(drawn: list[float] | None, of_claims: calibration.Interval | None) ->
     return [min(of_claims[0], drawn[0]), max(of_claims[1], drawn[1])]
 
 
-def answers(found: Pairs, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:
+def answers(
+    found: LabelledPairs, claims: Sequence[JudgedClaim], draws: Draws
+) -> dict[str, Any] | None:
     """Whole answers on the scale 0 to 5, quadratic weighted kappa: where every claim is labelled.
 
     None when no answer is, and when no answer has two claims: then it is the kappa of the claims.
@@ -199,7 +208,7 @@ def _grade(supported: int, claims: int) -> int:
     return (10 * supported + claims) // (2 * claims)
 
 
-def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
+def threshold(found: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
     """The cut that fits best on half of the sources, and what it does on the other half.
 
     None without scores, with one source, or when a half lacks a class.
@@ -228,7 +237,7 @@ def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
     }
 
 
-def slices(found: Pairs) -> dict[str, dict[str, Any]]:
+def slices(found: LabelledPairs) -> dict[str, dict[str, Any]]:
     """The same table for each value of each dimension."""
     named = sorted({name for claim in found.claims for name in claim.slices})
     result: dict[str, dict[str, Any]] = {}
@@ -242,7 +251,7 @@ def _has(name: str, value: str, claim: JudgedClaim) -> bool:
     return claim.slices.get(name) == value
 
 
-def _slice(found: Pairs) -> dict[str, Any]:
+def _slice(found: LabelledPairs) -> dict[str, Any]:
     table = calibration.confusion(found.human, found.judge)
     enough = min(table.supported, table.unsupported) >= LEAST_IN_SLICE
     names = ("specificity", "sensitivity", "balanced_accuracy", "kappa")
@@ -254,7 +263,7 @@ def _slice(found: Pairs) -> dict[str, Any]:
     } | figures
 
 
-def disagreements(found: Pairs, limit: int) -> list[dict[str, Any]]:
+def disagreements(found: LabelledPairs, limit: int) -> list[dict[str, Any]]:
     """Where the judge is wrong: passed though unsupported first, the surest first."""
     wrong = [
         (claim, human)
@@ -383,7 +392,7 @@ def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
 
 def judged_rows(
     rows: Iterable[LabelledClaim], judge: Judge, salt: bytes, workers: int
-) -> tuple[Judged, dict[Key, int]]:
+) -> tuple[JudgedRun, dict[Key, int]]:
     """Every row with the judge's verdict, and people's label of it.
 
     A row that the judge fails on is counted and left out. A row is a question of its own: a judge
@@ -410,7 +419,7 @@ def judged_rows(
     prompt = prompt_files.load(GROUNDEDNESS.prompt).id
     known = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
     failed = len(found) - len(claims)
-    return Judged(claims, [judge.identity.to_dict()], [known], failed), human
+    return JudgedRun(claims, [judge.identity.to_dict()], [known], failed), human
 
 
 def _material(row: LabelledClaim) -> Material:
@@ -432,7 +441,7 @@ def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> Ju
         entry["verdict"],
         support_score(row.claim, list(row.contexts), row.question, row.lead) if local else None,
         question=row.question,
-        contexts=tuple(Passage(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
+        contexts=tuple(JudgedContext(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
         quote=entry.get("quote") or "",
         reason=entry.get("reason") or "",
         source=row.group,

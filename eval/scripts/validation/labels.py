@@ -52,7 +52,7 @@ _TEXTS = ("case_id", "claim_id", "annotator")
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class ClaimLabel:
     """What one annotator says of one claim; ``label`` None: taken back."""
 
     key: Key
@@ -87,9 +87,9 @@ def label_files(folder: Path, given: Sequence[Path]) -> list[Path]:
     return list(given) or sorted((folder / FOLDER).glob("*.jsonl"))
 
 
-def read_labels(paths: Iterable[Path]) -> list[Label]:
+def read_labels(paths: Iterable[Path]) -> list[ClaimLabel]:
     """Every decision of the files, in their order. Raises StorageError with all problems."""
-    found: list[Label] = []
+    found: list[ClaimLabel] = []
     problems: list[Problem] = []
     for path in paths:
         for line, row in read_rows(path):
@@ -126,8 +126,8 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
             yield name, "must be a text; leave it out if there is none"
 
 
-def _label(row: Mapping[str, Any], stem: str) -> Label:
-    return Label(
+def _label(row: Mapping[str, Any], stem: str) -> ClaimLabel:
+    return ClaimLabel(
         (row["case_id"], row.get("repeat", 0), row["claim_id"]),
         row.get("metric", METRIC),
         row.get("claim", ""),
@@ -152,7 +152,7 @@ def labels_sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) -> Joined:
+def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: str) -> Joined:
     """People's verdict of the judged claims.
 
     Left out and counted: labels of claims that the run does not hold (``unknown``), of an answer or
@@ -161,7 +161,7 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
     another run, takes nothing from one that fits.
     """
     known = {claim.key: claim for claim in claims}
-    last: dict[str, dict[tuple[Key, str], Label]] = {"fits": {}, "stale": {}, "unknown": {}}
+    last: dict[str, dict[tuple[Key, str], ClaimLabel]] = {"fits": {}, "stale": {}, "unknown": {}}
     for label in labels:
         if label.metric == metric:
             last[_place(label, known.get(label.key))][label.key, label.annotator] = label
@@ -169,7 +169,7 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
     counts: Counter[str] = Counter()
     for name, others in last.items():
         counts[name] = sum(one.label is not None for of, one in others.items() if of not in fits)
-    by_claim: dict[Key, list[Label]] = {}
+    by_claim: dict[Key, list[ClaimLabel]] = {}
     for label in fits.values():
         if label.label is not None:
             by_claim.setdefault(label.key, []).append(label)
@@ -196,7 +196,7 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
 
 
 def _by_verdict(
-    used: Iterable[Label], claims: Mapping[Key, JudgedClaim]
+    used: Iterable[ClaimLabel], claims: Mapping[Key, JudgedClaim]
 ) -> dict[str, dict[str, int]]:
     table: dict[str, Counter[str]] = {}
     for one in used:
@@ -204,7 +204,7 @@ def _by_verdict(
     return {label: dict(sorted(counts.items())) for label, counts in sorted(table.items())}
 
 
-def _place(label: Label, claim: JudgedClaim | None) -> str:
+def _place(label: ClaimLabel, claim: JudgedClaim | None) -> str:
     """Does a label fit the claim of its key? Fields that the file leaves out are not compared."""
     if claim is None:
         return "unknown"
@@ -243,7 +243,7 @@ def label(
         )
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
         chosen = drawn(claims, sample, seed)
-        store = Store(file, chosen, metric, annotator, f"random:{seed}")
+        store = DecisionStore(file, chosen, metric, annotator, f"random:{seed}")
         facts = metric == "correctness"
         items = [fact_item(claim) if facts else item(claim) for claim in chosen]
         kind, decided = FACTS if facts else CLAIMS, store.decided()
@@ -300,7 +300,7 @@ class LabelFile:
         self._journal.append(line)
 
 
-class Store:
+class DecisionStore:
     """Turns decisions into lines of the file, and the file's lines back into decisions."""
 
     def __init__(
@@ -352,7 +352,7 @@ class Store:
                 )
 
 
-def _same(one: Label, claim: JudgedClaim, metric: str) -> bool:
+def _same(one: ClaimLabel, claim: JudgedClaim, metric: str) -> bool:
     return (one.metric, one.answer_sha256, one.claim) == (metric, claim.answer_sha256, claim.claim)
 
 

@@ -29,7 +29,7 @@ MIN_CLASS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class Resampling:
     """How intervals are drawn: the same seed gives the same interval."""
 
     resamples: int = agreement.RESAMPLES
@@ -46,7 +46,7 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _ContextChunk:
     """A context as a retrieved chunk."""
 
     chunk_id: str
@@ -68,7 +68,7 @@ def score_row(row: LabelledClaim) -> ClaimSupport | None:
 
 def measure_support(
     rows: Iterable[LabelledClaim],
-    draws: Draws,
+    draws: Resampling,
     encode: Encode | None = None,
     naive_rows: int = 0,
 ) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _fit(
     scores: Sequence[float],
     verdicts: Sequence[bool],
     groups: Sequence[str],
-    draws: Draws,
+    draws: Resampling,
 ) -> dict[str, Any]:
     return {
         "auroc": agreement.auroc(labels, scores),
@@ -134,7 +134,7 @@ def _sample(rows: Sequence[LabelledClaim], size: int, seed: int) -> list[Labelle
     return sorted(rows, key=lambda row: order[row.group])[:size]
 
 
-def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Draws) -> dict[str, Any]:
+def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Resampling) -> dict[str, Any]:
     texts = list(dict.fromkeys(text for row in rows for text in (row.claim, *row.contexts)))
     vectors = encode(texts)
     place = {text: number for number, text in enumerate(texts)}
@@ -150,7 +150,7 @@ def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Draws) -> dict[
     return {"n": len(rows)} | _fit(labels, best, verdicts, groups, draws)
 
 
-def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]:
+def measure_ratings(rows: Iterable[RatedAnswer], draws: Resampling) -> dict[str, Any]:
     """Spearman correlation of mean_claim_support and of claim_support_rate with people's ratings.
 
     Answers that abstain or claim nothing have no score and are counted apart.
@@ -158,7 +158,7 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]
     every = list(rows)
     found: list[tuple[float, float, float, str]] = []
     for row in every:
-        chunks: list[Passage] = [_Text(str(n), text) for n, text in enumerate(row.contexts)]
+        chunks: list[Passage] = [_ContextChunk(str(n), text) for n, text in enumerate(row.contexts)]
         scores = groundedness.score_case(
             row.answer,
             chunks,
@@ -183,7 +183,7 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]
     }
 
 
-def measure_pairs(rows: Iterable[AnswerPair], draws: Draws) -> dict[str, Any]:
+def measure_pairs(rows: Iterable[AnswerPair], draws: Resampling) -> dict[str, Any]:
     """Pearson correlation of the difference in answer_overlap with people's overall preference."""
     found: list[tuple[float, float, str]] = []
     for row in rows:
@@ -203,7 +203,7 @@ def measure_pairs(rows: Iterable[AnswerPair], draws: Draws) -> dict[str, Any]:
     }
 
 
-def measure_abstention(rows: Iterable[LabelledAbstention], draws: Draws) -> dict[str, Any]:
+def measure_abstention(rows: Iterable[LabelledAbstention], draws: Resampling) -> dict[str, Any]:
     """Precision, recall and F1 of the phrase detector, the positive class being "abstained"."""
     every = list(rows)
     labels = [row.abstained for row in every]
