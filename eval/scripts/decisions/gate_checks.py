@@ -22,7 +22,7 @@ from records.gate_verdict import Check
 from records.labels import read_cases
 from records.results import RunConfig
 from records.runs import METRICS, SCORES, find_run, scored_sections
-from records.scores import read_scores
+from records.scores import ALL_BUT_EVIDENCE, read_scores
 from records.targets import GATES, Target
 from terminal.tables import number
 
@@ -430,8 +430,7 @@ def _answers(
     if folder is None or section not in scored_sections(folder):
         return {}
     answers: dict[str, list[tuple[float | None, str]]] = {}
-    fields = ("case_id", "status", "scores", "reasons")
-    for _, _, line in read_scores(folder, section, fields):
+    for _, _, line in read_scores(folder, section, ALL_BUT_EVIDENCE):
         if line.case_id in ids:
             reason = line.reasons.get(metric, line.status)
             answers.setdefault(line.case_id, []).append((line.scores.get(metric), reason))

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING
 
 from records.errors import Problem, StorageError
 from records.runs import scores_file
-from records.scores import PipelineEvidence, RetrievalEvidence, ScoreLine, read_scores
+from records.scores import (
+    SCORES_OF_CASE,
+    PipelineEvidence,
+    RetrievalEvidence,
+    ScoreLine,
+    read_scores,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,10 +121,9 @@ def _read(
 
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
-    "retrieval": ("case_id", "scores", "evidence.match", "evidence.found"),
+    "retrieval": (*SCORES_OF_CASE, "evidence.match", "evidence.found"),
     "pipeline": (
-        "case_id",
-        "scores",
+        *SCORES_OF_CASE,
         "evidence.latency_ms",
         "evidence.usage",
         "evidence.cost_usd",
@@ -130,7 +135,7 @@ def _cases(folder: Path, section: str) -> Iterator[tuple[int, list[ScoreLine]]]:
     """The lines of each case with the number of the first one."""
 
     def lines() -> Iterator[tuple[int, ScoreLine]]:
-        fields = FIELDS.get(section, ("case_id", "scores"))
+        fields = FIELDS.get(section, SCORES_OF_CASE)
         for number, _, line in read_scores(folder, section, fields):
             if section == "pipeline" and line.evidence is not None:
                 line.scores |= _measured(line.evidence)

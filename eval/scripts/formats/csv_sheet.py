@@ -14,7 +14,7 @@ from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
 from records.results import TestResult
 from records.runs import scored_sections, scores_file
-from records.scores import line_type, read_scores
+from records.scores import SCORES_OF_RESULT, line_type, read_scores
 
 NAME = "csv"
 
@@ -87,9 +87,6 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
-FIELDS = ("case_id", "repeat", "scores")
-
-
 class Scores:
     """The score lines of one section, by an index of their places."""
 
@@ -98,11 +95,11 @@ class Scores:
         self.section = section
         names: dict[str, None] = {}
         self._offsets: dict[tuple[str, int], int] = {}
-        for _, offset, line in read_scores(folder, section, FIELDS):
+        for _, offset, line in read_scores(folder, section, SCORES_OF_RESULT):
             self._offsets[line.case_id, line.repeat] = offset
             names |= dict.fromkeys(line.scores)
         self.names = list(names)
-        self._decode = msgspec.json.Decoder(line_type(section, FIELDS)).decode
+        self._decode = msgspec.json.Decoder(line_type(section, SCORES_OF_RESULT)).decode
         self._file = open(scores_file(folder, section), "rb")  # noqa: SIM115 - read until the export ends
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:

@@ -109,6 +109,12 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     evidence: Any = None
 
 
+SCORES_OF_CASE = ("case_id", "scores")
+
+SCORES_OF_RESULT = (*SCORES_OF_CASE, "repeat")
+
+ALL_BUT_EVIDENCE = (*SCORES_OF_RESULT, "status", "reasons")
+
 EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "retrieval": RetrievalEvidence,
     "groundedness": GroundednessEvidence,

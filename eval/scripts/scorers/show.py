@@ -18,7 +18,7 @@ from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
 from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
-from records.scores import ScoreLine, read_whole_scores
+from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
 
@@ -254,7 +254,7 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     return f"{remark} and {counts} nowhere; {remedy}."
 
 
-EXPLAINED = ("case_id", "repeat", "scores", "evidence")
+EXPLAINED = (*SCORES_OF_RESULT, "evidence")
 """What is read of a score line to find and to explain a bad case."""
 
 

@@ -26,7 +26,7 @@ from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
 from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
-from records.scores import ScoreLine, line_type, read_scores
+from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
 from records.targets import Target
 from records.verdicts import judge_of
 
@@ -117,20 +117,18 @@ class Scan:
         return values
 
 
-OF_LINE = ("case_id", "repeat", "status", "scores", "reasons")
-
 OF_CLAIM = ("text", "supported", "score", "missing", "vetoed_by")
 
 OF_PIPELINE = ("expected", "outcome", "why", "missing_flags", "forbidden_flags", "over_budget")
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "groundedness": (
-        *OF_LINE,
+        *ALL_BUT_EVIDENCE,
         *(f"evidence.claims.{name}" for name in OF_CLAIM),
         "evidence.numbers",
         "evidence.expected_claims_missing",
     ),
-    "pipeline": (*OF_LINE, *(f"evidence.{name}" for name in OF_PIPELINE)),
+    "pipeline": (*ALL_BUT_EVIDENCE, *(f"evidence.{name}" for name in OF_PIPELINE)),
 }
 """What is drawn of a section's score lines; all that is known of its evidence in the others."""
 
