@@ -25,6 +25,7 @@ import click
 
 import options
 from decisions.compare import failures
+from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from decisions.rows import Comparison, MetricRow
 
 PASSED = "pipeline.pass"
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
 @dataclass(frozen=True)

@@ -38,17 +38,6 @@ if TYPE_CHECKING:
 
 GATES_FILE = storage.ROOT / "eval" / "gates.toml"
 FILE = click.Path(path_type=Path, dir_okay=False)
-SECTIONS = (
-    "retrieval",
-    "context",
-    "groundedness",
-    "embedding",
-    "abstention",
-    "safety",
-    "pipeline",
-    "judged",
-    "custom",
-)
 
 
 @options.command(help=__doc__)
@@ -97,6 +86,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence, baseline_of, side_of
     from decisions.gate_rules import read_rules
+    from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
     from scorers.custom import read_plugins
 
@@ -106,7 +96,9 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     accepts = parse_accepts(given["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None
-    check_names(rules, [*SECTIONS, *new.sections, *(base.sections if base else ())], gates_file)
+    check_names(
+        rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
+    )
     evidence = GateEvidence(
         new,
         base,

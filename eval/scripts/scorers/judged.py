@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
@@ -33,10 +33,21 @@ from records.judgements import (
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
 from scorers import judged_scores
-from scorers.abstention import NO_ANSWER, JudgedReply
-from scorers.contract import Evidence, ScoreRow
+from scorers.abstention import NO_ANSWER
+from scorers.contract import (
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 from scorers.judged_scores import Texts
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -243,33 +254,6 @@ def make_scorer(
     return scorer
 
 
-def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
-    """What the run's judge called each answer. Raises StorageError when it was not asked."""
-    path = folder / VERDICTS
-    verdicts = read_verdicts(
-        folder,
-        records_verdicts.judge_of(folder),
-        keep=lambda line: bool(line["metric"] == "abstained_judged"),
-    )
-    found: dict[tuple[str, int], JudgedReply] = {}
-    for key, calls in verdicts.by_answer.items():
-        line = calls.get(("abstained_judged", 0), {}).get(0)
-        if line is not None and line["status"] == "ok":
-            by = "phrases" if "by_code" in line["extra"] else "judge"
-            answer = line["input"].get("answer", "")
-            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
-    if not found:
-        raise StorageError(
-            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
-        )
-    return found
-
-
-def judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
-
-
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
     """Embed what has no vector yet, many texts together; a model that cannot be loaded is told."""
     if scorer.embed is None:
@@ -328,3 +312,106 @@ def suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
+
+
+@dataclass(frozen=True)
+class JudgedOptions:
+    """The weight of facts in answer_correctness_judged, and the model of the cosines."""
+
+    correctness_weight: float = CORRECTNESS_WEIGHT
+    embedding_model: str | None = None
+    cache_dir: Path = CACHE_DIR
+
+
+def scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
+    """The scorer of a run's verdicts, its texts embedded. Raises CannotRun when it has none."""
+    try:
+        scorer = make_scorer(
+            job.folder,
+            weight=options.correctness_weight,
+            model=options.embedding_model,
+            cache_dir=options.cache_dir,
+        )
+    except StorageError as error:
+        raise CannotRun(error.message) from None
+    warm(scorer, job.folder, job.eval_set, job.labels_dir)
+    return scorer
+
+
+SHOWN = 8
+"""Claims and facts that are listed for a bad case; those that failed come first."""
+
+MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """What the section holds beside means."""
+    from terminal.tables import plain, print_rows
+
+    judge = section["options"]["judge"]
+    identity = judge["identity"]
+    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
+    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
+    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
+    claims = section["claims"]
+    if claims.get("claims"):
+        parts = [
+            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
+            for kind, count in sorted(claims.items())
+            if kind.startswith("claims_")
+        ]
+        each = claims["claims"] / claims["answers_with_claims"]
+        console.print(
+            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
+            soft_wrap=True,
+        )
+    if replies := section.get("replies"):
+        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {told}.")
+    if repeats := section.get("repeats"):
+        console.print(
+            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
+            f"changed ({repeats['flip_rate']:.1%})."
+        )
+        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
+        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
+        rows = evidence.get(name, [])
+        if not rows:
+            continue
+        console.print(f"  {name.replace('_', ' ')}:")
+        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
+            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
+            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
+            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
+            if row.get("quote"):
+                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
+                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
+            if row.get("reason"):
+                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
+        if len(rows) > SHOWN:
+            console.print(f"    … {len(rows) - SHOWN} more")
+    for question in evidence.get("questions", ()):
+        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
+    if "reply" in evidence:
+        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
+    if "manipulation" in evidence:
+        found = evidence["manipulation"]
+        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
+        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
+
+
+SECTION = SectionScorer(
+    options=JudgedOptions,
+    scorer=scorer_of,
+    show_worst=show_worst,
+    show_more=show_more,
+    one_process=True,
+)

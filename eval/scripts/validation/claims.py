@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -283,8 +283,6 @@ def _document(title: str) -> str:
 
 def _weighted(claims: list[JudgedClaim]) -> list[JudgedClaim]:
     """Every case counts the same, within it every answer, within that every claim."""
-    from dataclasses import replace
-
     size = Counter((claim.case_id, claim.repeat) for claim in claims)
     repeats = Counter(case_id for case_id, _ in size)
     return [

@@ -184,9 +184,12 @@ def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: st
             counts["disputed"] += 1
         else:
             human[key] = int(2 * sum(votes) > len(votes))
-    used = [label for given in by_claim.values() for label in given]
+    used = [label for labels_of_claim in by_claim.values() for label in labels_of_claim]
     counts["after_verdict"] = sum(label.after_verdict for label in used)
-    votes_of = [[VALUE.get(label.label or "") for label in given] for given in by_claim.values()]
+    votes_of = [
+        [VALUE.get(label.label or "") for label in labels_of_claim]
+        for labels_of_claim in by_claim.values()
+    ]
     return Joined(
         human,
         {name: counts[name] for name in COUNTS},
