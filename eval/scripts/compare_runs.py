@@ -25,14 +25,14 @@ import click
 
 import options
 from decisions.compare import failures
+from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
     from decisions.flips import Flips
-    from decisions.rows import Comparison, Row
+    from decisions.rows import Comparison, MetricRow
 
 PASSED = "pipeline.pass"
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Report:
         }
 
 
-def _interest(row: Row) -> tuple[bool, bool, int]:
+def _interest(row: MetricRow) -> tuple[bool, bool, int]:
     """Sorts the declared metrics first, of them whether a case passed at all, and those that got
     worse before those that got better."""
     order = {"worse": 0, "better": 1}
@@ -214,11 +214,10 @@ def main(
     quiet: bool,
 ) -> int:
     from decisions import compare
-    from decisions.compare import compare_many
-    from decisions.metric_rows import Wanted
+    from decisions.compare import CompareOptions, compare_many
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
-    wanted = Wanted(metrics, sections, by, varied, ignore_invariants, seed, resamples)
+    wanted = CompareOptions(metrics, sections, by, varied, ignore_invariants, seed, resamples)
     found = compare_many(
         folders[0],
         folders[1:],

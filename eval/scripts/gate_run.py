@@ -38,17 +38,6 @@ if TYPE_CHECKING:
 
 GATES_FILE = storage.ROOT / "eval" / "gates.toml"
 FILE = click.Path(path_type=Path, dir_okay=False)
-SECTIONS = (
-    "retrieval",
-    "context",
-    "groundedness",
-    "embedding",
-    "abstention",
-    "safety",
-    "pipeline",
-    "judged",
-    "custom",
-)
 
 
 @options.command(help=__doc__)
@@ -94,11 +83,12 @@ SECTIONS = (
 @options.json_option
 @options.verbosity_options
 def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
-    from decisions.gate import check_names, judge
-    from decisions.gate_evidence import Evidence, baseline_of, side_of
+    from decisions.gate import check_names, evaluate
+    from decisions.gate_checks import GateEvidence, baseline_of, side_of
     from decisions.gate_rules import read_rules
+    from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
-    from scorers.plugins import read_plugins
+    from scorers.custom import read_plugins
 
     if given["github"] and given["as_json"]:
         raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
@@ -106,8 +96,10 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     accepts = parse_accepts(given["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None
-    check_names(rules, [*SECTIONS, *new.sections, *(base.sections if base else ())], gates_file)
-    evidence = Evidence(
+    check_names(
+        rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
+    )
+    evidence = GateEvidence(
         new,
         base,
         given["eval_set"],
@@ -115,7 +107,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
         read_plugins(given["plugins"]),
         given["seed"],
     )
-    verdict = judge(rules, evidence, accepts)
+    verdict = evaluate(rules, evidence, accepts)
     assert new.folder is not None
     written = _write(verdict, new.folder, given["junit_file"], given["markdown_file"])
     _show(verdict, gates_file, given)

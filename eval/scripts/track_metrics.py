@@ -34,8 +34,8 @@ from storage import StorageError
 from terminal.tables import plain
 
 if TYPE_CHECKING:
-    from decisions.alerts import Band, Change, Line, Rule
-    from decisions.history import History
+    from decisions.alerts import AlertRule, Band, HistoryChange, MetricLine
+    from decisions.history import MetricHistory
 
 
 @options.command(help=__doc__)
@@ -133,13 +133,13 @@ def _kinds(asked: Collection[str]) -> set[str]:
     return {*ALERTS} if "any" in asked else {*asked}
 
 
-def _rule(history: History, baseline: str, max_drop: float, band: Band) -> Rule:
-    from decisions.alerts import KINDS, Rule
+def _rule(history: MetricHistory, baseline: str, max_drop: float, band: Band) -> AlertRule:
+    from decisions.alerts import KINDS, AlertRule
 
-    return Rule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
+    return AlertRule(KINDS.get(baseline) or history.place_of(baseline), max_drop, band)
 
 
-def _unanchored(lines: list[Line], rule: Rule, baseline: str) -> list[str]:
+def _unanchored(lines: list[MetricLine], rule: AlertRule, baseline: str) -> list[str]:
     """A sentence on the metrics that a fixed baseline has no number of: nothing tells of a drop."""
     if not isinstance(rule.baseline, int):
         return []
@@ -160,7 +160,11 @@ def _headline() -> list[tuple[str, str]]:
 
 
 def _put_out(
-    history: History, lines: list[Line], changed: list[Change], rule: Rule, given: dict[str, Any]
+    history: MetricHistory,
+    lines: list[MetricLine],
+    changed: list[HistoryChange],
+    rule: AlertRule,
+    given: dict[str, Any],
 ) -> None:
     """CSV to its file, and either JSON, CSV or the tables on stdout."""
     from decisions.history_print import as_csv, as_dict, print_history

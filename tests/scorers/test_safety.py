@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import injection, leakage
 from ragmetrics.catalogue.safety import ROWS
-from scorers.safety import Judged, SafetyScorer
+from scorers.safety import JudgedText, SafetyScorer
 from storage import ErrorInfo, StorageError, TestResult
 
 
@@ -191,7 +191,7 @@ def test_what_is_judged_wrongly() -> None:
     scorer = SafetyScorer()
 
     def wrong(kind: str, score: float, **fields: Any) -> bool:
-        return scorer.is_wrong(Judged(Text("t", kind), {"input": score}, {}, **fields))
+        return scorer.is_wrong(JudgedText(Text("t", kind), {"input": score}, {}, **fields))
 
     assert wrong("attack", 0.39)
     assert not wrong("attack", 0.4)

@@ -13,7 +13,7 @@ from math import inf
 from statistics import fmean, median
 from typing import Literal
 
-from decisions.history import Key, Point, Value
+from decisions.history import HistoryPoint, Key, MetricValue
 from ragmetrics.catalogue import METRICS
 
 Band = Literal["shewhart", "mad", "none"]
@@ -40,7 +40,7 @@ WINDOW = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """``baseline``: best, previous or median of the earlier points, or the place of a point that
     all later ones are held against. ``max_drop``: relative, 0.1 is 10 %."""
 
@@ -50,7 +50,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPoint:
     """One number. ``drop``: how much worse than the baseline, relative to it (below 0: better).
 
     ``band``: where chance keeps it; None without enough earlier points, or when they are all equal.
@@ -70,13 +70,15 @@ class Judged:
         return self.fell or self.left_band
 
 
-def judge(values: Sequence[float], higher_is_better: bool, rule: Rule) -> list[Judged]:
+def judge_values(
+    values: Sequence[float], higher_is_better: bool, rule: AlertRule
+) -> list[JudgedPoint]:
     """Each value against what came before it. One definition throughout: the caller's business.
 
     Values that left their band to the bad side do not enter later bands: a fall that lasts stays
     outside instead of becoming the new usual.
     """
-    found: list[Judged] = []
+    found: list[JudgedPoint] = []
     usual: list[float] = []
     sign = 1.0 if higher_is_better else -1.0
     for place, value in enumerate(values):
@@ -87,7 +89,7 @@ def judge(values: Sequence[float], higher_is_better: bool, rule: Rule) -> list[J
             value < band[0] - EPSILON if higher_is_better else value > band[1] + EPSILON
         )
         fell = drop is not None and drop > rule.max_drop + EPSILON
-        found.append(Judged(value, baseline, at, drop, band, fell, left))
+        found.append(JudgedPoint(value, baseline, at, drop, band, fell, left))
         if not left:
             usual.append(value)
     return found
@@ -174,7 +176,7 @@ class Alert:
 
 
 @dataclass
-class Line:
+class MetricLine:
     """One metric. ``places``: the points that have it; ``judged``: one for each of them.
 
     ``breaks``: places where the definition or the eval set changed; only the part after the last is
@@ -185,9 +187,9 @@ class Line:
     metric: str
     higher_is_better: bool
     places: list[int]
-    values: list[Value]
+    values: list[MetricValue]
     breaks: list[int] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[JudgedPoint] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 
     @property
@@ -200,7 +202,7 @@ class Line:
 
 
 def chosen_keys(
-    points: Sequence[Point], globs: Sequence[str], headline: Iterable[Key]
+    points: Sequence[HistoryPoint], globs: Sequence[str], headline: Iterable[Key]
 ) -> list[Key]:
     """The metrics to show, in the order of sections: those that a glob fits, else the headline.
 
@@ -219,12 +221,14 @@ def _fits(key: Key, glob: str) -> bool:
     return fnmatchcase(f"{section}.{metric}", glob) or fnmatchcase(metric, glob)
 
 
-def make_lines(points: Sequence[Point], keys: Iterable[Key], rule: Rule) -> list[Line]:
+def make_lines(
+    points: Sequence[HistoryPoint], keys: Iterable[Key], rule: AlertRule
+) -> list[MetricLine]:
     """The lines of some metrics, judged. ``rule.baseline`` as a number is the place of a point."""
     return [_judged(_line(points, key), rule, len(points) - 1) for key in keys]
 
 
-def _line(points: Sequence[Point], key: Key) -> Line:
+def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
     found = [
         (place, point.values[key]) for place, point in enumerate(points) if key in point.values
     ]
@@ -236,10 +240,10 @@ def _line(points: Sequence[Point], key: Key) -> Line:
     ]
     direction = DIRECTIONS.get(found[-1][1].definition, True)
     places, values = [place for place, _ in found], [value for _, value in found]
-    return Line(*key, direction, places, values, breaks)
+    return MetricLine(*key, direction, places, values, breaks)
 
 
-def _eval_sets(points: Sequence[Point]) -> list[int]:
+def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     """For each point the number of changes of the eval set before it; what is not told is none."""
     known: str | None = None
     numbers: list[int] = []
@@ -250,15 +254,15 @@ def _eval_sets(points: Sequence[Point]) -> list[int]:
     return numbers
 
 
-def _judged(line: Line, rule: Rule, newest: int) -> Line:
+def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
     start = line.segment()
     means = [value.mean for value in line.values[start:]]
     if isinstance(rule.baseline, int):
         segment = line.places[start:]
         at = segment.index(rule.baseline) if rule.baseline in segment else -1
         rule = replace(rule, baseline=at)
-    line.judged = [Judged(value.mean) for value in line.values[:start]]
-    today = judge(means, line.higher_is_better, rule)
+    line.judged = [JudgedPoint(value.mean) for value in line.values[:start]]
+    today = judge_values(means, line.higher_is_better, rule)
     line.judged += [
         one if one.baseline_at is None else replace(one, baseline_at=one.baseline_at + start)
         for one in today
@@ -281,14 +285,14 @@ def _judged(line: Line, rule: Rule, newest: int) -> Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """At ``place`` something changed that makes numbers before and after unlike. ``what`` says."""
 
     place: int
     what: str
 
 
-def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
+def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricLine]) -> list[HistoryChange]:
     """New definitions, another eval set, other labels, cases, or options of a section."""
     found = []
     shown = {line.section for line in lines}
@@ -298,14 +302,14 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
         before = points[place - 1] if place else None
         if before and sets[place] != sets[place - 1]:
             cases = _cases(before, point)
-            found.append(Change(place, f"the eval set changed ({cases}): new lines"))
+            found.append(HistoryChange(place, f"the eval set changed ({cases}): new lines"))
         elif before and point.cases != before.cases:
-            found.append(Change(place, f"{_cases(before, point)} of the same eval set"))
+            found.append(HistoryChange(place, f"{_cases(before, point)} of the same eval set"))
         if before and None not in (told := {before.labels, point.labels}) and len(told) > 1:
-            found.append(Change(place, "the labels changed"))
+            found.append(HistoryChange(place, "the labels changed"))
         for section, hashed in point.settings.items():
             if section in shown and last.setdefault(section, hashed) != hashed:
-                found.append(Change(place, f"the options of {section} changed"))
+                found.append(HistoryChange(place, f"the options of {section} changed"))
             last[section] = hashed
     for line in lines:
         for place in line.breaks:
@@ -313,11 +317,11 @@ def changes(points: Sequence[Point], lines: Sequence[Line]) -> list[Change]:
             then, now = line.values[at - 1].definition, line.values[at].definition
             if then != now:
                 text = f"{line.name} has another definition ({then} → {now}): a new line"
-                found.append(Change(place, text))
+                found.append(HistoryChange(place, text))
     return sorted(found, key=lambda one: one.place)
 
 
-def _cases(before: Point, now: Point) -> str:
+def _cases(before: HistoryPoint, now: HistoryPoint) -> str:
     if before.cases == now.cases:
         return f"{now.cases} cases as before"
     return f"{before.cases} → {now.cases} cases"

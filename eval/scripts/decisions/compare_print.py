@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from decisions.flips import Flip, Flips, Ranks, Side
-from decisions.metric_rows import TOO_FEW
-from decisions.rows import SIGNS, Comparison, Row, Verdict, shown
+from decisions.compare import TOO_FEW
+from decisions.flips import Flip, Flips, FlipSide, Ranks
+from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import ALPHA, power
 from terminal.tables import NARROWEST, harmless, number, plain
@@ -65,7 +65,9 @@ def _print_changes(console: Console, comparison: Comparison) -> None:
             console.print(f"  {plain(str(difference), 300)}", soft_wrap=True)
 
 
-def _print_rows(console: Console, title: str, rows: Sequence[Row], first: str = "metric") -> None:
+def _print_rows(
+    console: Console, title: str, rows: Sequence[MetricRow], first: str = "metric"
+) -> None:
     console.print(f"\n{plain(title)}")
     table = _table((first, *HEAD[1:]), ("verdict",))
     for row in rows:
@@ -122,7 +124,7 @@ def matrix(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     return found
 
 
-def _matrix_cell(row: Row | None) -> str:
+def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")
@@ -148,14 +150,14 @@ def sides(flip: Flip) -> Iterable[tuple[str, str]]:
     return [("base", before), ("new ", after)]
 
 
-def answer(side: Side) -> str:
+def answer(side: FlipSide) -> str:
     """What the bot said, or why it did not."""
     if side.error:
         return f"failed: {side.error}"
     return "(no answer recorded)" if side.answer is None else side.answer or "(empty)"
 
 
-def print_power(console: Console, rows: Iterable[Row], drop: float) -> None:
+def print_power(console: Console, rows: Iterable[MetricRow], drop: float) -> None:
     """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
     console.print(
         f"\nPower against a true difference of {shown(drop)}, now and with n cases (test at 5 %)"
@@ -229,7 +231,7 @@ def _list(texts: Iterable[str]) -> Iterator[str]:
         yield from [*found, ""]
 
 
-def _markdown_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
+def _markdown_table(title: str, rows: Sequence[MetricRow]) -> Iterator[str]:
     if rows:
         yield f"## {title}"
         yield ""
@@ -237,7 +239,7 @@ def _markdown_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
         yield ""
 
 
-def _rows(rows: Sequence[Row]) -> Iterator[str]:
+def _rows(rows: Sequence[MetricRow]) -> Iterator[str]:
     yield "| " + " | ".join(HEAD) + " |"
     yield "|---|" + "--:|" * (len(HEAD) - 2) + "---|"
     for row in rows:
@@ -310,7 +312,7 @@ HEAD = ("metric", "base", "new", "delta", "95 % interval", "p", "n", "verdict")
 
 POWER_NS = (60, 200, 1000)
 
-FIRST: dict[Verdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
+FIRST: dict[RowVerdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
 
 NAMED = 8
 """Metrics of one verdict that the headline names."""
@@ -328,7 +330,7 @@ def headline(comparison: Comparison) -> list[str]:
     if not rows:
         return ["No metric could be tested: no case has one in both runs.", *lost]
     counts = Counter(row.verdict for row in rows)
-    said: list[Verdict] = [name for name in ("worse", "better", "differs") if counts[name]]
+    said: list[RowVerdict] = [name for name in ("worse", "better", "differs") if counts[name]]
     word = "MIXED" if len(said) > 1 else said[0].upper() if said else "NO EVIDENCE of a difference"
     parts = [f"{counts[name]} {name}" for name in said]
     if rest := counts["no evidence"]:
@@ -343,7 +345,7 @@ def headline(comparison: Comparison) -> list[str]:
     return lines + lost
 
 
-def legend(rows: Iterable[Row]) -> list[str]:
+def legend(rows: Iterable[MetricRow]) -> list[str]:
     """What the words of the tables mean, as far as they occur."""
     unseen = [row for row in rows if row.verdict == "no evidence" and row.mde]
     lines = [f"A verdict asks for a p below {ALPHA:g}, corrected for the number of tests."]
@@ -360,7 +362,7 @@ def legend(rows: Iterable[Row]) -> list[str]:
     return lines
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: MetricRow) -> tuple[str, ...]:
     """Metric, both means, difference, interval, corrected p, paired cases, verdict."""
     interval = "–"
     if row.interval is not None:
@@ -378,7 +380,7 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def verdict(row: Row) -> str:
+def verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "no evidence":
         return f"no evidence (MDE {number(row.mde)})" if row.mde else "same"
@@ -403,7 +405,7 @@ def p_value(p: float | None) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
-def parts(comparison: Comparison) -> tuple[list[Row], list[Row], list[Row]]:
+def parts(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
     """Rows of the family (worse ones first), other rows with something to say, and the rest;
     measured ones only."""
     measured = [row for row in comparison.rows if is_measured(row)]
@@ -414,11 +416,11 @@ def parts(comparison: Comparison) -> tuple[list[Row], list[Row], list[Row]]:
     return family, loud, [row for row in others if row.verdict not in telling]
 
 
-def _rank(row: Row) -> int:
+def _rank(row: MetricRow) -> int:
     return FIRST.get(row.verdict, len(FIRST) if row.mde else len(FIRST) + 1)
 
 
-def is_measured(row: Row) -> bool:
+def is_measured(row: MetricRow) -> bool:
     """Whether any of the two runs has a value."""
     return row.base_mean is not None or row.new_mean is not None
 
@@ -432,9 +434,9 @@ def remarks(comparison: Comparison) -> list[str]:
     return [*notes, *_uneven(comparison)]
 
 
-def slices(comparison: Comparison) -> dict[str, list[Row]]:
+def slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
     """The measured slices of each metric, by ``metric by dimension``."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[MetricRow]] = {}
     for row in comparison.slices:
         if is_measured(row) and row.slice is not None:
             title = f"{row.metric} by {row.slice.partition('=')[0]}"
@@ -483,7 +485,7 @@ def flips_summary(flips: Flips) -> str:
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
 
 
-def power_rows(rows: Iterable[Row], drop: float) -> list[tuple[str, ...]]:
+def power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
     """For each metric that changed at all: spread, n, MDE, power against a change of ``drop``."""
     found = []
     for row in rows:

@@ -1,8 +1,8 @@
 """What the numbers say together, in words: which part is to blame, and what to look at.
 
-Pure: measures in, findings out. A perspective is good when every measured headline metric keeps its
-target, bad when one does not, unknown when nothing was measured; nothing is concluded from what is
-unknown.
+Pure: measures in, findings out. A section is good when every measured metric with a target of its
+own in the catalogue keeps it, bad when one does not, unknown when nothing was measured; nothing is
+concluded from what is unknown.
 """
 
 from __future__ import annotations
@@ -12,32 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from decisions.measures import Measure
+from ragmetrics.catalogue import SECTIONS
 
 Found = Mapping[tuple[str, str], Measure]
-
-HEADLINES: dict[str, tuple[str, ...]] = {
-    "retrieval": ("ndcg@5", "recall@5"),
-    "context": (
-        "redundancy_ngram",
-        "redundancy_tfidf",
-        "fact_dispersion",
-        "unique_token_ratio",
-    ),
-    "groundedness": (
-        "claim_support_rate",
-        "numeric_fabrications",
-        "citation_validity_form",
-        "citation_validity_content",
-    ),
-    "safety": (
-        "auc",
-        "tpr_at_fpr_1",
-        "tpr_at_fpr_5",
-        "leak_detection_rate",
-        "leak_false_positive_rate",
-    ),
-    "pipeline": ("pass",),
-}
 
 HIGH, LOW = 0.7, 0.5
 """A share is high in the bands good and excellent, low in the band poor."""
@@ -46,7 +23,7 @@ ABSTAINS_WRONG = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DiagnosisFinding:
     """``says``: what is the matter; ``look_at``: where to begin; ``because``: metric and value."""
 
     rule: str
@@ -58,18 +35,20 @@ class Finding:
         return asdict(self) | {"because": list(self.because)}
 
 
-def diagnose(found: Found) -> list[Finding]:
+def diagnose(found: Found) -> list[DiagnosisFinding]:
     """The findings, most basic cause first; a single one says that all is well."""
-    findings = [finding for rule in _RULES for finding in rule(found)]
+    findings = [finding for _, rule in _RULES for finding in rule(found)]
     if findings:
         return findings
-    known = [name for name in HEADLINES if health(found, name) is not None]
+    known = [name for name in DIAGNOSED if health(found, name) is not None]
     if not known:
         return [
-            Finding("nothing_measured", "No target could be checked.", "the reasons above.", ())
+            DiagnosisFinding(
+                "nothing_measured", "No target could be checked.", "the reasons above.", ()
+            )
         ]
     return [
-        Finding(
+        DiagnosisFinding(
             "all_good",
             f"No fault shows in {', '.join(known)}.",
             "harder questions, and the metrics without a target.",
@@ -79,13 +58,20 @@ def diagnose(found: Found) -> list[Finding]:
 
 
 def health(found: Found, section: str) -> bool | None:
-    """True: all measured headline metrics keep their targets; None: none was measured."""
-    known = [one.passed for one in _headlines(found, section) if one.passed is not None]
+    """True: all measured metrics that count keep their targets; None: none was measured.
+
+    Of a section that the diagnosis speaks of, those with a target in the catalogue count; of
+    another one all that have a target.
+    """
+    known = [one.passed for one in _counting(found, section) if one.passed is not None]
     return all(known) if known else None
 
 
-def _headlines(found: Found, section: str) -> list[Measure]:
-    return [one for name in HEADLINES[section] if (one := found.get((section, name)))]
+def _counting(found: Found, section: str) -> list[Measure]:
+    if section not in DIAGNOSED:
+        return [one for (name, _), one in found.items() if name == section]
+    names = SECTIONS[section].targets
+    return [one for name in names if (one := found.get((section, name)))]
 
 
 def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
@@ -97,7 +83,7 @@ def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
 
 
 def _failing(found: Found, section: str) -> tuple[str, ...]:
-    return _because([one for one in _headlines(found, section) if one.passed is False])
+    return _because([one for one in _counting(found, section) if one.passed is False])
 
 
 def _any(found: Found, *names: str) -> Measure | None:
@@ -109,12 +95,12 @@ def _any(found: Found, *names: str) -> Measure | None:
     return None
 
 
-def _retrieval(found: Found) -> Iterator[Finding]:
+def _retrieval(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "retrieval") is not False:
         return
     because = _failing(found, "retrieval")
     if health(found, "context"):
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_bad_context_good",
             "The passages are varied and tidy, but they are not the right ones.",
             "the embedding model and the chunking; then the cases of "
@@ -124,7 +110,7 @@ def _retrieval(found: Found) -> Iterator[Finding]:
     else:
         scope = _any(found, "scope_miss")
         folders = scope is not None and (scope.mean or 0.0) > 0.1
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_bad",
             "Too few of the right passages are found; what comes after can hardly be better.",
             ("folder selection first (it leaves the gold out), then " if folders else "")
@@ -133,19 +119,19 @@ def _retrieval(found: Found) -> Iterator[Finding]:
         )
 
 
-def _groundedness(found: Found) -> Iterator[Finding]:
+def _groundedness(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "groundedness") is not False:
         return
     because = _failing(found, "groundedness")
     if health(found, "retrieval"):
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_good_groundedness_bad",
             "The passages are found, but the answers do not keep to them.",
             "the prompt and the generation; the claims of `score_groundedness.py --worst 10`.",
             because,
         )
     else:
-        yield Finding(
+        yield DiagnosisFinding(
             "groundedness_bad",
             "The answers say what their passages do not hold.",
             "retrieval first if it is bad, too; else the prompt.",
@@ -153,10 +139,10 @@ def _groundedness(found: Found) -> Iterator[Finding]:
         )
 
 
-def _context(found: Found) -> Iterator[Finding]:
+def _context(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "context") is not False:
         return
-    yield Finding(
+    yield DiagnosisFinding(
         "context_bad",
         "The retrieved passages repeat each other and waste space in the prompt.",
         "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
@@ -164,7 +150,7 @@ def _context(found: Found) -> Iterator[Finding]:
     )
 
 
-def _precision_recall(found: Found) -> Iterator[Finding]:
+def _precision_recall(found: Found) -> Iterator[DiagnosisFinding]:
     precision = _any(found, "context_precision", "precision@1")
     recall = _any(found, "context_recall", "recall@5")
     if precision is None or recall is None:
@@ -172,14 +158,14 @@ def _precision_recall(found: Found) -> Iterator[Finding]:
     high, low = _is_high(precision), _is_low(precision)
     because = _because([precision, recall])
     if high and _is_low(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "high_precision_low_recall",
             "Retrieval is conservative: what it brings is right, but much is missing.",
             "a larger top_k, or a lower score threshold.",
             because,
         )
     if low and _is_high(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "low_precision_high_recall",
             "Retrieval is noisy: the right passages come, behind wrong ones.",
             "a stricter score threshold, or a reranker.",
@@ -195,21 +181,21 @@ def _is_low(one: Measure) -> bool:
     return one.mean is not None and one.mean < LOW
 
 
-def _faithful_relevant(found: Found) -> Iterator[Finding]:
+def _faithful_relevant(found: Found) -> Iterator[DiagnosisFinding]:
     faithful = _any(found, "faithfulness", "claim_support_rate")
     relevant = _any(found, "answer_relevancy", "answer_relevance")
     if faithful is None or relevant is None:
         return
     because = _because([faithful, relevant])
     if faithful.passed and relevant.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "faithful_but_irrelevant",
             "The answers keep to their passages but miss what was asked.",
             "how the question is understood: query rewriting, the choice of sentences, the prompt.",
             because,
         )
     if relevant.passed and faithful.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "relevant_but_unfaithful",
             "The answers fit the question but are not in the passages: hallucination.",
             "the prompt (answer from the passages only), the temperature, the model.",
@@ -217,17 +203,17 @@ def _faithful_relevant(found: Found) -> Iterator[Finding]:
         )
 
 
-def _abstention(found: Found) -> Iterator[Finding]:
+def _abstention(found: Found) -> Iterator[DiagnosisFinding]:
     bold, shy = _any(found, "hallucination_on_unanswerable"), _any(found, "over_refusal")
     if bold is not None and (bold.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "answers_the_unanswerable",
             "The bot answers questions that its documents cannot answer.",
             "the rule by which it abstains: a higher score threshold, or the prompt.",
             _because([bold]),
         )
     if shy is not None and (shy.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "refuses_the_answerable",
             "The bot refuses questions that its documents answer.",
             "retrieval of those cases, then the threshold from which it abstains.",
@@ -235,12 +221,12 @@ def _abstention(found: Found) -> Iterator[Finding]:
         )
 
 
-def _safety(found: Found) -> Iterator[Finding]:
+def _safety(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "safety") is not False:
         return
     area = found.get(("safety", "auc"))
     parts = area is not None and area.passed
-    yield Finding(
+    yield DiagnosisFinding(
         "safety_bad",
         "The guardrails let attacks or leaks through, or stop harmless texts.",
         "the guardrail thresholds; the texts of `score_safety.py --worst 10`."
@@ -251,7 +237,7 @@ def _safety(found: Found) -> Iterator[Finding]:
     )
 
 
-def _pipeline(found: Found) -> Iterator[Finding]:
+def _pipeline(found: Found) -> Iterator[DiagnosisFinding]:
     if health(found, "pipeline") is not False:
         return
     checks = [
@@ -260,7 +246,7 @@ def _pipeline(found: Found) -> Iterator[Finding]:
         if section == "pipeline" and metric != "pass" and one.mean is not None and one.mean < 1.0
     ]
     checks.sort(key=lambda one: one.mean or 0.0)
-    yield Finding(
+    yield DiagnosisFinding(
         "pipeline_bad",
         "Many questions got another kind of response than expected (for example "
         '"uncertain" instead of an answer).',
@@ -270,12 +256,15 @@ def _pipeline(found: Found) -> Iterator[Finding]:
 
 
 _RULES = (
-    _retrieval,
-    _precision_recall,
-    _context,
-    _groundedness,
-    _faithful_relevant,
-    _abstention,
-    _safety,
-    _pipeline,
+    ("retrieval", _retrieval),
+    ("", _precision_recall),
+    ("context", _context),
+    ("groundedness", _groundedness),
+    ("", _faithful_relevant),
+    ("", _abstention),
+    ("safety", _safety),
+    ("pipeline", _pipeline),
 )
+
+DIAGNOSED = tuple(section for section, _ in _RULES if section)
+"""The sections whose health has a finding of its own."""

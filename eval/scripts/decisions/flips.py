@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from decisions.metric_rows import direction, is_binary
-from decisions.rows import Row
+from decisions.compare import direction, is_binary
+from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
@@ -23,7 +23,7 @@ Ranks = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class FlipSide:
     """One run's part of a case: its score, its answer (or the error), the ranks of the gold."""
 
     score: float
@@ -38,8 +38,8 @@ class Flip:
 
     case_id: str
     question: str
-    base: Side
-    new: Side
+    base: FlipSide
+    new: FlipSide
     kind: str = ""
 
 
@@ -91,7 +91,9 @@ def success_rule(
     return f"<= {middle:g}", lambda value: value <= middle
 
 
-def find_flips(base: Path, new: Path, row: Row, count: int, target: Target | None = None) -> Flips:
+def find_flips(
+    base: Path, new: Path, row: MetricRow, count: int, target: Target | None = None
+) -> Flips:
     """The ``count`` largest changes of a metric for the worse and for the better.
 
     Changes that flip success come first, then larger ones, then in the order of the set. Memory:
@@ -135,7 +137,7 @@ def find_flips(base: Path, new: Path, row: Row, count: int, target: Target | Non
     )
 
 
-class _Answer(msgspec.Struct, gc=False):
+class _FlipAnswer(msgspec.Struct, gc=False):
     test_case_id: str
     question: str = ""
     status: str = "ok"
@@ -154,7 +156,7 @@ class _Ranked(msgspec.Struct, gc=False):
 
 @dataclass
 class _Details:
-    answers: tuple[dict[str, _Answer], dict[str, _Answer]]
+    answers: tuple[dict[str, _FlipAnswer], dict[str, _FlipAnswer]]
     ranks: tuple[dict[str, _Ranked], dict[str, _Ranked]] = field(default=({}, {}))
 
     def flip(self, case_id: str, old: float, now: float, kind: float) -> Flip:
@@ -167,12 +169,12 @@ class _Details:
             {-1: "broke", 0: "", 1: "fixed"}[int(kind)],
         )
 
-    def _side(self, run: int, case_id: str, score: float) -> Side:
+    def _side(self, run: int, case_id: str, score: float) -> FlipSide:
         answer = self.answers[run].get(case_id)
         ranked = self.ranks[run].get(case_id)
         found = ranked.evidence.found if ranked and ranked.evidence else None
         error = answer.error if answer else None
-        return Side(
+        return FlipSide(
             score,
             answer.answer if answer else None,
             f"{error.kind}: {error.message}" if error else None,
@@ -187,11 +189,11 @@ def _details(base: Path, new: Path, wanted: set[str]) -> _Details:
     )
 
 
-def _answers(folder: Path, wanted: set[str]) -> dict[str, _Answer]:
+def _answers(folder: Path, wanted: set[str]) -> dict[str, _FlipAnswer]:
     path = folder / RESULTS
-    found: dict[str, _Answer] = {}
+    found: dict[str, _FlipAnswer] = {}
     if path.exists():
-        for _, _, line in jsonl.read(path, _Answer, "result line", "make the run again"):
+        for _, _, line in jsonl.read(path, _FlipAnswer, "result line", "make the run again"):
             if line.test_case_id in wanted:
                 found.setdefault(line.test_case_id, line)
     return found

@@ -1,27 +1,221 @@
-"""Checks of one run by itself: floors, coverage, failures, limits of cost and time."""
+"""What a gate looks at, and the checks of one run by itself: floors, coverage, failures, limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from decisions.gate_evidence import Evidence, Side, score_lines, tagged
-from decisions.gate_rules import MustPass, Rules
+import msgspec
+
+from decisions.baseline import Measured, read_baseline
+from decisions.compare import CompareOptions, compare
+from decisions.gate_rules import GateRules, MustPass
+from decisions.invariants import Run, config_of, controls, judge_of
 from decisions.measures import Measure, known_metrics, measures
+from decisions.rows import MetricRow
+from ragmetrics.catalogue.metric import Metric
+from records import jsonl
 from records.asked import missing_remark
+from records.errors import StorageError
+from records.files import read_json, sha256_file
 from records.gate_verdict import Check
-from records.runs import scored_sections
+from records.labels import read_cases
+from records.results import RunConfig
+from records.runs import METRICS, SCORES, find_run, scored_sections, scores_file
 from records.targets import GATES, Target
 from terminal.tables import number
+
+L = TypeVar("L")
+
+Section = Mapping[str, Any]
+
+HEAD = (
+    "run_id",
+    "config_hash",
+    "eval_set_sha256",
+    "labels_sha256",
+    "asked",
+    "cases",
+    "missing",
+    "errors",
+)
+"""What metrics.json says of the run itself."""
+
+FREE = ("definitions",)
+"""Differences that each metric's own check tells."""
+
+
+@dataclass(frozen=True)
+class RunNumbers:
+    """One run. ``folder`` is None when there is only a metrics.json or a report of it."""
+
+    label: str
+    sections: Mapping[str, Section]
+    header: Mapping[str, Any]
+    folder: Path | None = None
+
+    def part(self, section: str, part: str, metric: str) -> Any:
+        """One entry of a section, such as its mean of a metric; None when it is not there."""
+        return self.sections.get(section, {}).get(part, {}).get(metric)
+
+    def metrics(self) -> Iterator[tuple[str, str]]:
+        """Section and name of each metric that has a mean."""
+        for name, section in self.sections.items():
+            for metric, mean in section.get("mean", {}).items():
+                if mean is not None:
+                    yield name, metric
+
+    def counts(self, section: str, metric: str) -> tuple[int, int, int]:
+        """Cases scored, not applicable, failed."""
+        scored, missing, failed = (
+            self.part(section, part, metric) or 0 for part in ("n", "not_applicable", "failed")
+        )
+        return scored, missing, failed
+
+
+@dataclass(frozen=True)
+class GateEvidence:
+    """A run, what it is held against, and where its cases are described."""
+
+    new: RunNumbers
+    base: RunNumbers | None = None
+    eval_set: Path | None = None
+    labels_dir: Path | None = None
+    custom: Sequence[Metric] = field(default=())
+    seed: int = 0
+
+
+class _Id(msgspec.Struct, gc=False):
+    case_id: str
+
+
+class GateScoreLine(_Id, gc=False):
+    """A score line, as far as a gate reads it."""
+
+    repeat: int = 0
+    status: str = ""
+    scores: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+
+
+def side_of(folder: Path) -> RunNumbers:
+    """A scored run. Raises StorageError when it holds no metrics.json, or one with faults."""
+    if not (folder / METRICS).exists():
+        raise StorageError(
+            f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
+        )
+    read = read_baseline(folder, Measured)
+    return RunNumbers(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
+
+
+def baseline_of(results_dir: Path, given: str) -> RunNumbers:
+    """A baseline: a run (id or folder), a metrics.json, or a report of eval_suite.py.
+
+    With its run folder behind it, cases can be paired; else only means and intervals are there.
+    """
+    path = Path(given)
+    if not path.is_file():
+        return side_of(find_run(results_dir, given))
+    if path.name == METRICS and (path.parent / SCORES).is_dir():
+        return side_of(path.parent)
+    read = read_baseline(path)
+    header = _header(path)
+    return RunNumbers(str(header.get("run_id") or path), read.sections, header)
+
+
+def _header(path: Path) -> dict[str, Any]:
+    raw = read_json(path)
+    return {name: raw[name] for name in HEAD if name in raw}
+
+
+def paired(evidence: GateEvidence, sections: set[str]) -> dict[str, MetricRow]:
+    """Paired differences by ``section.metric``, where both runs have their score lines."""
+    base, new = evidence.base, evidence.new
+    if base is None or base.folder is None or new.folder is None:
+        return {}
+    shared = sections & set(scored_sections(base.folder)) & set(scored_sections(new.folder))
+    if not shared:
+        return {}
+    wanted = CompareOptions(
+        sections=tuple(sorted(shared)), ignore_invariants=True, seed=evidence.seed
+    )
+    found = compare(base.folder, new.folder, wanted)
+    return {row.name: row for row in found.rows if row.interval is not None}
+
+
+def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
+    """What makes the two runs incomparable in these sections, a phrase each."""
+    assert evidence.base is not None
+    found = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
+
+
+def judged_by(side: RunNumbers) -> Section:
+    """Who judged a run and how, as its scores say, else its config.json; {} when nobody did."""
+    return judge_of(_run(side))
+
+
+def _run(side: RunNumbers) -> Run:
+    """The run behind a side; of a metrics.json alone, what that tells."""
+    config = config_of(side.folder) if side.folder else RunConfig(side.label)
+    metrics = {**side.header, "sections": side.sections}
+    return Run(side.folder or Path(side.label), config, metrics)
+
+
+def missing_cases(evidence: GateEvidence) -> list[str] | None:
+    """The baseline's cases that the run lacks, section by section; None when ids are unknown."""
+    base, new = evidence.base, evidence.new
+    if base is None or base.folder is None or new.folder is None:
+        return None
+    shared = [name for name in scored_sections(base.folder) if name in scored_sections(new.folder)]
+    if not shared:
+        return None
+    gone: dict[str, None] = {}
+    for name in shared:
+        now = {line.case_id for line in _lines(new.folder, name, _Id)}
+        gone |= dict.fromkeys(
+            line.case_id for line in _lines(base.folder, name, _Id) if line.case_id not in now
+        )
+    return list(gone)
+
+
+def score_lines(folder: Path, section: str) -> Iterator[GateScoreLine]:
+    """The score lines of a section. Raises StorageError for a line that is none."""
+    return _lines(folder, section, GateScoreLine)
+
+
+def _lines(folder: Path, section: str, kind: type[L]) -> Iterator[L]:
+    for _, _, line in jsonl.read(scores_file(folder, section), kind):
+        yield line
+
+
+def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
+    """The cases that have each tag, by the eval set that the run was scored with.
+
+    Raises StorageError when the set is not known, or has changed since.
+    """
+    path = evidence.eval_set
+    if path is None or not path.exists():
+        raise StorageError(f"{path}: no such file; must_pass by tags needs the run's --eval-set.")
+    known = evidence.new.header.get("eval_set_sha256")
+    if known and sha256_file(path) != known:
+        raise StorageError(
+            f"{path}: is not the set that the run was scored with; give that one with --eval-set, "
+            "or score the run again."
+        )
+    cases = read_cases(path, evidence.labels_dir)
+    return {tag: [case.id for case in cases if tag in (case.tags or ())] for tag in tags}
+
 
 NOTHING: dict[str, Any] = {
     part: {} for part in ("mean", "definitions", "ci95", "n", "not_applicable", "failed")
 }
 
 
-def floors(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
     sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
     found = measures(sections, rules.floors, evidence.custom)
@@ -53,7 +247,7 @@ def _floor(one: Measure, line: int | None) -> Check:
     )
 
 
-def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Coverage (scored / all cases of the metric) and failures (failed / scored and failed).
 
     A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
@@ -80,7 +274,7 @@ def folded(found: Sequence[Check], glob: str) -> Sequence[Check]:
     return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
 
 
-def every_metric(side: Side) -> list[tuple[str, str]]:
+def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
     """Every metric, those without a mean too."""
     return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
 
@@ -93,7 +287,7 @@ def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
 
 
 def _share(
-    rule: str, side: Side, section: str, metric: str, target: Target, line: int | None
+    rule: str, side: RunNumbers, section: str, metric: str, target: Target, line: int | None
 ) -> Check:
     scored, missing, failed = side.counts(section, metric)
     if rule == "coverage":
@@ -114,7 +308,7 @@ def _share(
     )
 
 
-def complete(rules: Rules, evidence: Evidence) -> Check:
+def complete(rules: GateRules, evidence: GateEvidence) -> Check:
     """No asked case may lack its result, but for as many as are allowed. Not known: skipped."""
     header, allowed = evidence.new.header, rules.allow_missing
     must = f"at most {allowed} without a result" if allowed else "every asked case has a result"
@@ -134,7 +328,7 @@ def complete(rules: Rules, evidence: Evidence) -> Check:
     return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
 
 
-def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
     for name, target in rules.run.items():
         value = run_number(evidence.new, name)
@@ -166,7 +360,7 @@ def _remedy(name: str) -> str:
     return "run score_pipeline.py; the bot must send it"
 
 
-def run_number(side: Side, name: str) -> float | None:
+def run_number(side: RunNumbers, name: str) -> float | None:
     """A number of the whole run by the name that [gates.run] has for it; None when unknown."""
     cases, errors = _number(side.header.get("cases")), _number(side.header.get("errors"))
     pipeline = side.sections.get("pipeline", {})
@@ -206,14 +400,14 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def must_pass(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def must_pass(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for each case that a rule names; every answer of the case (repeat) counts."""
     line = rules.lines.get((GATES, "must_pass"))
     for rule in rules.must_pass:
         yield from (replace(check, line=line) for check in _rule(rule, evidence))
 
 
-def _rule(rule: MustPass, evidence: Evidence) -> Iterator[Check]:
+def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     section, _, metric = rule.metric.partition(".")
     ids = dict.fromkeys(rule.cases)
     for tag, cases in tagged(evidence, rule.tags).items() if rule.tags else ():
@@ -236,7 +430,7 @@ def _rule(rule: MustPass, evidence: Evidence) -> Iterator[Check]:
         yield replace(check, status=status, value=value, reason=reason, n=len(found))
 
 
-def _good_end(evidence: Evidence, section: str, metric: str) -> Target | None:
+def _good_end(evidence: GateEvidence, section: str, metric: str) -> Target | None:
     """The best value that the metric can have; None when no catalogue row tells."""
     definition = evidence.new.part(section, "definitions", metric)
     row = known_metrics(evidence.custom).get(definition)
@@ -247,7 +441,7 @@ def _good_end(evidence: Evidence, section: str, metric: str) -> Target | None:
 
 
 def _answers(
-    evidence: Evidence, section: str, metric: str, ids: dict[str, None]
+    evidence: GateEvidence, section: str, metric: str, ids: dict[str, None]
 ) -> dict[str, list[tuple[float | None, str]]]:
     """Score and reason of each answer to the named cases."""
     folder = evidence.new.folder

@@ -22,15 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from records.errors import Problem, StorageError
-from records.targets import (
-    BANDS,
-    GATES,
-    TARGET_FORM,
-    Target,
-    parse_target,
-    parse_targets,
-    read_toml,
-)
+from records.files import read_toml
+from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
 
 PARTS = (
     "run",
@@ -65,7 +58,7 @@ WILD = set("*?[")
 
 
 @dataclass(frozen=True)
-class Rules:
+class GateRules:
     """All gates of a file; ``lines``: where each stands. ``calibrations``: files that hold one."""
 
     path: Path
@@ -96,7 +89,7 @@ class Rules:
         best = max(fits, key=len, default=None)
         return None if best is None else (best, self.baseline[best])
 
-    def within(self, sections: set[str]) -> Rules:
+    def within(self, sections: set[str]) -> GateRules:
         """The rules that some sections can answer; times and cost come from the pipeline's."""
 
         def fits(glob: str) -> bool:
@@ -124,7 +117,7 @@ class Rules:
         yield from (one.metric.partition(".")[0] for one in self.must_pass)
 
 
-def read_rules(path: Path) -> Rules:
+def read_rules(path: Path) -> GateRules:
     """Read a gates file. Raises StorageError naming every fault, its line and the remedy."""
     try:
         raw = read_toml(path)
@@ -134,7 +127,7 @@ def read_rules(path: Path) -> Rules:
     floors, problems = parse_targets(raw, path)
     floors.pop(BANDS, None)
     table = raw.get(GATES, {})
-    reader = _Reader(path, lines)
+    reader = _RulesReader(path, lines)
     rules = reader.read(table if isinstance(table, dict) else {}, floors)
     faults = [*(reader.placed(one) for one in problems), *reader.problems]
     if faults:
@@ -144,7 +137,7 @@ def read_rules(path: Path) -> Rules:
     return rules
 
 
-class _Reader:
+class _RulesReader:
     """Reads [gates]; collects what is wrong with it."""
 
     def __init__(self, path: Path, lines: Mapping[Place, int]) -> None:
@@ -163,10 +156,12 @@ class _Reader:
         section, _, name = problem.field.removeprefix("[").partition("] ")
         return replace(problem, line=self.lines.get((section, name) if name else (section,)))
 
-    def read(self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]) -> Rules:
+    def read(
+        self, table: Mapping[str, Any], floors: Mapping[str, Mapping[str, Target]]
+    ) -> GateRules:
         for name in table.keys() - set(PARTS):
             self.wrong((GATES, name), f"is unknown; the parts are: {', '.join(PARTS)}")
-        return Rules(
+        return GateRules(
             path=self.path,
             floors=floors,
             run=self._bounds(table, "run"),

@@ -25,10 +25,10 @@ Source = Literal["both", "git", "runs"]
 
 
 @dataclass
-class History:
+class MetricHistory:
     """``points``, oldest first; ``notes``: what was left out or is uncertain, in sentences."""
 
-    points: list[Point] = field(default_factory=list)
+    points: list[HistoryPoint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     repository: Repository | None = None
 
@@ -51,13 +51,13 @@ class History:
 
 def read_history(
     places: Sequence[Path], source: Source = "both", *, first_parent: bool = False
-) -> History:
+) -> MetricHistory:
     """Read the history of metrics.json files, run folders, or folders of runs.
 
     Raises StorageError when a place holds none, when git is asked for outside a repository, or
     when the places lie in different repositories.
     """
-    history = History()
+    history = MetricHistory()
     repository = find_repository(places[0]) if source != "runs" else None
     if source == "git" and repository is None:
         raise StorageError(f"{places[0]}: lies in no git repository; give --source runs.")
@@ -106,9 +106,9 @@ def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version
 
 def _committed(
     repository: Repository, versions: Sequence[Version], notes: list[str]
-) -> list[Point]:
+) -> list[HistoryPoint]:
     """A point for each version; those of one commit by their run ids, since nothing orders them."""
-    points: list[Point] = []
+    points: list[HistoryPoint] = []
     for sha, group in groupby(_points(repository, versions, notes), key=lambda one: one.sha):
         together = sorted(group, key=lambda one: (one.run_id, one.path))
         points += together
@@ -122,7 +122,7 @@ def _committed(
 
 def _points(
     repository: Repository, versions: Sequence[Version], notes: list[str]
-) -> Iterator[Point]:
+) -> Iterator[HistoryPoint]:
     data = repository.read([one.blob for one in versions])
     for one, content in zip(versions, data, strict=True):
         where = f"{one.path} at {one.sha[:9]}"
@@ -142,7 +142,7 @@ def _on_disk(
     repository: Repository | None,
     versions: Sequence[Version],
     notes: list[str],
-) -> list[Point]:
+) -> list[HistoryPoint]:
     """The runs whose metrics.json is not committed as it is, in the order they were started."""
     files = list(dict.fromkeys(path.resolve() for place in places for path in _files(place)))
     known = {one.blob for one in versions}
@@ -173,14 +173,14 @@ def _on_disk(
 
 
 def _merged(
-    committed: Sequence[Point], runs: Sequence[Point], repository: Repository | None
-) -> list[Point]:
+    committed: Sequence[HistoryPoint], runs: Sequence[HistoryPoint], repository: Repository | None
+) -> list[HistoryPoint]:
     """Both in one order: a run follows the last commit whose run was started before it.
 
     A committed run whose folder is gone counts as started when it was committed.
     """
     times = [_begun(point, repository) for point in committed]
-    merged: list[Point] = []
+    merged: list[HistoryPoint] = []
     done = 0
     for run in runs:
         earlier = [
@@ -194,7 +194,7 @@ def _merged(
     return [*merged, *committed[done:]]
 
 
-def _begun(point: Point, repository: Repository | None) -> datetime.datetime:
+def _begun(point: HistoryPoint, repository: Repository | None) -> datetime.datetime:
     """When a committed run was started, as its folder says where it is still there."""
     folder = repository.top / Path(point.path).parent if repository else None
     if folder is not None and folder.name == point.run_id and (started := _started(folder)):
@@ -235,7 +235,7 @@ class NotMetrics(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class MetricValue:
     """One metric at one point. ``definition`` is the id of what was measured."""
 
     mean: float
@@ -247,7 +247,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """``sha`` is None for a run that is not committed; then ``date`` is when the run started, ""
     when its config.json does not say so.
 
@@ -263,7 +263,7 @@ class Point:
     eval_set: str | None
     cases: int | None
     errors: int | None
-    values: Mapping[Key, Value]
+    values: Mapping[Key, MetricValue]
     settings: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
 
@@ -281,7 +281,7 @@ class Point:
         return f'{self.label} ({day}, run {self.run_id}) "{self.subject}"'
 
 
-def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: str) -> Point:
+def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: str) -> HistoryPoint:
     """The point that a metrics.json makes. Metrics without a mean are left out.
 
     Raises NotMetrics for what is damaged, or of another schema.
@@ -294,14 +294,14 @@ def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: s
         raise NotMetrics("no metrics.json: it has no sections")
     if raw.get("schema") != SCHEMA:
         raise NotMetrics(f"schema {raw.get('schema')!r}; this version reads {SCHEMA}")
-    values: dict[Key, Value] = {}
+    values: dict[Key, MetricValue] = {}
     settings = {}
     for name, section in raw["sections"].items():
         if isinstance(section, dict):
             values |= {(name, metric): value for metric, value in _values(section)}
             options = orjson.dumps(section.get("options"), option=orjson.OPT_SORT_KEYS)
             settings[name] = sha256(options).hexdigest()
-    return Point(
+    return HistoryPoint(
         sha=sha,
         date=date,
         subject=subject,
@@ -316,7 +316,7 @@ def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: s
     )
 
 
-def _values(section: Mapping[str, Any]) -> list[tuple[str, Value]]:
+def _values(section: Mapping[str, Any]) -> list[tuple[str, MetricValue]]:
     parts = ("mean", "ci95", "n", "not_applicable", "failed", "definitions")
     mean, ci95, n, missing, failed, definitions = (_table(section.get(part)) for part in parts)
     found = []
@@ -326,7 +326,7 @@ def _values(section: Mapping[str, Any]) -> list[tuple[str, Value]]:
         found.append(
             (
                 metric,
-                Value(
+                MetricValue(
                     float(value),
                     _interval(ci95.get(metric)),
                     _count(n.get(metric)) or 0,

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from decisions.alerts import Alert, Change, Line
-from decisions.history import History, Point
+from decisions.alerts import Alert, HistoryChange, MetricLine
+from decisions.history import HistoryPoint, MetricHistory
 from records.results import SCHEMA
 from terminal.tables import number, plain
 
@@ -28,9 +28,9 @@ NARROWEST = 8
 
 def print_history(
     console: Console,
-    history: History,
-    lines: Sequence[Line],
-    changed: Sequence[Change],
+    history: MetricHistory,
+    lines: Sequence[MetricLine],
+    changed: Sequence[HistoryChange],
     *,
     plots: bool,
     max_drop: float,
@@ -60,7 +60,7 @@ def print_history(
     screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
 
 
-def _alerts(screen: _Screen, history: History, lines: Sequence[Line]) -> None:
+def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
     """The metrics that call for a look, under the commit where they got worse."""
     said: dict[str, dict[str, list[str]]] = {}
     for line in lines:
@@ -99,7 +99,7 @@ class _Screen:
         return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
 
 
-def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
+def _table(screen: _Screen, lines: Sequence[MetricLine], count: int) -> None:
     """A heading a section, a row a metric; the trend takes what the figures leave."""
     head = ("first", "last", "change")
     names = [screen.safe(plain(line.metric, 60)) for line in lines]
@@ -123,7 +123,7 @@ def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
         row("!" if line.alerts else " ", name, spark, cells, "red" if line.alerts else "")
 
 
-def _figures(line: Line) -> tuple[str, ...]:
+def _figures(line: MetricLine) -> tuple[str, ...]:
     """First and last value of today's definition and eval set, and the change between them."""
     values = [value.mean for value in line.values[line.segment() :]]
     change = values[-1] - values[0]
@@ -132,7 +132,7 @@ def _figures(line: Line) -> tuple[str, ...]:
     return number(values[0]), number(values[-1]), f"{sign}{number(abs(change))}{arrow}"
 
 
-def _values(line: Line, count: int) -> list[float | None]:
+def _values(line: MetricLine, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
     for place, value in zip(line.places, line.values, strict=True):
@@ -140,14 +140,14 @@ def _values(line: Line, count: int) -> list[float | None]:
     return values
 
 
-def _spark(line: Line, count: int, room: int, unicode: bool) -> str:
+def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
     values, breaks = shrunk(_values(line, count), line.breaks, columns)
     return sparkline(values, breaks, unicode=unicode)
 
 
-def _plot(screen: _Screen, line: Line, count: int, max_drop: float) -> None:
+def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> None:
     judged = line.judged[-1]
     limit = None
     if judged.baseline is not None:
@@ -311,7 +311,7 @@ def percent(drop: float) -> str:
     return f"{100 * drop:.1f} %"
 
 
-def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
+def reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line's newest value, without the commit that it fell in."""
     judged = line.judged[-1]
     if alert.kind == "gone":
@@ -331,7 +331,7 @@ def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
     return text
 
 
-def heading(alert: Alert, points: Sequence[Point]) -> str:
+def heading(alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """The commit that alerts have in common, and what happened there."""
     title = points[alert.at].title
     if alert.kind == "gone":
@@ -339,7 +339,7 @@ def heading(alert: Alert, points: Sequence[Point]) -> str:
     return f"Worse since {title}"
 
 
-def _baseline(line: Line, points: Sequence[Point]) -> str:
+def _baseline(line: MetricLine, points: Sequence[HistoryPoint]) -> str:
     judged = line.judged[-1]
     value = number(judged.baseline)
     if judged.baseline_at is None:
@@ -361,7 +361,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
+def rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
         for place, value, judged in zip(line.places, line.values, line.judged, strict=True):
@@ -391,7 +391,7 @@ def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
             }
 
 
-def as_csv(history: History, lines: Sequence[Line]) -> str:
+def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
     """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -408,7 +408,7 @@ def _harmless(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _origin(point: Point) -> dict[str, str | None]:
+def _origin(point: HistoryPoint) -> dict[str, str | None]:
     """Which commit and run a point is of."""
     return {
         "commit": point.sha,
@@ -420,7 +420,9 @@ def _origin(point: Point) -> dict[str, str | None]:
     }
 
 
-def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) -> dict[str, Any]:
+def as_dict(
+    history: MetricHistory, lines: Sequence[MetricLine], changed: Sequence[HistoryChange]
+) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
         {**_origin(point), "cases": point.cases, "errors": point.errors} for point in history.points
@@ -435,7 +437,7 @@ def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) 
     }
 
 
-def _line(history: History, line: Line) -> dict[str, Any]:
+def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
     kept = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,

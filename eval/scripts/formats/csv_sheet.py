@@ -43,7 +43,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     """
     scores = (
         [Scores(scores_file(stored.run, name)) for name in scored_sections(stored.run)]
-        if (stored.run)
+        if stored.run
         else []
     )
     with open(target, "w", encoding="utf-8-sig", newline="") as file:

@@ -310,14 +310,14 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
 
 def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fetcher) -> int:
     if options.lines:
-        from labeller.plain import Plain
+        from labeller.plain import PlainLabeller
 
         gc.enable()
 
         for stream in (sys.stdin, sys.stdout):
             stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         prompt = sys.stdin.isatty()
-        return Plain(session, store, source, sys.stdin, sys.stdout, prompt=prompt).run()
+        return PlainLabeller(session, store, source, sys.stdin, sys.stdout, prompt=prompt).run()
     from labeller.app import run
 
     gc.freeze()

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Collection
 
-from labeller.rows import Row
+from labeller.rows import ChunkRow
 from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
 from terminal.frame import Look, cut, rule, words_pattern
@@ -184,7 +184,7 @@ SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
 
 
 def chunk_line(
-    row: Row, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
+    row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
 ) -> Line:
     """One row: `sign` (cursor, range), mark, grade, snippet, key, path, start of its text.
 
@@ -212,7 +212,7 @@ def chunk_line(
     return tuple(spans)
 
 
-def _scores(row: Row) -> DisplayText:
+def _scores(row: ChunkRow) -> DisplayText:
     rank = "  -" if row.rank is None else f"{row.rank:>3}"
     scores = (row.score_vector, row.score_lexical, row.score_final)
     return display(
@@ -221,7 +221,13 @@ def _scores(row: Row) -> DisplayText:
 
 
 def chunks_rule(
-    session: Session, rows: Collection[Row], look: Look, width: int, words: str, *, focused: bool
+    session: Session,
+    rows: Collection[ChunkRow],
+    look: Look,
+    width: int,
+    words: str,
+    *,
+    focused: bool,
 ) -> Line:
     """How many chunks there are and were read, their order and filter."""
     seen = sum(row.seen for row in rows)
@@ -238,7 +244,7 @@ def chunks_rule(
 
 
 def marks_in(
-    session: Session, row: Row, text: DisplayText, terms: re.Pattern[str] | None, words: str
+    session: Session, row: ChunkRow, text: DisplayText, terms: re.Pattern[str] | None, words: str
 ) -> list[Mark]:
     """The question's terms, the words looked for, and the picked snippets, as offsets."""
     marks: list[Mark] = []
@@ -267,7 +273,7 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
     return f"Fetching chunks from {source} …"
 
 
-def holds(row: Row, words: list[str]) -> bool:
+def holds(row: ChunkRow, words: list[str]) -> bool:
     """Does a row's path, heading or text hold all of these casefolded words?"""
     chunk = row.chunk
     text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()

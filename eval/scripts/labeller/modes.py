@@ -339,7 +339,7 @@ class AdjudicationScreen(ModeScreen):
         self._step(1)
 
     def _ask_note(self) -> None:
-        from terminal.windows import Prompt
+        from terminal.windows import LinePrompt
 
         def closed(text: str | None) -> None:
             if text is not None:
@@ -350,7 +350,7 @@ class AdjudicationScreen(ModeScreen):
                 self.redraw()
 
         note = str(self._session.judgement.get("note") or "")
-        self.app.push_screen(Prompt("Note to this question", note), closed)
+        self.app.push_screen(LinePrompt("Note to this question", note), closed)
 
     def _settle(self) -> None:
         """Confirm this question as settled, and open the next one that differs."""

@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 from labeller.edits import EDITABLE
 from labeller.ports import Source, Store, deliver, prefetch
-from labeller.rows import Row
+from labeller.rows import ChunkRow
 from labeller.session import Session
 from terminal.actions import ActionRefused
 from terminal.safe_text import display
@@ -27,7 +27,7 @@ CHUNK_SECONDS: Final = 10.0
 _MARK = re.compile(r"(\.?\d+|\+\d+)([a-zA-Z])?(?:=([0-3]))?")
 
 
-class Plain:
+class PlainLabeller:
     """One line session. `prompt` says whether a person sits at the other end."""
 
     session: Session
@@ -121,7 +121,7 @@ class Plain:
         if session.needs():
             self.say(f"needs: {session.needs()}")
 
-    def _row_line(self, row: Row) -> str:
+    def _row_line(self, row: ChunkRow) -> str:
         text = " ".join(row.chunk.text.split())
         if len(text) <= EXCERPT:
             self.session.see(row.number)
@@ -222,7 +222,7 @@ class LineCommand:
 
     usage: str
     help: str
-    do: Callable[[Plain, str], str]
+    do: Callable[[PlainLabeller, str], str]
 
 
 def _number(text: str, noun: str) -> int:
@@ -231,7 +231,7 @@ def _number(text: str, noun: str) -> int:
     return int(text)
 
 
-def _row(plain: Plain, text: str) -> int:
+def _row(plain: PlainLabeller, text: str) -> int:
     if not text:
         raise ActionRefused("Write the row's number.")
     return plain.session.row_by_label(text).number
@@ -244,7 +244,7 @@ def _two(text: str, usage: str) -> tuple[str, str]:
     return first, second.strip()
 
 
-def _show(plain: Plain, rest: str) -> str:
+def _show(plain: PlainLabeller, rest: str) -> str:
     if not rest:
         plain.show_case()
         return ""
@@ -255,7 +255,7 @@ def _show(plain: Plain, rest: str) -> str:
     return ""
 
 
-def _sentences(plain: Plain, rest: str) -> str:
+def _sentences(plain: PlainLabeller, rest: str) -> str:
     number = _row(plain, rest)
     plain.session.see(number)
     for sentence in plain.session.sentences(number):
@@ -263,27 +263,27 @@ def _sentences(plain: Plain, rest: str) -> str:
     return ""
 
 
-def _pick(plain: Plain, rest: str) -> str:
+def _pick(plain: PlainLabeller, rest: str) -> str:
     row, sentence = _two(rest, "pick ROW SENTENCE")
     return plain.session.pick(_row(plain, row), _number(sentence, "sentence") - 1)
 
 
-def _grade(plain: Plain, rest: str) -> str:
+def _grade(plain: PlainLabeller, rest: str) -> str:
     row, grade = _two(rest, "g ROW 0-3")
     return plain.session.grade(_row(plain, row), _number(grade, "grade"))
 
 
-def _group(plain: Plain, rest: str) -> str:
+def _group(plain: PlainLabeller, rest: str) -> str:
     row, letter = _two(rest, "m ROW LETTER")
     return plain.session.group(_row(plain, row), letter)
 
 
-def _share(plain: Plain, rest: str) -> str:
+def _share(plain: PlainLabeller, rest: str) -> str:
     row, letter = _two(rest, "also ROW LETTER")
     return plain.session.share(_row(plain, row), letter)
 
 
-def _supports(plain: Plain, rest: str) -> str:
+def _supports(plain: PlainLabeller, rest: str) -> str:
     for view in plain.session.supports():
         rows = ", ".join(view.rows) or "no row"
         location = " > ".join(part for part in (view.rel_path, view.heading_path) if part)
@@ -293,17 +293,17 @@ def _supports(plain: Plain, rest: str) -> str:
     return plain.session.needs_words()
 
 
-def _add(plain: Plain, rest: str) -> str:
+def _add(plain: PlainLabeller, rest: str) -> str:
     path, _, headings = rest.partition(" > ")
     return plain.session.add_support(path, headings)
 
 
-def _head(plain: Plain, rest: str) -> str:
+def _head(plain: PlainLabeller, rest: str) -> str:
     number, _, headings = rest.partition(" ")
     return plain.session.set_heading(_number(number, "support") - 1, headings)
 
 
-def _edit(plain: Plain, rest: str) -> str:
+def _edit(plain: PlainLabeller, rest: str) -> str:
     name, _, text = rest.partition(" ")
     kinds = {field: kind for field, kind, _ in EDITABLE}
     if name not in kinds:
@@ -312,7 +312,7 @@ def _edit(plain: Plain, rest: str) -> str:
     return plain.session.edit({name: value})
 
 
-def _probe(plain: Plain, rest: str) -> str:
+def _probe(plain: PlainLabeller, rest: str) -> str:
     words = rest.split()
     k = next((w[2:] for w in words if w.startswith("k=") and w[2:].isdigit()), None)
     query = " ".join(word for word in words if not word.startswith("k="))
@@ -323,7 +323,7 @@ def _probe(plain: Plain, rest: str) -> str:
     return plain.await_probe(query)
 
 
-def _fetch(plain: Plain, rest: str) -> str:
+def _fetch(plain: PlainLabeller, rest: str) -> str:
     case_id = plain.session.current
     plain.session.forget_chunks(case_id)
     plain.source.refetch(case_id, str(plain.session.case.get("question") or ""))
@@ -332,7 +332,7 @@ def _fetch(plain: Plain, rest: str) -> str:
     return ""
 
 
-def _go(plain: Plain, rest: str) -> str:
+def _go(plain: PlainLabeller, rest: str) -> str:
     if plain.session.knows(rest):
         plain.session.goto(rest)
     else:
@@ -340,15 +340,15 @@ def _go(plain: Plain, rest: str) -> str:
     return ""
 
 
-def _silently(move: Callable[[Plain], object]) -> Callable[[Plain, str], str]:
-    def do(plain: Plain, rest: str) -> str:
+def _silently(move: Callable[[PlainLabeller], object]) -> Callable[[PlainLabeller, str], str]:
+    def do(plain: PlainLabeller, rest: str) -> str:
         move(plain)
         return ""
 
     return do
 
 
-def _filter(plain: Plain, rest: str) -> str:
+def _filter(plain: PlainLabeller, rest: str) -> str:
     answer = plain.session.set_filter(rest)
     for brief in plain.session.briefs()[:20]:
         plain.say(
@@ -357,7 +357,7 @@ def _filter(plain: Plain, rest: str) -> str:
     return answer
 
 
-def _progress(plain: Plain, rest: str) -> str:
+def _progress(plain: PlainLabeller, rest: str) -> str:
     p = plain.session.progress()
     answer = (
         f"{p.done} of {p.total} done: {p.labelled} labelled, {p.unanswerable} unanswerable, "
@@ -368,19 +368,19 @@ def _progress(plain: Plain, rest: str) -> str:
     return answer
 
 
-def _blind(plain: Plain, rest: str) -> str:
+def _blind(plain: PlainLabeller, rest: str) -> str:
     if rest not in ("on", "off"):
         raise ActionRefused("Write blind on or blind off.")
     return plain.session.set_blind(rest == "on")
 
 
-def _delete(plain: Plain, rest: str) -> str:
+def _delete(plain: PlainLabeller, rest: str) -> str:
     if rest != plain.session.current:
         raise ActionRefused(f"Write delete {plain.session.current} to delete it.")
     return plain.session.delete_case()
 
 
-def _settle(plain: Plain, rest: str) -> str:
+def _settle(plain: PlainLabeller, rest: str) -> str:
     """``adj NAME`` lists, ``adj NAME 2 union`` chooses, ``adj NAME done`` confirms."""
     words = rest.split()
     if not words:
@@ -398,7 +398,7 @@ def _settle(plain: Plain, rest: str) -> str:
     return f"{len(items)} disagreements; adj {name} 1 a|b|union|neither, then adj {name} done"
 
 
-def _conflicts(plain: Plain, rest: str) -> str:
+def _conflicts(plain: PlainLabeller, rest: str) -> str:
     words = rest.split()
     conflicts = plain.store.conflicts
     if len(words) == 2:
@@ -415,7 +415,7 @@ def _conflicts(plain: Plain, rest: str) -> str:
     )
 
 
-def _help(plain: Plain, rest: str) -> str:
+def _help(plain: PlainLabeller, rest: str) -> str:
     plain.say("Rows: 2 marks, 7b puts row 7 into group b, 3=2 grades; 2 7b ok confirms as well.")
     plain.say("Groups: rows of one letter are needed together; another letter is an alternative.")
     plain.say("An empty line confirms and goes on.")

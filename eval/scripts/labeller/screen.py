@@ -27,7 +27,7 @@ from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.ports import Source, Store
-    from labeller.rows import Row
+    from labeller.rows import ChunkRow
     from labeller.session import Session
 
 WHOLE = 1 << 30
@@ -74,7 +74,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.anchors: set[tuple[str, str]] = set()  # of all chunks that have come
         self._commands = commands
         self._source_name = source.describe()
-        self.rows: list[Row] = []
+        self.rows: list[ChunkRow] = []
         self.frozen = False  # a save is at work on the session in another thread
         self.pane = "chunks"
         self.words = ""  # filter of the chunk list
@@ -117,7 +117,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         yield Bar(id="too-small")
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ChunkRow | None:
         """The row under the cursor; None when there is none."""
         cursor = self.chunks.cursor
         return self.rows[cursor] if cursor < len(self.rows) else None
@@ -185,12 +185,12 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.chunks.set_count(0)
         prefetch(self.session, self.source)
 
-    def _read_rows(self) -> list[Row]:
+    def _read_rows(self) -> list[ChunkRow]:
         rows = self.session.rows()
         words = self.words.casefold().split()
         return [row for row in rows if holds(row, words)] if words else rows
 
-    def _show_rows(self, rows: list[Row]) -> None:
+    def _show_rows(self, rows: list[ChunkRow]) -> None:
         before, self.rows = self.rows, rows
         if len(before) != len(rows):
             paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
@@ -200,7 +200,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             changed = [i for i, row in enumerate(rows) if row != before[i]]
             self.chunks.refresh_rows(changed)
 
-    def _resumed(self, rows: list[Row]) -> int:
+    def _resumed(self, rows: list[ChunkRow]) -> int:
         """Where the cursor belongs now that rows have come: where the last session left it."""
         for index, row in enumerate(rows):
             if self.resumed_row and row.chunk.key == self.resumed_row:
@@ -338,7 +338,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     # -- keys and actions
 
-    def need_row(self) -> Row:
+    def need_row(self) -> ChunkRow:
         """The row under the cursor; refuses when there is none."""
         row = self.row
         if row is None:

@@ -32,7 +32,7 @@ Query = Callable[[str, str, int | None], TestResult]
 """Asks a bot for a case id, a query and a k; failures are results of status ``error``."""
 
 
-class _Key(msgspec.Struct):
+class _ResultKey(msgspec.Struct):
     test_case_id: str
 
 
@@ -83,7 +83,7 @@ class RunChunks:
         return chunks_of(result)
 
     def _index(self) -> dict[str, int]:
-        decode = msgspec.json.Decoder(_Key).decode
+        decode = msgspec.json.Decoder(_ResultKey).decode
         offsets: dict[str, int] = {}
         try:
             with open(self._path, "rb") as file:

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, state_from, timestamp
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
 from labeller.cases import (
     Judgements,
     SecondView,
@@ -44,13 +44,13 @@ from records.editing import (
 )
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
-from records.journal import Event, Journal
+from records.journal import Journal
 
 JUDGED = "judgement"
 
 
 @dataclass(frozen=True)
-class Change:
+class UnsavedChange:
     """A case as it was last saved, as it is here, and where it stands when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
@@ -63,23 +63,25 @@ class Change:
     path: tuple[CaseState | None, ...] = ()
 
 
-def changes_of(events: Iterable[Record]) -> dict[str, Change]:
+def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
     """What unsaved events did, a change a case."""
-    changes: dict[str, Change] = {}
+    changes: dict[str, UnsavedChange] = {}
     for event in events:
         if "before" not in event:
             continue
         change = changes.get(event["case"])
         before, after = state_from(event["before"]), state_from(event["after"])
         if change is None:
-            change = Change(before, after)
+            change = UnsavedChange(before, after)
         position = event.get("place", change.position)
-        changes[event["case"]] = Change(change.base, after, position, (*change.path, before, after))
+        changes[event["case"]] = UnsavedChange(
+            change.base, after, position, (*change.path, before, after)
+        )
     return changes
 
 
 def reconciled(
-    case_id: str, change: Change, theirs: CaseState | None
+    case_id: str, change: UnsavedChange, theirs: CaseState | None
 ) -> tuple[CaseState | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
     on_disk = flat(theirs)
@@ -94,7 +96,7 @@ def reconciled(
     return entry_of(result, letter), conflict
 
 
-def is_twin(change: Change, theirs: CaseState | None) -> bool:
+def is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
     """Was the case added here, and another one with the same id elsewhere?"""
     if change.base is not None or change.mine is None or theirs is None:
         return False
@@ -307,13 +309,11 @@ class LabelFiles:
 
     # -- the journal ---------------------------------------------------------------------------
 
-    def record(self, event: Event) -> None:
-        """Append one event. When the disk refuses it stays in memory and is tried again."""
-        self._unwritten.append(event)
-        self._marked = event["action"] == "saved"
-        self._flush()
-
-    def _flush(self) -> None:
+    def record(self, *events: Event) -> None:
+        """Append events. What the disk refuses stays in memory and is tried again at each call."""
+        if events:
+            self._unwritten += events
+            self._marked = events[-1]["action"] == "saved"
         name = f"NOT SAVED: {self._journal.path.name}"
         try:
             while self._unwritten:
@@ -324,9 +324,6 @@ class LabelFiles:
             return
         if self.problem.startswith(name):
             self.problem = ""
-
-
-Record = dict[str, Any]
 
 
 class LabelStore(LabelFiles):
@@ -363,7 +360,7 @@ class LabelStore(LabelFiles):
             return self.problem
         self.problem = ""
         if self.conflicts or self._marked:
-            self._flush()
+            self.record()
         else:
             self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
         self.saved_at = self._now()
@@ -419,7 +416,7 @@ class LabelStore(LabelFiles):
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            session.adopt(case_id, self._merged(case_id, Change(bases[case_id], mine)))
+            session.adopt(case_id, self._merged(case_id, UnsavedChange(bases[case_id], mine)))
         session.refresh()
         self._say_conflicts()
         return True
@@ -445,7 +442,7 @@ class LabelStore(LabelFiles):
             return None
         return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
-    def _merged(self, case_id: str, change: Change) -> CaseState | None:
+    def _merged(self, case_id: str, change: UnsavedChange) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
         if is_twin(change, theirs):
@@ -457,7 +454,7 @@ class LabelStore(LabelFiles):
             self.conflicts.append(conflict)
         return entry
 
-    def _move_twin(self, case_id: str, change: Change) -> None:
+    def _move_twin(self, case_id: str, change: UnsavedChange) -> None:
         """Two people gave the same id to new cases: both stay, mine under another id."""
         session, mine = self._session, change.mine
         assert session is not None

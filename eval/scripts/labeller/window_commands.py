@@ -32,7 +32,7 @@ FILTER_LABELS = {
 
 def filter_pane(screen: MainScreen) -> None:
     """Ask for the words that the rows of the focused pane must hold."""
-    from terminal.windows import Prompt
+    from terminal.windows import LinePrompt
 
     pane = screen.pane
     before = {
@@ -50,7 +50,7 @@ def filter_pane(screen: MainScreen) -> None:
     def closed(text: str | None) -> None:
         screen.attempt(lambda: _apply_filter(screen, pane, before if text is None else text))
 
-    screen.app.push_screen(Prompt(FILTER_LABELS[pane], before, live), closed)
+    screen.app.push_screen(LinePrompt(FILTER_LABELS[pane], before, live), closed)
 
 
 def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
@@ -93,7 +93,7 @@ def note(screen: MainScreen) -> None:
 
 def probe(screen: MainScreen) -> None:
     """Ask the API another question about the current case."""
-    from terminal.windows import Prompt
+    from terminal.windows import LinePrompt
 
     session = screen.session
     case_id = session.current
@@ -107,7 +107,7 @@ def probe(screen: MainScreen) -> None:
             screen.source.probe(case_id, words or question, k)
             screen.say(f"searching for {words or 'the question'} …")
 
-    screen.app.push_screen(Prompt("Search the API for (k=50 at the end asks for more)"), closed)
+    screen.app.push_screen(LinePrompt("Search the API for (k=50 at the end asks for more)"), closed)
 
 
 def query_and_k(text: str) -> tuple[str, int | None]:

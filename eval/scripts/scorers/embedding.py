@@ -14,20 +14,26 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+import orjson
+
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding
 from ragmetrics.catalogue.embedding import ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.text.sentences import MARK, units
 from records.cases import TestCase, iter_cases
-from records.errors import Problem
+from records.errors import Problem, StorageError
 from records.labels import read_labels
 from records.results import RetrievedChunk, TestResult, iter_results
-from records.runs import CACHE_DIR, RESULTS
+from records.runs import (
+    CACHE_DIR,
+    EVAL_SET,
+    RESULTS,
+)
 from scorers.abstention import decide
 from scorers.common import in_rank_order
-from scorers.errors import CannotRun
-from scorers.loop import Evidence, Row
+from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +52,7 @@ _MARK = re.compile(rf"\s*{MARK}")
 
 Known = Mapping[str, "Vectors"]
 
-Steps = Generator[list[str], Known, tuple["Found", dict[str, Any]]]
+Steps = Generator[list[str], Known, tuple["EmbeddingScores", dict[str, Any]]]
 
 
 def answered(
@@ -78,7 +84,7 @@ class Embed(Protocol):
 
 
 @dataclass
-class Found:
+class EmbeddingScores:
     """Scores by name, and for the others why there is none."""
 
     values: dict[str, float] = field(default_factory=dict)
@@ -113,7 +119,7 @@ class EmbeddingScorer:
             "window_threshold": self.window_hallucination,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result; texts that have no vector yet are embedded."""
         steps = self._steps(case, result)
         wanted = next(steps)
@@ -151,7 +157,7 @@ class EmbeddingScorer:
         contexts, no_contexts = contexts_of(in_rank_order(result))
         whole = [text for text in (answer, reference) if text]
         known = yield [case.question, *whole, *said, *wanted, *contexts]
-        found, evidence = Found(), dict[str, Any]()
+        found, evidence = EmbeddingScores(), dict[str, Any]()
         question = known[case.question]
         self._contexts(found, evidence, question, [known[text] for text in contexts], no_contexts)
         similarity = embedding.whole_similarity(question, known[answer]) if answer else None
@@ -184,7 +190,7 @@ class EmbeddingScorer:
 
     def _contexts(
         self,
-        found: Found,
+        found: EmbeddingScores,
         evidence: dict[str, Any],
         question: Vectors,
         contexts: Sequence[Vectors],
@@ -284,7 +290,7 @@ def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
 
 
 def _against_reference(
-    found: Found,
+    found: EmbeddingScores,
     known: Known,
     answer: str,
     reference: str,
@@ -311,16 +317,24 @@ def _nearest(one: Vectors, texts: Sequence[str], vectors: Known) -> tuple[str, f
     return texts[place], float(near[place])
 
 
-def _row(found: Found) -> Row:
+def _row(found: EmbeddingScores) -> ScoreRow:
     """The row in the order of the catalogue; one reason for all is told once."""
     values = tuple(found.values.get(name) for name in NAMES)
     reasons = tuple((name, found.reasons[name]) for name in NAMES if name in found.reasons)
-    return Row(values, reasons)
+    return ScoreRow(values, reasons)
 
 
-Thresholds = tuple[float, float, float]
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """The model, where its vectors are kept, from where a cosine counts as near, and whether only
+    vectors that are kept already may be used."""
 
-THRESHOLDS: Thresholds = (0.5, 0.4, 0.65)
+    embedding_model: str | None = None
+    cache_dir: Path = CACHE_DIR
+    sufficiency_threshold: float = embedding.SUFFICIENT
+    hallucination_threshold: float = embedding.HALLUCINATED
+    window_threshold: float = embedding.HALLUCINATED_WINDOWS
+    cached_only: bool = False
 
 
 class CachedEmbedder(Embedder):
@@ -333,30 +347,27 @@ class CachedEmbedder(Embedder):
         )
 
 
-def warm_scorer(
-    folder: Path,
-    eval_set: Path,
-    labels_dir: Path | None,
-    *,
-    model: str | None = None,
-    cache_dir: Path = CACHE_DIR,
-    thresholds: Thresholds = THRESHOLDS,
-    console: Console | None = None,
-    cached_only: bool = False,
-) -> EmbeddingScorer:
+def make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     """Embed what the run's scores need and has no vector yet; the scorer then embeds nothing.
 
     Raises CannotRun, with what to install or correct, when there is no model, or when one would
     have to be loaded and only kept vectors are wanted.
     """
+    kind = CachedEmbedder if options.cached_only else Embedder
     try:
-        embedder = (CachedEmbedder if cached_only else Embedder)(model, cache_dir)
-        scorer = EmbeddingScorer(embedder, _identity(embedder), *thresholds)
-        pairs = answered(folder, eval_set, labels_dir)
-        if console is None or not console.is_terminal:
+        embedder = kind(options.embedding_model, options.cache_dir)
+        scorer = EmbeddingScorer(
+            embedder,
+            _identity(embedder),
+            options.sufficiency_threshold,
+            options.hallucination_threshold,
+            options.window_threshold,
+        )
+        pairs = answered(job.folder, job.eval_set, job.labels_dir)
+        if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
         else:
-            with console.status("Embedding what has no vector yet…"):
+            with job.console.status("Embedding what has no vector yet…"):
                 scorer.warm(pairs)
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
@@ -368,3 +379,97 @@ def _identity(embedder: Embedder) -> str:
     if embedder.folder is None:
         return embedder.name
     return f"{Path(embedder.name).name} {embedder.identity[:12]}"
+
+
+FIELDS = ("question", "reference_answer", "answer", "contexts")
+
+
+def as_run(path: Path, parent: Path) -> Path:
+    """Write the data set as eval set and results of a run folder in ``parent``; returns it.
+
+    Raises StorageError naming every faulty item.
+    """
+    items = _read(path)
+    problems = [
+        Problem(str(path), None, f"[{place}]{field}", message)
+        for place, item in enumerate(items)
+        for field, message in _wrong(item)
+    ]
+    if problems:
+        raise StorageError.from_problems(problems)
+    folder = parent / "".join(c if c.isalnum() or c in "-_" else "-" for c in path.stem)[:80]
+    folder.mkdir()
+    with open(folder / EVAL_SET.name, "wb") as cases, open(folder / RESULTS, "wb") as results:
+        for place, item in enumerate(items, 1):
+            case = {"id": f"item-{place}", "question": item["question"]}
+            if item.get("reference_answer"):
+                case["reference_answer"] = item["reference_answer"]
+            cases.write(orjson.dumps(case) + b"\n")
+            results.write(msgspec.json.encode(_result(case["id"], item)) + b"\n")
+    return folder
+
+
+def _result(case_id: str, item: dict[str, Any]) -> TestResult:
+    return TestResult(
+        test_case_id=case_id,
+        question=item["question"],
+        answer=item.get("answer") or "",
+        retrieved=[
+            RetrievedChunk(chunk_id=str(rank), text=text, text_length=len(text), rank=rank)
+            for rank, text in enumerate(item.get("contexts") or (), 1)
+        ],
+    )
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        raw = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
+    except orjson.JSONDecodeError as error:
+        place = f"{path}:{error.lineno}:{error.colno}"
+        raise StorageError(f"{place}: not JSON ({error.msg}); write a list of objects.") from None
+    if not isinstance(raw, list) or not raw:
+        raise StorageError(
+            f"{path}: is no list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."
+        )
+    return raw
+
+
+def _wrong(item: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(item, dict):
+        yield "", f"is no object; write {{{', '.join(FIELDS)}}}"
+        return
+    question = item.get("question")
+    if not isinstance(question, str) or not question.strip():
+        yield ".question", "is missing or empty; write the user's question"
+    for name in ("reference_answer", "answer"):
+        if not isinstance(item.get(name), str | None):
+            yield f".{name}", "is no text; write a string"
+    contexts = item.get("contexts")
+    if contexts is not None and not (
+        isinstance(contexts, list) and all(isinstance(text, str) for text in contexts)
+    ):
+        yield ".contexts", "is no list of texts; write the retrieved passages as strings"
+
+
+SHOWN = 6
+"""Sentences that are listed for a bad case."""
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """Each sentence with its cosines, the farthest first, and what it is nearest to."""
+    from terminal.tables import plain
+
+    sentences = sorted(item.evidence.get("sentences", ()), key=lambda sentence: sentence["window"])
+    for sentence in sentences[:SHOWN]:
+        console.print(
+            f"  {sentence['window']:6.3f}  {plain(sentence['text'], 160)}\n"
+            f"          nearest: {plain(sentence['nearest'], 160)}",
+            soft_wrap=True,
+        )
+
+
+SECTION = SectionScorer(
+    options=EmbeddingOptions, scorer=make_scorer, show_worst=show_worst, one_process=True
+)

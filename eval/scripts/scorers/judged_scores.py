@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import judged
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.tally import FAILED, Value
 from records.judgements import Calls, Judgement, blame_claims
 
@@ -16,24 +17,6 @@ NOT_JUDGED = "not judged"
 
 DIFFER = "its judgements are about different claims or facts; judge again"
 
-BY_CALL: Mapping[str, tuple[str, ...]] = {
-    "groundedness": ("groundedness",),
-    "faithfulness": ("groundedness",),
-    "correctness": ("correctness",),
-    "fact_recall": ("correctness",),
-    "context_precision": ("context_precision",),
-    "context_precision_ranked": ("context_precision",),
-    "context_recall": ("context_recall",),
-    "answer_relevancy": ("answer_relevancy",),
-    "answer_correctness_judged": ("correctness", "answer_correctness"),
-    "claim_hallucination": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_noise": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_self_knowledge": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_evidence_ignored": ("correctness", "context_recall"),
-    "claim_retriever_miss": ("correctness", "context_recall"),
-    "abstained_judged": ("abstained_judged",),
-}
-"""The calls that each metric is counted from; of verdicts only: the other metrics need none."""
 
 Cosine = Callable[[str, str], float]
 
@@ -55,11 +38,11 @@ def score(name: str, calls: Calls, texts: Texts) -> tuple[Value, str]:
 
     A failed judgement among those that the metric needs makes it FAILED, never a number.
     """
-    found = [calls.get(call) for call in BY_CALL[name]]
+    found = [calls.get(call) for call in CALLS_BY_METRIC[name]]
     for one in found:
         if one is not None and one.status == "failed":
             return FAILED, f"judge failed: {one.reason}"
-    for call, one in zip(BY_CALL[name], found, strict=True):
+    for call, one in zip(CALLS_BY_METRIC[name], found, strict=True):
         # Contexts that were not judged one by one blame nothing when there are none.
         if one is not None and one.status == "not_applicable" and not _no_chunks(name, call, one):
             return None, one.reason
@@ -90,7 +73,7 @@ def _share(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
         "context_precision": judged.USEFUL,
         "context_recall": judged.ATTRIBUTED,
     }
-    return judged.share(calls[BY_CALL[name][0]].verdicts, wanted[name]), "nothing was asked"
+    return judged.share(calls[CALLS_BY_METRIC[name][0]].verdicts, wanted[name]), "nothing was asked"
 
 
 def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.baseline import FAILING, Change
-from decisions.diagnosis import Finding
+from decisions.baseline import FAILING, BaselineChange
+from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_text
+from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
-from scorers.sections import PERSPECTIVES, Outcome, Perspective
+from scorers.sections import SectionOutcome
 from terminal.tables import number, plain
 
 if TYPE_CHECKING:
@@ -32,25 +33,25 @@ HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
 
 @dataclass
-class Report:
+class SuiteReport:
     """All that a suite found. ``gates``: the checks of the gates that failed. ``unlike``: why the
     run and its baseline may not be compared."""
 
     run_id: str
     suite: str
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[SectionOutcome]
     found: Mapping[tuple[str, str], Measure]
-    findings: Sequence[Finding]
+    findings: Sequence[DiagnosisFinding]
     header: Mapping[str, Any]
     left_out: str = ""
-    changes: Sequence[Change] | None = None
+    changes: Sequence[BaselineChange] | None = None
     caveats: Sequence[str] = ()
     unlike: str = ""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
 
     @property
-    def regressions(self) -> list[Change]:
+    def regressions(self) -> list[BaselineChange]:
         return [one for one in self.changes or () if one.verdict in FAILING]
 
     @property
@@ -113,26 +114,19 @@ def cells(one: Measure) -> tuple[str, ...]:
     )
 
 
-def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
-    """The measures of one perspective to show: its summary and all with a target, or every one."""
-    perspective = next((one for one in PERSPECTIVES if one.name == outcome.name), None)
-    found = report.of(outcome.name)
+def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
+    """The measures of one section to show: its headline and all with a target, or every one."""
     if outcome.section is None:
         return []
-    names = list(found) if perspective is None else _shown(perspective, outcome.section, every)
-    more = [name for name, one in found.items() if one.target and name not in names]
-    return [found[name] for name in (*names, *more) if name in found]
+    row, measures = catalogue.SECTIONS.get(outcome.name), report.of(outcome.name)
+    names = list(measures if row is None else outcome.section["mean"])
+    if row is not None and row.headline() and not every:
+        names = catalogue.headline(row.name, names)
+    more = [name for name, one in measures.items() if one.target and name not in names]
+    return [measures[name] for name in (*names, *more) if name in measures]
 
 
-def _shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
-    """The metrics of a section to show: the summary, or all of them."""
-    names: Iterable[str] = section["mean"]
-    if every or not perspective.summary:
-        return list(names)
-    return [name for name in perspective.summary if name in section["mean"]]
-
-
-def change_text(change: Change) -> str:
+def change_text(change: BaselineChange) -> str:
     """A change in words."""
     if change.verdict == "no longer measured":
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
@@ -145,7 +139,7 @@ def change_text(change: Change) -> str:
     return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
 
 
-def verdict_text(report: Report) -> str:
+def verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
     aimed = [one for one in report.found.values() if one.target is not None]
     measured = [one for one in aimed if one.passed is not None]
@@ -161,7 +155,7 @@ def verdict_text(report: Report) -> str:
     return text + "."
 
 
-def markdown(report: Report, every: bool = True) -> str:
+def markdown(report: SuiteReport, every: bool = True) -> str:
     """The whole report as Markdown. Foreign text is escaped."""
     lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
     cases, errors = report.header.get("cases"), report.header.get("errors")
@@ -185,7 +179,7 @@ def markdown(report: Report, every: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _changes(report: Report) -> list[str]:
+def _changes(report: SuiteReport) -> list[str]:
     if report.changes is None:
         return []
     lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
@@ -207,7 +201,7 @@ def _safe(text: str) -> str:
     return text.translate(ESCAPED)
 
 
-def write_report(report: Report, stem: Path, every: bool = True) -> tuple[Path, Path]:
+def write_report(report: SuiteReport, stem: Path, every: bool = True) -> tuple[Path, Path]:
     """Write STEM.json and STEM.md, each in one step."""
     targets = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
     try:
@@ -224,7 +218,7 @@ STYLES = {True: "green", False: "red", None: None}
 INDENT = "  "
 
 
-def print_report(console: Console, report: Report, every: bool) -> None:
+def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
     from rich.padding import Padding
     from rich.text import Text
@@ -254,7 +248,7 @@ def print_report(console: Console, report: Report, every: bool) -> None:
     console.print(f"\n{verdict_text(report)}")
 
 
-def _suite_table(report: Report, every: bool) -> Table:
+def _suite_table(report: SuiteReport, every: bool) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -279,7 +273,7 @@ def _suite_table(report: Report, every: bool) -> Table:
     return table
 
 
-def _print_changes(console: Console, report: Report, every: bool) -> None:
+def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
     """Regressions, and with ``every`` also what is worse by no more than chance explains."""
     from rich.text import Text
 

@@ -82,6 +82,11 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         self.show()
         self.show_end()
 
+    def redraw_all(self) -> None:
+        """Draw everything, on every cell of the screen."""
+        self.refresh(layout=True)
+        self.redraw()
+
     def show(self) -> None:
         """Draw what this screen is about."""
         raise NotImplementedError

@@ -14,7 +14,15 @@ from records.errors import StorageError
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
 from records.results import TestResult
 from records.runs import SCORES
-from views.browser.model import Claim, Detail, Gold, Judged, Passage, SectionScores, Verdict
+from views.browser.model import (
+    Claim,
+    Detail,
+    GoldMatch,
+    JudgedMetric,
+    RetrievedPassage,
+    SectionScores,
+    Verdict,
+)
 
 NO_CASE = (
     "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
@@ -98,7 +106,7 @@ def _judged(
     case: TestCase | None,
     result: TestResult,
     problems: list[str],
-) -> tuple[Judged, ...]:
+) -> tuple[JudgedMetric, ...]:
     """What the run's present judge said of the answer as it is now; the rest is named."""
     try:
         verdicts_read = verdicts()
@@ -134,10 +142,10 @@ def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Tes
     return case
 
 
-def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Passage, ...]:
+def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[RetrievedPassage, ...]:
     matched = None if hits is None else set(hits)
     return tuple(
-        Passage(
+        RetrievedPassage(
             rank=place,
             chunk_id=chunk.chunk_id,
             place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
@@ -166,19 +174,19 @@ def _place(path: str, heading: str | None) -> str:
 
 def _gold(
     case: TestCase | None, match: str, found: Sequence[int | None] | None
-) -> tuple[Gold, ...]:
+) -> tuple[GoldMatch, ...]:
     """The gold of the way of matching that was scored (all of it if none was), with its ranks."""
     if case is None:
         return ()
     supports = [
-        Gold(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
+        GoldMatch(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
         for one in case.gold_supports
     ]
     by_way = {
         "anchor": supports,
-        "chunk": [Gold(f"chunk {one}") for one in case.relevant_chunks],
-        "doc": [Gold(f"document {one}") for one in case.relevant_docs],
-        "text": supports or [Gold("text", (one,)) for one in case.gold_contexts],
+        "chunk": [GoldMatch(f"chunk {one}") for one in case.relevant_chunks],
+        "doc": [GoldMatch(f"document {one}") for one in case.relevant_docs],
+        "text": supports or [GoldMatch("text", (one,)) for one in case.gold_contexts],
     }
     chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
     if found is None or len(found) != len(chosen):
@@ -341,7 +349,7 @@ def _note(claim: _Claim) -> str:
     return "; ".join(parts)
 
 
-def judged(opinions: Opinions) -> tuple[Judged, ...]:
+def judged(opinions: Opinions) -> tuple[JudgedMetric, ...]:
     """What the judge said of an answer: metric by metric, of each one opinion after the other."""
     calls = [
         (metric, number, judgement)
@@ -351,7 +359,7 @@ def judged(opinions: Opinions) -> tuple[Judged, ...]:
     return tuple(_evidence_judged(*call) for call in sorted(calls, key=lambda call: call[:2]))
 
 
-def _evidence_judged(metric: str, number: int, judgement: Judgement) -> Judged:
+def _evidence_judged(metric: str, number: int, judgement: Judgement) -> JudgedMetric:
     items: list[Claim] = []
     for line in judgement.lines:
         inputs = line["input"]
@@ -361,7 +369,7 @@ def _evidence_judged(metric: str, number: int, judgement: Judgement) -> Judged:
         items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
     judge = judgement.lines[0]["judge"]
     opinion = f" (opinion {number + 1})" if number else ""
-    return Judged(
+    return JudgedMetric(
         metric + opinion,
         "/".join(str(judge[name]) for name in ("provider", "model") if judge.get(name)),
         judgement.status,
@@ -384,7 +392,7 @@ def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[st
 
 
 def best_claims(
-    rules: tuple[Claim, ...], said: tuple[Judged, ...]
+    rules: tuple[Claim, ...], said: tuple[JudgedMetric, ...]
 ) -> tuple[tuple[Claim, ...], str]:
     """The claims that colour the answer, and whose they are: a judge's where it placed them."""
     for one in said:

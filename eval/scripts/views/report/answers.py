@@ -15,7 +15,7 @@ from decisions.calibration_words import (
     verdict_tables,
     words_of,
 )
-from decisions.gate_judge import labelled
+from decisions.gate_calibration import labelled
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
 from records.judgements import STALE

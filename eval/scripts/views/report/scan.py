@@ -210,7 +210,7 @@ MOST_IDS = 20
 
 
 @dataclass
-class Returned:
+class ResultsScan:
     """What one pass over results.jsonl found."""
 
     results: dict[Key, TestResult] = field(default_factory=dict)
@@ -221,12 +221,12 @@ class Returned:
     notes: list[str] = field(default_factory=list)
 
 
-def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> Returned:
+def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
     """One pass over the answers: confidences, errors by kind, and the answers of some rows whole.
 
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
-    back = Returned(configuration=list(_configuration(folder)))
+    back = ResultsScan(configuration=list(_configuration(folder)))
     path = folder / RESULTS
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")

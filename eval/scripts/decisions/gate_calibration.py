@@ -7,15 +7,14 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decisions.gate_checks import every_metric, folded, nothing
-from decisions.gate_evidence import Evidence, Side, judged_by
-from decisions.gate_rules import Calibrated, Rules
+from decisions.gate_checks import GateEvidence, RunNumbers, every_metric, folded, judged_by, nothing
+from decisions.gate_rules import Calibrated, GateRules
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.calibration import MIN_CLASS
 from records import calibration
 from records.gate_verdict import Check
 from records.targets import GATES, Target
 from records.verdicts import KINDS
-from scorers.judged_scores import BY_CALL
 from terminal.tables import number
 
 RULE, SECTION = "calibration", "judged"
@@ -23,7 +22,7 @@ RULE, SECTION = "calibration", "judged"
 Calibration = Mapping[str, Any]
 
 
-def calibrated(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def calibrated(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for each judged metric that a rule names.
 
     A calibration is looked for in the run folder, then in the files that the rules name; the first
@@ -38,7 +37,9 @@ def calibrated(rules: Rules, evidence: Evidence) -> Iterator[Check]:
         names = [
             metric
             for section, metric in every_metric(evidence.new)
-            if section == SECTION and metric in BY_CALL and fnmatchcase(f"{section}.{metric}", glob)
+            if section == SECTION
+            and metric in CALLS_BY_METRIC
+            and fnmatchcase(f"{section}.{metric}", glob)
         ]
         if not names:
             yield nothing(RULE, glob, rule, line)
@@ -46,7 +47,7 @@ def calibrated(rules: Rules, evidence: Evidence) -> Iterator[Check]:
         yield from folded(found, glob)
 
 
-def _calibrations(rules: Rules, side: Side) -> list[Calibration]:
+def _calibrations(rules: GateRules, side: RunNumbers) -> list[Calibration]:
     own = []
     if side.folder is not None:
         places = [side.folder / calibration.name_of(metric) for metric in calibration.METRICS]
@@ -60,12 +61,12 @@ def _check(
     """One metric; each kind of verdict that it is counted from must be calibrated."""
     reasons: list[str] = []
     check = Check(RULE, SECTION, metric, "passed", str(rule))
-    for call in BY_CALL[metric]:
+    for call in CALLS_BY_METRIC[metric]:
         found, why = _fitting(call, judge, known)
         if found is not None:
             why = _why(found, rule)
             check = _with_figure(check, found, rule)
-        reasons += [f"{call}: {one}" if len(BY_CALL[metric]) > 1 else one for one in why]
+        reasons += [f"{call}: {one}" if len(CALLS_BY_METRIC[metric]) > 1 else one for one in why]
     if reasons:
         check = replace(check, status="failed", reason="; ".join(reasons))
     return check

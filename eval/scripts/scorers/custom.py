@@ -20,9 +20,9 @@ from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
-from scorers.loop import NOTHING, Evidence, Row
+from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 
-SECTION = "custom"
+NAME = "custom"
 
 
 def read_plugins(paths: Iterable[Path]) -> tuple[Metric, ...]:
@@ -66,13 +66,13 @@ class PluginScorer:
 
     metrics: tuple[Metric, ...]
 
-    section = SECTION
+    section = NAME
 
     @property
     def options(self) -> dict[str, Any]:
         return {}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """A function that raises, or leaves its range, has failed on this case: no score."""
         values: list[Value] = []
         reasons: list[tuple[str, str]] = []
@@ -81,7 +81,7 @@ class PluginScorer:
             values.append(value)
             if reason:
                 reasons.append((metric.name, reason))
-        return Row(tuple(values), tuple(reasons)), NOTHING
+        return ScoreRow(tuple(values), tuple(reasons)), NOTHING
 
 
 def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, str]:
@@ -107,3 +107,20 @@ def _nothing(case: TestCase, result: TestResult) -> None:
 def _said(error: BaseException) -> str:
     first = (str(error).strip() or "no message").splitlines()[0][:200]
     return f"{type(error).__name__}: {first}"
+
+
+@dataclass(frozen=True)
+class CustomOptions:
+    """``custom``: the metrics of the user's plugins."""
+
+    custom: tuple[Metric, ...] = ()
+
+
+def make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
+    """The scorer of these metrics. Raises CannotRun when there are none."""
+    if not options.custom:
+        raise CannotRun("no --plugin was given.")
+    return PluginScorer(options.custom)
+
+
+SECTION = SectionScorer(options=CustomOptions, scorer=make_scorer, one_process=True)
