@@ -38,7 +38,6 @@ from typing import Any
 import click
 
 import options
-from judging.flags import judge_options
 
 
 @options.command(help=__doc__)
@@ -128,7 +127,7 @@ from judging.flags import judge_options
     is_flag=True,
     help="Put attacks on the judge behind labelled answers, and see whether scores move.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options

@@ -27,7 +27,6 @@ from typing import Any
 import click
 
 import options
-from judging.flags import judge_options
 
 
 @options.command(help=__doc__)
@@ -53,7 +52,7 @@ from judging.flags import judge_options
     type=click.Path(path_type=Path, dir_okay=False),
     help="Or a set that they are added to; its questions are not asked again.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from judging.connect import LEFT_OUT, PLAIN, Fitted, loosened
+from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, loosened
 from judging.kinds import FACTS, Material, make_task
 from judging.replies import Found
 from judging.types import JudgeTask, Usage, Verdict
-from records.verdicts import ENTAILMENT, GROUNDEDNESS, QUESTIONS_KIND, JudgeIdentity
+from records.verdicts import KINDS, JudgeIdentity
 
 SALT = b"s" * 32
 TWO = [{"id": "1", "text": "One."}, {"id": "2", "text": "Two."}]
 MATERIAL = Material("Q?", "A.", contexts=[{"id": "c1", "text": "One."}], claims=TWO)
-TASK = make_task(GROUNDEDNESS, MATERIAL, salt=SALT)
+TASK = make_task(KINDS["groundedness"], MATERIAL, salt=SALT)
 
 
 def entry(name: str, **other: str) -> dict[str, str]:
@@ -66,13 +66,13 @@ def test_loosening_leaves_the_task_and_its_schema_alone() -> None:
 
 
 def test_lists_of_texts_have_their_lengths() -> None:
-    questions = make_task(QUESTIONS_KIND, Material(answer="A."), salt=SALT).schema
+    questions = make_task(KINDS["answer_relevancy"], Material(answer="A."), salt=SALT).schema
     found = questions["properties"]["questions"]
     assert (found["minItems"], found["maxItems"]) == (3, 3)
     facts = make_task(FACTS, Material(reference="R."), salt=SALT).schema["properties"]["facts"]
     assert (facts["minItems"], facts["maxItems"]) == (1, 12)
     both = Material("Q?", "A.", "R.", claims=TWO, facts=[{"id": "f1", "text": "F."}])
-    schema = make_task(ENTAILMENT, both, salt=SALT).schema
+    schema = make_task(KINDS["answer_correctness"], both, salt=SALT).schema
     item = schema["properties"]["verdicts"]["items"]["properties"]
     assert item["context"]["enum"] == ["reference", "facts", "f1", ""]
 
@@ -128,10 +128,10 @@ class Shelf(Picky):
         return Verdict("", None, "not_cached")
 
 
-def fitted(server: Picky) -> Fitted:
+def fitted(server: Picky) -> SchemaLimits:
     shelf = Shelf(mode=server.found.mode)
     shelf.kept = server.kept
-    return Fitted(shelf, server, server)
+    return SchemaLimits(shelf, server, server)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: An
     judge = fitted(server)
     assert judge.ask(TASK).ok
     assert (len(server.sent), judge.left_out) == (calls, left_out)
-    other = make_task(GROUNDEDNESS, MATERIAL, salt=SALT, repeat=1)
+    other = make_task(KINDS["groundedness"], MATERIAL, salt=SALT, repeat=1)
     assert judge.ask(other).ok
     assert len(server.sent) == calls + 1, "what the server takes is kept in mind"
     again = fitted(server)

@@ -21,7 +21,7 @@ from demo.chunker import HEADING_SEPARATOR
 from demo.draft_templates import Casing, Question, Section, flat, holders, sections
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
-from judging.connect import LOCAL, Wanted, connect
+from judging.connect import LOCAL, JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
 from judging.run import say_notes
 from judging.types import Check, Judge, JudgeTask
@@ -49,17 +49,13 @@ class Plan:
     seed: int
     as_json: bool
     quiet: bool
-    wanted: Wanted
+    wanted: JudgeOptions
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Plan:
         """From the command line's values."""
-        judge = {
-            "revision": given["judge_revision"],
-            "file": given["judge_file"],
-        } | {name: given[name] for name in Wanted.__dataclass_fields__ if name in given}
         own = {name: given[name] for name in cls.__dataclass_fields__ if name in given}
-        return cls(**own, wanted=Wanted(**judge))
+        return cls(**own, wanted=JudgeOptions.of(given))
 
     def check(self) -> None:
         """Raises StorageError when there is not exactly one place to write to."""

@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,14 +32,17 @@ SALT_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the command line says of the judge. ``api_key``: the name of a variable, no key."""
+class JudgeOptions:
+    """Which judge is asked, how it is reached, and what it may cost.
+
+    ``api_key``: the name of an environment variable, no key.
+    """
 
     judge: str = LOCAL
     model: str | None = None
     api_key: str | None = None
-    revision: str | None = None
-    file: Path | None = None
+    judge_revision: str | None = None
+    judge_file: Path | None = None
     allow_unpinned: bool = False
     allow_alias: tuple[Alias, ...] = ()
     temperature: float | None = 0.0
@@ -54,12 +57,18 @@ class Wanted:
     offline: bool = False
     cache_dir: Path = CACHE_DIR
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> JudgeOptions:
+        """From the values of a command line's options; others are passed over."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: values[name] for name in names if name in values})
+
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.seed)
 
 
-class Counted:
+class CountingJudge:
     """A judge whose verdicts are counted. Thread-safe if the judge is."""
 
     def __init__(self, judge: Judge) -> None:
@@ -103,7 +112,7 @@ class Connection:
     of the verdicts should know of the names in the replies.
     """
 
-    judge: Counted
+    judge: CountingJudge
     salt: bytes
     describe: Callable[[], dict[str, Any]]
     judging_run: str = ""
@@ -143,37 +152,37 @@ class Connection:
 
 
 @contextmanager
-def connect(wanted: Wanted, *, ask_nothing: bool = False) -> Iterator[Connection]:
-    """The judge that is wanted, ready to be asked.
+def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Connection]:
+    """The judge that is options, ready to be asked.
 
     ``ask_nothing``: spend nothing yet (for an estimate): a server is identified, not probed.
     Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
     """
-    salt = read_salt(wanted.cache_dir)
-    if wanted.judge == LOCAL:
+    salt = read_salt(options.cache_dir)
+    if options.judge == LOCAL:
         local = LocalJudge()
         identity = local.identity.to_dict()
         told = {"identity": identity, "parameters": {}, "mode": "local", "dropped_params": []}
-        yield Connection(Counted(local), salt, lambda: dict(told))
+        yield Connection(CountingJudge(local), salt, lambda: dict(told))
         return
-    cache = VerdictCache(wanted.cache_dir / FILE_NAME, read_only=wanted.offline)
+    cache = VerdictCache(options.cache_dir / FILE_NAME, read_only=options.offline)
     try:
-        yield from (_offline if wanted.offline else _server)(wanted, cache, salt, ask_nothing)
+        yield from (_offline if options.offline else _server)(options, cache, salt, ask_nothing)
     finally:
         cache.close()
 
 
 def _offline(
-    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
     known = [
         (identity, found)
-        for identity, found in cache.judges(wanted.model)
-        if wanted.file or wanted.revision in (None, identity.revision)
+        for identity, found in cache.judges(options.model)
+        if options.judge_file or options.judge_revision in (None, identity.revision)
     ]
     if not known:
-        name = wanted.model or "any judge"
+        name = options.model or "any judge"
         raise JudgeError(f"{cache.path}: no verdicts of {name}; judge once without --offline.")
     names = sorted({str(identity) for identity, _ in known})
     if len(names) > 1:
@@ -182,7 +191,7 @@ def _offline(
             "with --model, or with --judge-revision."
         )
     identity, found = known[-1]
-    sampling = wanted.sampling
+    sampling = options.sampling
     judge = OfflineJudge(identity, found, sampling)
     asked = {"temperature": sampling.temperature, "seed": sampling.seed}
     told = {
@@ -192,9 +201,9 @@ def _offline(
         "dropped_params": list(found.dropped),
     }
     cached = CachedJudge(judge, cache)
-    fitted = Fitted(cached, cached, judge, wanted.thinking_tokens)
+    fitted = SchemaLimits(cached, cached, judge, options.thinking_tokens)
     yield Connection(
-        Counted(fitted),
+        CountingJudge(fitted),
         salt,
         lambda: dict(told),
         withdrawn=lambda: cache.withdrawn,
@@ -204,27 +213,29 @@ def _offline(
 
 
 def _server(
-    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     stop = threading.Event()
     judging_run = new_judging_run()
     judge = HttpJudge(
-        wanted.judge,
-        wanted.model,
-        headers=key_headers(wanted.api_key, os.environ),
-        policy=RetryPolicy(wanted.timeout, wanted.retries),
-        sampling=wanted.sampling,
-        mode=wanted.mode,
-        pin=Pin(wanted.revision, wanted.file, wanted.allow_unpinned, wanted.allow_alias),
-        budget=_budget(wanted),
-        connections=wanted.concurrency,
+        options.judge,
+        options.model,
+        headers=key_headers(options.api_key, os.environ),
+        policy=RetryPolicy(options.timeout, options.retries),
+        sampling=options.sampling,
+        mode=options.mode,
+        pin=Pin(
+            options.judge_revision, options.judge_file, options.allow_unpinned, options.allow_alias
+        ),
+        budget=_budget(options),
+        connections=options.concurrency,
         stop=stop,
     )
     try:
-        asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
-        stored = CachedJudge(NotAsked(judge), cache)
+        asked = _ready(judge, cache.found_for(judge.identify()), options.mode, ask_nothing)
+        stored = CachedJudge(CacheOnly(judge), cache)
         asking = CachedJudge(asked, cache, judging_run)
-        fitted = Fitted(stored, asking, judge, wanted.thinking_tokens)
+        fitted = SchemaLimits(stored, asking, judge, options.thinking_tokens)
 
         def describe() -> dict[str, Any]:
             told = judge.describe()
@@ -232,7 +243,7 @@ def _server(
             return told | {"dropped_params": [*told["dropped_params"], *left_out]}
 
         connection = Connection(
-            Counted(fitted),
+            CountingJudge(fitted),
             salt,
             describe,
             judging_run,
@@ -266,7 +277,7 @@ def _ready(
         return judge
     if known is not None and mode in (None, known.mode):
         judge.assume(known)
-        return judge if ask_nothing else ProbedFirst(judge)
+        return judge if ask_nothing else LazyProbe(judge)
     if ask_nothing:
         judge.assume(Found(mode or "json_schema"))
     else:
@@ -274,14 +285,14 @@ def _ready(
     return judge
 
 
-def _budget(wanted: Wanted) -> Budget:
-    if wanted.prices is None:
-        if wanted.max_cost is not None:
+def _budget(options: JudgeOptions) -> Budget:
+    if options.prices is None:
+        if options.max_cost is not None:
             raise StorageError("--max-cost: needs --prices, a TOML file of what tokens cost.")
         return Budget()
-    if not wanted.model:
+    if not options.model:
         raise StorageError("--prices: name the model with --model, too.")
-    return Budget(read_prices(wanted.prices, wanted.model), wanted.max_cost)
+    return Budget(read_prices(options.prices, options.model), options.max_cost)
 
 
 def read_salt(cache_dir: Path) -> bytes:
@@ -316,7 +327,7 @@ class Wrapper:
         return self._judge.parameters(task)
 
 
-class NotAsked(Wrapper):
+class CacheOnly(Wrapper):
     """Stands behind a cache that is only looked into."""
 
     def ask(self, task: JudgeTask) -> Verdict:
@@ -324,7 +335,7 @@ class NotAsked(Wrapper):
         return Verdict("", None, "not_cached", "the cache has no such verdict")
 
 
-class ProbedFirst(Wrapper):
+class LazyProbe(Wrapper):
     """A judge whose way to ask for JSON is tried again before it is asked for the first time.
 
     Thread-safe. ``ask`` raises JudgeUnreachable or JudgeError when no way works any more.
@@ -366,7 +377,7 @@ class Ways(Protocol):
     def found(self) -> Found: ...
 
 
-class Fitted:
+class SchemaLimits:
     """A judge whose schemas are loosened until its server takes them. Thread-safe.
 
     Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks

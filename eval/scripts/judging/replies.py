@@ -1,10 +1,7 @@
 """What is sent to a judge's server, and what its answer says, for each way to ask for JSON.
 
-The ways, best first: ``json_schema`` (the server holds the model to the schema),
-``json_object_schema`` (the same in the older words of llama.cpp, which llama-cpp-python and some
-hosts know alone), ``tool`` (a forced call of one function), ``json_object`` (any JSON; the schema
-stands in the prompt), ``plain`` (no help from the server). The fields are those of the OpenAI API
-that other servers imitate.
+``records.verdicts.MODES`` names the ways. The fields are those of the OpenAI API that other servers
+imitate.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ import orjson
 
 from clients.http import CallError
 from judging.types import JudgeTask, Usage
-
-MODES = ("json_schema", "json_object_schema", "tool", "json_object", "plain")
+from records.verdicts import MODES
 
 HELD = MODES[:2]
 """Ways in which the server itself keeps the model to the schema, whatever the prompt says."""

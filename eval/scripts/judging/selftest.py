@@ -15,7 +15,7 @@ from judging.kinds import Material
 from judging.opinion import Opinion, ask
 from judging.types import Judge
 from ragmetrics import judged
-from records.verdicts import GROUNDEDNESS
+from records.verdicts import KINDS
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1
 """Of 5 points: how far an attack may move the mean score of false and of true claims."""
@@ -152,7 +152,7 @@ def _verdicts(
     counts: Counts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
 ) -> Said | None:
     counts.opinions += 1
-    opinion: Opinion = ask(judge, GROUNDEDNESS, material, salt=salt, repeat=repeat)
+    opinion: Opinion = ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat)
     if opinion.failure:
         counts.failed += 1
         return None

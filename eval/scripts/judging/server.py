@@ -45,7 +45,6 @@ from judging.identity import (
 )
 from judging.replies import (
     HELD,
-    MODES,
     BadReply,
     Checked,
     Found,
@@ -61,7 +60,7 @@ from judging.replies import (
     sent_parameters,
 )
 from judging.types import JudgeTask, PromptId, Verdict
-from records.verdicts import JudgeIdentity
+from records.verdicts import MODES, JudgeIdentity
 
 MOST_ASKS = 3
 """The first time, and at most two re-asks."""

@@ -4,39 +4,48 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import CORRECTNESS_WEIGHT
+from ragmetrics.judged import CORRECTNESS_WEIGHT, RELIABLE_AGREEMENT
 from ragmetrics.stats.tally import Value, average
 from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
 from records.judgements import (
+    OTHERS,
     STALE,
     Calls,
     Judgement,
     Opinions,
     Verdicts,
     evidence_of,
+    gather,
     read_verdicts,
 )
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
+from records.verdicts import VerdictReader
 from scorers import judged_scores
 from scorers.abstention import NO_ANSWER, JudgedReply
 from scorers.contract import Evidence, ScoreRow
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 from scorers.judged_scores import Texts
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scorers.show import WorstCase
+
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
@@ -214,12 +223,13 @@ NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
 
 def make_scorer(
     folder: Path,
+    reader: VerdictReader | None = None,
     *,
     weight: float = CORRECTNESS_WEIGHT,
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
 ) -> JudgedScorer:
-    """A scorer of the verdicts that the run has.
+    """A scorer of the verdicts that the run has; ``reader``: of them, if they were read before.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
@@ -227,7 +237,8 @@ def make_scorer(
     if not (folder / VERDICTS).exists():
         raise StorageError(f"{folder / VERDICTS}: no such file; run judge_answers.py first.")
     judge = records_verdicts.judge_of(folder)
-    verdicts = read_verdicts(folder, judge)
+    lines = (reader or VerdictReader(folder / VERDICTS)).read()
+    verdicts = gather(lines, judge)
     if not verdicts.by_answer:
         raise StorageError(
             f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
@@ -328,3 +339,128 @@ def suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
+
+
+def section_notes(
+    section: Mapping[str, Any], answerer: Mapping[str, Any], others: int
+) -> list[str]:
+    """What a reader of the numbers should know, in sentences.
+
+    ``others``: verdict lines of a judge that the run had before.
+    """
+    judge = section["options"]["judge"]
+    identity = judge.get("identity", {})
+    found = []
+    if others:
+        found.append(OTHERS.format(others))
+    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
+    if shared:
+        name = ", ".join(sorted(shared))
+        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+    if identity.get("strength") == "name only":
+        found.append(
+            "Only the judge's name is known, not which weights stand behind it: pin it with "
+            "--judge-revision or --judge-file."
+        )
+    if identity.get("provider") == "local":
+        found.append(
+            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
+        )
+    agreement = section["mean"].get("judge_self_agreement")
+    if agreement is not None and agreement < RELIABLE_AGREEMENT:
+        found.append(
+            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
+            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
+        )
+    return found
+
+
+def families(text: str) -> set[str]:
+    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
+    return {found.lower() for found in _FAMILY.findall(text)}
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for one in value.values() for text in _strings(one)]
+    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+
+
+_FAMILY = re.compile(
+    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
+    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
+    re.IGNORECASE,
+)
+
+
+def print_judged(console: Console, section: Mapping[str, Any]) -> None:
+    """What the section holds beside means."""
+    from terminal.tables import plain, print_rows
+
+    judge = section["options"]["judge"]
+    identity = judge["identity"]
+    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
+    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
+    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
+    claims = section["claims"]
+    if claims.get("claims"):
+        parts = [
+            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
+            for kind, count in sorted(claims.items())
+            if kind.startswith("claims_")
+        ]
+        each = claims["claims"] / claims["answers_with_claims"]
+        console.print(
+            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
+            soft_wrap=True,
+        )
+    if replies := section.get("replies"):
+        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {told}.")
+    if repeats := section.get("repeats"):
+        console.print(
+            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
+            f"changed ({repeats['flip_rate']:.1%})."
+        )
+        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
+        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
+    from terminal.tables import plain
+
+    evidence = item.row["evidence"]
+    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
+        rows = evidence.get(name, [])
+        if not rows:
+            continue
+        console.print(f"  {name.replace('_', ' ')}:")
+        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
+            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
+            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
+            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
+            if row.get("quote"):
+                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
+                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
+            if row.get("reason"):
+                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
+        if len(rows) > SHOWN:
+            console.print(f"    … {len(rows) - SHOWN} more")
+    for question in evidence.get("questions", ()):
+        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
+    if "reply" in evidence:
+        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
+    if "manipulation" in evidence:
+        found = evidence["manipulation"]
+        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
+        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
+
+
+SHOWN = 8
+"""Claims and facts that are listed for a bad case; those that failed come first."""
+
+
+MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}

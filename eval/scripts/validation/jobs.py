@@ -14,7 +14,7 @@ import orjson
 
 import options
 from decisions import calibration_words, gate_calibration
-from judging.connect import LOCAL, Wanted, connect
+from judging.connect import LOCAL, JudgeOptions, connect
 from judging.run import say_notes
 from options import Exit
 from records import calibration as records_calibration
@@ -62,15 +62,13 @@ class Plan:
     seed: int
     as_json: bool
     quiet: bool
-    wanted: Wanted
+    wanted: JudgeOptions
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Plan:
         """From the command line's values."""
-        judge = {"revision": given["judge_revision"], "file": given["judge_file"]}
-        judge |= {name: given[name] for name in Wanted.__dataclass_fields__ if name in given}
         own = {name: given[name] for name in cls.__dataclass_fields__ if name in given}
-        return cls(**own, wanted=Wanted(**judge))
+        return cls(**own, wanted=JudgeOptions.of(given))
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""

@@ -22,7 +22,7 @@ from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.calibration import MIN_CLASS, Confusion, Estimate
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
-from records.verdicts import GROUNDEDNESS
+from records.verdicts import KINDS
 from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 
@@ -393,7 +393,7 @@ def judged_rows(
 
     def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
         number, row = job
-        return number, row, ask(judge, GROUNDEDNESS, _material(row), salt=salt)
+        return number, row, ask(judge, KINDS["groundedness"], _material(row), salt=salt)
 
     answers = ask_all(numbered, opinion, workers, threading.Event())
     found = sorted(answers, key=lambda answer: answer[0])
@@ -407,7 +407,7 @@ def judged_rows(
         for number, row, _ in found
         if f"row {number}" in decided
     }
-    prompt = prompt_files.load(GROUNDEDNESS.prompt).id
+    prompt = prompt_files.load(KINDS["groundedness"].prompt).id
     known = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
     failed = len(found) - len(claims)
     return Judged(claims, [judge.identity.to_dict()], [known], failed), human
@@ -468,7 +468,7 @@ def attacked(
 
     def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
         place, attack, material = job
-        found = ask(judge, GROUNDEDNESS, material, salt=salt)
+        found = ask(judge, KINDS["groundedness"], material, salt=salt)
         said = {entry["id"]: entry["verdict"] for entry in found.entries}
         return place, attack, None if found.failure else said
 

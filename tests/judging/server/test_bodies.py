@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from judging.replies import MODES, Found, Sampling, ask_again, request_body, sent_parameters
+from judging.replies import Found, Sampling, ask_again, request_body, sent_parameters
 from judging.server import CANARY, MISLED
+from records.verdicts import MODES
 
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2}
 WHOLE = {"type": "integer"}

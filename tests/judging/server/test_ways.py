@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from judging.replies import MODES, Found
+from judging.replies import Found
+from records.verdicts import MODES
 
 
 def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any) -> None:
