@@ -8,7 +8,7 @@ import pytest
 
 from judging.kinds import Material
 from judging.opinion import ask
-from judging.types import FAILURES, JudgeTask, Verdict
+from judging.types import FAILURES, JudgeTask, JudgeVerdict
 from records.verdicts import KINDS
 
 SALT = b"s" * 32
@@ -73,7 +73,7 @@ def test_stored_replies_that_lack_ids_are_a_failure(
 ) -> None:
     """A cache gives what was once taken for whole; it is not checked again on its way."""
     judge = scripted(lambda task: "")
-    judge.ask = lambda task: Verdict("k", verdicts(n99="supported"), cached=True)
+    judge.ask = lambda task: JudgeVerdict("k", verdicts(n99="supported"), cached=True)
     facts = [{"id": "f1", "text": "The fee is 15 euros."}]
     material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
     opinion = ask(judge, kind, material, salt=SALT)

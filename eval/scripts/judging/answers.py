@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from judging.kinds import Item
-from judging.types import PromptId, Verdict
+from judging.types import JudgeVerdict, PromptId
 from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
@@ -203,8 +203,8 @@ class FactStore:
         return digest, self._judge, self._prompt
 
     def get(
-        self, question: str, reference: str, ask: Callable[[], tuple[list[str], Verdict]]
-    ) -> list[str] | Verdict:
+        self, question: str, reference: str, ask: Callable[[], tuple[list[str], JudgeVerdict]]
+    ) -> list[str] | JudgeVerdict:
         """The facts of a reference answer, or the verdict that failed to give them.
 
         ``ask`` is called once for each reference that is not known, by one thread.

@@ -17,7 +17,7 @@ from judging import kinds, prompt_files
 from judging.answers import NO_CLAIMS, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
-from judging.types import Judge, Verdict
+from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.text.language import is_covered
 from ragmetrics.text.refusals import is_refusal
@@ -49,7 +49,7 @@ class Settings:
         return LANGUAGE if by_rules and not is_covered(answer.language) else None
 
 
-def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | Verdict:
+def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | JudgeVerdict:
     """The answer's claims; atomic ones are asked for once, whatever the repeat."""
     if not settings.atomic:
         return answer.sentences
@@ -66,7 +66,7 @@ def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | 
     return answer.atomic
 
 
-def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | Verdict:
+def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | JudgeVerdict:
     """The reference's facts as ``f1``, ``f2`` … and where they come from."""
     texts: Sequence[str] = [fact for fact in answer.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
@@ -74,14 +74,14 @@ def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] |
         question, reference = answer.case.question, answer.reference
         material = Material(question=question, reference=reference)
 
-        def ask_once() -> tuple[list[str], Verdict]:
+        def ask_once() -> tuple[list[str], JudgeVerdict]:
             task = make_task(kinds.FACTS, material, salt=settings.salt)
             verdict = settings.judge.ask(task)
             facts = (verdict.data or {}).get("facts", ())
             return [fact for fact in facts if fact.strip()], verdict
 
         listed = settings.facts.get(question, reference, ask_once)
-        if isinstance(listed, Verdict):
+        if isinstance(listed, JudgeVerdict):
             return listed
         texts, origin = listed, "reference_answer"
     return [{"id": f"f{n}", "text": text} for n, text in enumerate(texts, start=1)], origin
@@ -115,7 +115,7 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
     if reason is not None:
         return [not_applicable(answer, name, reason)]
     claims = _claims(answer, settings)
-    if isinstance(claims, Verdict):
+    if isinstance(claims, JudgeVerdict):
         return [failed(answer, name, claims, repeat)]
     if not claims:
         return [not_applicable(answer, name, NO_CLAIMS)]
@@ -136,7 +136,7 @@ def correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[V
     if reason is not None:
         return [not_applicable(answer, name, reason)]
     listed = _facts(answer, settings)
-    if isinstance(listed, Verdict):
+    if isinstance(listed, JudgeVerdict):
         return [failed(answer, name, listed, repeat)]
     facts, origin = listed
     base = Material(question=answer.case.question, answer=answer.text, facts=facts)
@@ -157,9 +157,9 @@ def answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
     if reason is not None:
         return [not_applicable(answer, name, reason)]
     listed, claims = _facts(answer, settings), _claims(answer, settings)
-    if isinstance(listed, Verdict):
+    if isinstance(listed, JudgeVerdict):
         return [failed(answer, name, listed, repeat)]
-    if isinstance(claims, Verdict):
+    if isinstance(claims, JudgeVerdict):
         return [failed(answer, name, claims, repeat)]
     facts, origin = listed
     claims = [] if answer.abstained else claims or answer.whole_answer()
@@ -209,7 +209,7 @@ def context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> lis
     if reason is not None:
         return [not_applicable(answer, name, reason)]
     listed = _facts(answer, settings)
-    if isinstance(listed, Verdict):
+    if isinstance(listed, JudgeVerdict):
         return [failed(answer, name, listed, repeat)]
     facts, origin = listed
     base = Material(question=answer.case.question, contexts=answer.contexts, facts=facts)
@@ -311,7 +311,7 @@ def not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLin
     return _line(answer, metric, "not_applicable", reason=reason)
 
 
-def failed(answer: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) -> VerdictLine:
+def failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
         answer,
@@ -407,7 +407,7 @@ def _judged(
     )
 
 
-def _spent(calls: Sequence[Verdict]) -> VerdictLine:
+def _spent(calls: Sequence[JudgeVerdict]) -> VerdictLine:
     return {
         "mode": calls[0].mode,
         "usage": usage_of(calls),

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from judging.kinds import LISTED
-from judging.types import JudgeTask, Verdict
+from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics import abstention
 from ragmetrics.claims import (
     CLAIM_RULES,
@@ -55,16 +55,16 @@ class LocalJudge:
     def identity(self) -> JudgeIdentity:
         return JudgeIdentity("local", "support", revision=REVISION, strength="code")
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict on a task's inputs; its messages are not read."""
         key = _key(task)
         answer = _ANSWERS.get(task.prompt.name)
         if answer is None:
             why = CANNOT.get(task.prompt.name, f"the local judge knows no {task.prompt.name}")
-            return Verdict(key, None, "refused", why, mode="local", asks=1)
+            return JudgeVerdict(key, None, "refused", why, mode="local", asks=1)
         data = {"notes": ""} | answer(task.inputs) | {"manipulation": False}
         raw = orjson.dumps(data).decode()
-        return Verdict(key, data, raw=raw, mode="local", asks=1, cost_usd=0.0)
+        return JudgeVerdict(key, data, raw=raw, mode="local", asks=1, cost_usd=0.0)
 
 
 def _key(task: JudgeTask) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from judging.kinds import Material, ids_of, make_task
 from judging.prompt_files import neutral
-from judging.types import Judge, JudgeTask, Usage, Verdict
+from judging.types import Judge, JudgeTask, JudgeVerdict, Usage
 from ragmetrics.text.quotes import quoted
 from records.verdicts import QUOTE_UNVERIFIED, CallKind
 
@@ -30,13 +30,13 @@ class Opinion:
     """
 
     task: JudgeTask
-    first: Verdict
+    first: JudgeVerdict
     entries: list[Entry] = field(default_factory=list)
     failure: str | None = None
     message: str = ""
     dropped: int = 0
     again: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[Verdict] = field(default_factory=list)
+    calls: list[JudgeVerdict] = field(default_factory=list)
 
     @property
     def reply(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Opinion:
         """The judge saw an attempt to steer it, in any of its replies."""
         return any(bool((call.data or {}).get("manipulation")) for call in self.calls)
 
-    def failed(self, verdict: Verdict) -> Opinion:
+    def failed(self, verdict: JudgeVerdict) -> Opinion:
         """This opinion with a failure in place of verdicts."""
         self.failure, self.message = verdict.failure or "incomplete", verdict.message
         self.entries = []
@@ -81,13 +81,13 @@ def ask(
     return opinion
 
 
-def _incomplete(verdict: Verdict, absent: Sequence[str]) -> Verdict:
+def _incomplete(verdict: JudgeVerdict, absent: Sequence[str]) -> JudgeVerdict:
     """A stored follow-up may be of a time when less was asked of it."""
     message = f"there is no verdict for the id {', '.join(absent)}"
     return replace(verdict, data=None, failure="incomplete", message=message)
 
 
-def _entries(opinion: Opinion, verdict: Verdict, asked: Sequence[str]) -> dict[str, Entry]:
+def _entries(opinion: Opinion, verdict: JudgeVerdict, asked: Sequence[str]) -> dict[str, Entry]:
     """The entries by id; ids that the judge was not asked about are dropped and counted."""
     entries: dict[str, Entry] = {}
     for entry in (verdict.data or {})["verdicts"]:
@@ -106,7 +106,7 @@ def _ask_again(
     ids: Sequence[str],
     why: str,
     salt: bytes,
-) -> Verdict:
+) -> JudgeVerdict:
     task = make_task(
         kind,
         material.only(kind, ids),
@@ -128,7 +128,7 @@ def _check_quotes(
     material: Material,
     entries: dict[str, Entry],
     salt: bytes,
-) -> Verdict | None:
+) -> JudgeVerdict | None:
     """Ask once more where a positive verdict has no quote; the failure of that call, if any."""
     if kind.positive is None:
         return None
@@ -163,7 +163,7 @@ def holds(kind: CallKind, material: Material, entry: Entry) -> bool:
     return False
 
 
-def usage_of(calls: Sequence[Verdict]) -> dict[str, int | None]:
+def usage_of(calls: Sequence[JudgeVerdict]) -> dict[str, int | None]:
     """Tokens of all calls together; None where no call says."""
     total: dict[str, int | None] = {}
     for name in Usage.__slots__:

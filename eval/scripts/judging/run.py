@@ -26,7 +26,7 @@ from judging.answers import FactStore, JudgedAnswer
 from judging.calls import BLOCK, CALLS, Settings, needs_facts
 from judging.connect import Connection, JudgeChanged
 from judging.local import LocalJudge
-from judging.types import JudgeTask, Verdict
+from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
@@ -279,7 +279,7 @@ class TaskRecorder:
         self.cannot = connection.judge.cannot
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """What the local rules say, which is used for estimates only."""
         self.tasks.append(task)
         return self._local.ask(task)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from judging.cost import Estimate, Totals
+    from judging.cost import CostEstimate, JudgingTotals
     from judging.run import JudgingOutcome
 
 
-def bill(outcome: JudgingOutcome, totals: Totals) -> list[str]:
+def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
     from judging.types import FAILURES
 
@@ -38,7 +38,7 @@ def bill(outcome: JudgingOutcome, totals: Totals) -> list[str]:
     return found
 
 
-def print_estimate(console: Console, estimate: Estimate) -> None:
+def print_estimate(console: Console, estimate: CostEstimate) -> None:
     """What asking would take."""
     from terminal.tables import print_rows
 
