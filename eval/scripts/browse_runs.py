@@ -89,8 +89,8 @@ def check_terminal() -> None:
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not stream.isatty() or os.environ.get("TERM") == "dumb":
             raise errors.StorageError(
-                f"{name} is no terminal that can show a full screen; report_run.py and "
-                "compare_runs.py print the same on any."
+                f"{name} is not a terminal that can show a full screen. report_run.py and "
+                "compare_runs.py print the same anywhere."
             )
 
 

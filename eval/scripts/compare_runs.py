@@ -11,8 +11,8 @@ Examples:
   python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
 
-Exit codes: 0 done, 1 --fail-on struck, 2 bad input or usage, or runs that cannot be compared, 130
-interrupted.
+Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input or usage, or runs that cannot be
+compared, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import click
 
 import options
 from decisions.compare import failures
+from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from decisions.rows import Comparison, MetricRow
 
 PASSED = "pipeline.pass"
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def json_bytes(report: Report) -> bytes:
     "--metrics",
     type=options.Names(),
     default=(),
-    help="The declared family: p after Holm.  [default: metrics with a target]",
+    help="Metrics to test; their p-values are Holm-corrected.  [default: metrics with a target]",
 )
 @click.option(
     "--sections", type=options.Names(), default=(), help="Only these, such as retrieval,pipeline."

@@ -13,9 +13,10 @@ Examples:
   python eval/scripts/gate_run.py --baseline eval/results/main/metrics.json --github
   python eval/scripts/gate_run.py --baseline old --accept 'ndcg@5=rank matters less than recall'
 
-A case that was asked and has no result fails the gate. Against a baseline also fails: a case that
-is missing, a section or metric that is no longer measured, a lower coverage, and runs that were not
-measured alike. What a rule names and could not be measured fails. EVAL.md explains the rules.
+The gate fails if a case that was asked has no result. With a baseline the gate also fails if a
+case is missing, if a section or metric is no longer measured, if its coverage is lower, or if the
+two runs were not measured alike. A rule fails if what it names could not be measured. EVAL.md
+explains the rules.
 
 Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
 """
@@ -37,17 +38,6 @@ if TYPE_CHECKING:
 
 GATES_FILE = storage.ROOT / "eval" / "gates.toml"
 FILE = click.Path(path_type=Path, dir_okay=False)
-SECTIONS = (
-    "retrieval",
-    "context",
-    "groundedness",
-    "embedding",
-    "abstention",
-    "safety",
-    "pipeline",
-    "judged",
-    "custom",
-)
 
 
 @options.command(help=__doc__)
@@ -96,6 +86,7 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence, baseline_of, side_of
     from decisions.gate_rules import read_rules
+    from ragmetrics import catalogue
     from records.gate_verdict import parse_accepts
     from scorers.custom import read_plugins
 
@@ -105,7 +96,9 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     accepts = parse_accepts(given["accepts"])
     new = side_of(storage.find_run(results_dir, run))
     base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None
-    check_names(rules, [*SECTIONS, *new.sections, *(base.sections if base else ())], gates_file)
+    check_names(
+        rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
+    )
     evidence = GateEvidence(
         new,
         base,

@@ -32,7 +32,6 @@ import click
 import options
 import storage
 from records.runs import VERDICTS
-from scorers.show import find_metric, score_and_show, score_options
 
 if TYPE_CHECKING:
     from judging.connect import Connection, JudgeOptions
@@ -42,26 +41,12 @@ if TYPE_CHECKING:
 
 MOST_REPEATS = 100
 
-SUMMARY = (
-    "groundedness",
-    "correctness",
-    "context_precision",
-    "context_recall",
-    "answer_relevancy",
-)
-
-SHARED = (
-    *("eval_set", "labels_dir", "results_dir", "by", "worst", "worst_by"),
-    *("seed", "as_json", "verbose", "quiet"),
-)
-"""Options that every score script has."""
-
 
 @options.command(
     help=__doc__,
     how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
 )
-@score_options
+@options.score_options
 @options.judge_options
 @click.option(
     "--metrics",
@@ -133,6 +118,7 @@ def main(
     calls = calls_of(metrics, claim_level)
     if given["worst_by"]:
         from ragmetrics.catalogue.judged import ROWS
+        from scorers.show import find_metric
 
         find_metric(ROWS, given["worst_by"])
     folder = storage.find_run(given["results_dir"], given["run"])
@@ -200,7 +186,7 @@ def judge(
 ) -> JudgingOutcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
-    from judging.run import confirm, judge_run, progress, say_notes
+    from judging.run import confirm, judge_run, progress
     from judging.show import bill
 
     console = options.stderr_console(quiet=given["quiet"])
@@ -216,9 +202,15 @@ def judge(
                 "them there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        say_notes(connection.notes(), given["quiet"])
+        say_notes(connection, given["quiet"])
         confirm(plan, connection)
     return outcome
+
+
+def say_notes(connection: Connection, quiet: bool) -> None:
+    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
+    for note in () if quiet else connection.notes():
+        click.echo(f"Note: {note}", err=True)
 
 
 def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
@@ -233,7 +225,8 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
 
 def show(folder: Path, reader: VerdictReader, given: dict[str, Any]) -> None:
     """Count the run's verdicts and print the section."""
-    from scorers.judged import make_scorer, print_judged, section_notes, show_worst, warm
+    from scorers.judged import make_scorer, section_notes, warm
+    from scorers.show import score_and_show
 
     scorer = make_scorer(
         folder,
@@ -243,16 +236,8 @@ def show(folder: Path, reader: VerdictReader, given: dict[str, Any]) -> None:
         cache_dir=given["cache_dir"],
     )
     warm(scorer, folder, given["eval_set"], given["labels_dir"])
-    names = [metric.name for metric in scorer.metrics]
-    section = score_and_show(
-        lambda _: scorer,
-        summary=[name for name in SUMMARY if name in names] or names[:3],
-        worst_key=names[0],
-        show_worst=show_worst,
-        show_more=print_judged,
-        needs_texts=True,
-        **({name: given[name] for name in SHARED} | {"run": str(folder), "jobs": 1}),
-    )
+    shared = given | {"run": str(folder)}
+    section = score_and_show("judged", shared, options.Streams(given), scorer)
     if not given["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):
@@ -284,13 +269,12 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
 def test_judge(judge_options: JudgeOptions, repeats: int, as_json: bool, quiet: bool) -> int:
     """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
     from judging.connect import connect
-    from judging.run import say_notes
     from judging.selftest import self_test
     from judging.show import print_self_test
 
     with connect(judge_options) as connection:
         report = self_test(connection.judge, connection.salt, max(3, repeats))
-        say_notes(connection.notes(), quiet)
+        say_notes(connection, quiet)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:

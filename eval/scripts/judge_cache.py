@@ -1,4 +1,4 @@
-"""Look after the cache of judged verdicts: what it holds, taking entries out, handing them on.
+"""Inspect, prune and share the cache of verdicts.
 
 In: eval/cache/judge_cache.jsonl, a line a verdict. Out: a table, a smaller cache, or the chosen
 lines on stdout. ACTION is ``stats`` (entries and bytes by judge,
@@ -80,7 +80,7 @@ class Moment(click.ParamType[str]):
 )
 @click.option("--dry-run", is_flag=True, help="prune: only say what would go.")
 @options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     action: str,
     cache: Path,

@@ -30,10 +30,11 @@ import click
 
 import options
 import storage
-from labeller.actions import ACTIONS, Action, keymap_id, shown_key
+from labeller.actions import ACTIONS
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
+from terminal.actions import Action, keymap_id, shown_key
 
 SCRIPTS = Path(__file__).resolve().parent
 GUARD = 'if __name__ == "__main__":'

@@ -92,7 +92,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Pass marks.  [default: eval/targets.toml]",
 )
 @options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     run: str,
     eval_set: Path,

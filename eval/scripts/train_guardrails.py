@@ -19,12 +19,12 @@ import click
 import options
 import storage
 from guardrails import fitting
-from validation.detectors import Prompt, fingerprint, read_prompts, trainable_sets
+from validation.detectors import LabelledPrompt, fingerprint, read_prompts, trainable_sets
 
 MODEL = Path(__file__).resolve().parent / "guardrails" / "injection_model.json"
 
 
-def _describe(prompts: list[Prompt]) -> dict[str, dict[str, int]]:
+def _describe(prompts: list[LabelledPrompt]) -> dict[str, dict[str, int]]:
     counts = Counter((prompt.set, prompt.label) for prompt in prompts)
     return {
         name: {"attack": counts[name, 1], "benign": counts[name, 0]}

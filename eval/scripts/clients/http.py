@@ -1,6 +1,7 @@
 """HTTP over ``requests``, with what it lacks: a deadline for the whole call and a size limit.
 
-The one interface is ``HttpTransport.send``; a cheaper transport can take its place.
+``Transport`` is the whole interface to the network; another one can take the place of
+``HttpTransport``. Around it stand the retries of one call and the threads of many.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from clients.secrets import Redactor
@@ -47,7 +48,7 @@ class Deadline(threading.local):
         return seconds
 
 
-class _Reader(io.RawIOBase):
+class _TimedReader(io.RawIOBase):
     """A socket's bytes. The first read needs no new timeout: the library has just set it."""
 
     def __init__(self, sock: socket.socket, clock: Deadline) -> None:
@@ -77,14 +78,14 @@ def deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    class Response(HTTPResponse):
+    class TimedResponse(HTTPResponse):
         def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
             super().__init__(sock, *args, **more)
             self.fp.close()
-            self.fp = io.BufferedReader(_Reader(sock, clock), CHUNK)
+            self.fp = io.BufferedReader(_TimedReader(sock, clock), CHUNK)
 
     class OnePiece(HTTPConnection):
-        response_class = Response
+        response_class = TimedResponse
         _pending: list[bytes] | None = None
 
         def request(self, *args: Any, **more: Any) -> None:
@@ -168,13 +169,13 @@ class CallFailed(Exception):
 
 
 def call_with_retries(
-    once: Callable[[float], Answer],
+    attempt_call: Callable[[float], Answer],
     policy: RetryPolicy,
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
     draw: Callable[[], float] = random.random,
 ) -> tuple[Answer, int]:
-    """``once(seconds allowed)`` until it succeeds; returns its answer and the number of tries.
+    """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
 
     Raises CallFailed with the last error, or Interrupted as soon as ``stop`` is set.
     """
@@ -185,7 +186,7 @@ def call_with_retries(
         if stop.is_set():
             raise Interrupted
         try:
-            return once(min(policy.timeout, end - clock())), attempt
+            return attempt_call(min(policy.timeout, end - clock())), attempt
         except CallError as error:
             if not error.retryable or attempt > policy.retries:
                 raise CallFailed(error, attempt) from error
@@ -345,6 +346,18 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
     seconds: float
+
+
+class Transport(Protocol):
+    """Sends one request. Safe to use from several threads."""
+
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> Reply:
+        """One try of at most ``timeout`` seconds. Raises CallError for anything but a success."""
+
+    def close(self) -> None:
+        """Give back what is not in use."""
 
 
 class HttpTransport:

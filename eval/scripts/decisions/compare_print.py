@@ -446,20 +446,19 @@ def slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
 
 def _uneven(comparison: Comparison) -> Iterator[str]:
     """Metrics that the two runs scored for different cases; one sentence for those alike."""
-    alike: dict[tuple[int, int, str], list[str]] = {}
+    alike: dict[tuple[int, int, int, int], list[str]] = {}
     for row in comparison.rows:
         if (row.lost or row.gained) and (row.family or row.verdict in ("better", "worse")):
-            coverage = f"{_share(row.base_coverage)} → {_share(row.new_coverage)}"
-            alike.setdefault((row.lost, row.gained, coverage), []).append(row.metric)
-    for (lost, gained, coverage), names in alike.items():
-        yield (
-            f"Scored in {comparison.base_id} only: {lost} cases, in {comparison.new_id} only: "
-            f"{gained} (coverage {coverage}): {', '.join(names)}."
-        )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f} %"
+            cases = max(row.base_cases, row.new_cases)
+            alike.setdefault((row.lost, row.gained, row.n, cases), []).append(row.metric)
+    for (lost, gained, compared, cases), names in alike.items():
+        runs = ((lost, comparison.base_id), (gained, comparison.new_id))
+        parts = [f"{count} only in {run}" for count, run in runs if count]
+        first = lost or gained
+        parts[0] = parts[0].replace(" only", f" case{'s' * (first != 1)} scored only", 1)
+        left_out = "it is left out" if lost + gained == 1 else "these are left out"
+        compared_of = f"{', '.join(names)} ({compared} of {cases} compared)"
+        yield f"{compared_of}: {', '.join(parts)}; {left_out}."
 
 
 def ranks(found: Ranks | None) -> str:

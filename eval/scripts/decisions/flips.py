@@ -1,4 +1,4 @@
-"""The cases that changed most: what broke, what was mended, with ranks and answers side by side."""
+"""The cases that changed most: what broke, what was fixed, with ranks and answers side by side."""
 
 from __future__ import annotations
 

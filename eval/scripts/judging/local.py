@@ -21,7 +21,7 @@ from ragmetrics.claims import (
     CLAIM_RULES,
     SUPPORT_RULES,
     WINDOW,
-    Support,
+    ClaimSupport,
     best_window,
     extract,
     merged,
@@ -113,7 +113,7 @@ def _look_for(
     entries = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        support = score_claim(text, chunks, question=asked, known=pooled, lead=lead)
+        support = score_claim(text, chunks, question=asked, context_numbers=pooled, lead=lead)
         if support is None:
             number = _verbatim(text, sources)
             held = number is not None
@@ -138,7 +138,7 @@ def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     return None
 
 
-def _reason(support: Support) -> str:
+def _reason(support: ClaimSupport) -> str:
     if support.vetoing:
         return f"number found nowhere: {', '.join(support.vetoing[:3])}"
     missing = f"; not there: {', '.join(support.missing[:5])}" if support.missing else ""

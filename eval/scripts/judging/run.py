@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -383,12 +382,6 @@ class ExistingVerdicts:
 
 def _content(head: VerdictHead) -> tuple[Any, ...]:
     return head.status, head.reason, head.key, head.parts, head.inputs_sha256, head.prompt
-
-
-def say_notes(notes: Sequence[str], quiet: bool) -> None:
-    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
-    for note in notes if not quiet else ():
-        print(f"Note: {note}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

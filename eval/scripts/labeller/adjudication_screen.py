@@ -9,16 +9,17 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from labeller import chunk_lines, lines
-from labeller.actions import Keymap
 from labeller.mode_screen import ModeScreen
-from labeller.ports import Refused
+from terminal import frame
+from terminal.action_screen import Acts
+from terminal.actions import ActionRefused, Keymap
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import DisplayText, display, fit, one_line
 from terminal.text_pane import TextPane
 
 if TYPE_CHECKING:
     from labeller.adjudication import Disagreement
-    from labeller.model import Session
+    from labeller.session import Session
 
 
 class AdjudicationScreen(ModeScreen):
@@ -28,7 +29,7 @@ class AdjudicationScreen(ModeScreen):
         self,
         session: Session,
         names: list[str],
-        look: lines.Look,
+        look: frame.Look,
         keymap: Keymap,
         prefetch: Callable[[], None],
     ) -> None:
@@ -50,28 +51,28 @@ class AdjudicationScreen(ModeScreen):
             yield self.end
 
     def on_mount(self) -> None:
-        if not self._find():
+        if not self._differences():
             here = self._session.current
             self._advance()
             if self._session.current != here:
                 self.say("the next question that differs")
         super().on_mount()
 
-    def _find(self) -> list[tuple[str, Disagreement]]:
+    def _differences(self) -> list[tuple[str, Disagreement]]:
         """The differences of the current question, with everyone who labelled it."""
-        found: list[tuple[str, Disagreement]] = []
+        items: list[tuple[str, Disagreement]] = []
         for name in self._names:
             try:
-                found += [(name, item) for item in self._session.disagreements(name)]
-            except Refused:
+                items += [(name, item) for item in self._session.disagreements(name)]
+            except ActionRefused:
                 continue
-        return found
+        return items
 
     def show(self) -> None:
         session = self._session
         new = session.current != self._case
         self._case = session.current
-        self._items = self._find()
+        self._items = self._differences()
         cursor = 0 if new else self.list.cursor
         self.list.set_count(len(self._items), cursor)
         width = self.size.width
@@ -81,7 +82,7 @@ class AdjudicationScreen(ModeScreen):
         columns = f"   {'A':<14}{'B':<14}{'final':<9}row  what"
         self.top.show(
             [
-                lines.rule(self.look, width, left, right),
+                frame.rule(self.look, width, left, right),
                 *lines.question_lines(session, width, 2),
                 (("dim", display(columns)),),
             ]
@@ -120,46 +121,46 @@ class AdjudicationScreen(ModeScreen):
         spans: list[Span] = [(style, display(f" {sign} ")), (style, DisplayText("".join(cells)))]
         return (*spans, (style, where))
 
-    def do_down(self) -> None:
-        self.list.move_to(self.list.cursor + 1)
+    def acts(self) -> Acts:
+        return {
+            "down": lambda: self._step(1),
+            "up": lambda: self._step(-1),
+            "take-a": lambda: self._take("a"),
+            "take-b": lambda: self._take("b"),
+            "take-both": lambda: self._take("union"),
+            "take-none": lambda: self._take("neither"),
+            "note": self._ask_note,
+            "next": self._settle,
+            "undo": lambda: self.say(self._session.undo()),
+            "help": self.show_help,
+            "close": lambda: self.dismiss(""),
+        }
 
-    def do_up(self) -> None:
-        self.list.move_to(self.list.cursor - 1)
-
-    def do_take_a(self) -> None:
-        self._take("a")
-
-    def do_take_b(self) -> None:
-        self._take("b")
-
-    def do_take_both(self) -> None:
-        self._take("union")
-
-    def do_take_none(self) -> None:
-        self._take("neither")
+    def _step(self, by: int) -> None:
+        self.list.move_to(self.list.cursor + by)
 
     def _take(self, choice: str) -> None:
         if not self._items:
-            raise Refused("nothing differs here; Enter goes on")
+            raise ActionRefused("nothing differs here; Enter goes on")
         name, item = self._items[self.list.cursor]
         self.say(self._session.adjudicate(name, item.index, choice))
-        self.do_down()
+        self._step(1)
 
-    def do_note(self) -> None:
+    def _ask_note(self) -> None:
         from terminal.windows import Prompt
 
         def closed(text: str | None) -> None:
             if text is not None:
                 try:
                     self.say(self._session.note(text))
-                except Refused as refusal:
+                except ActionRefused as refusal:
                     self.say(str(refusal), "warn")
                 self.redraw()
 
         note = str(self._session.judgement.get("note") or "")
         self.app.push_screen(Prompt("Note to this question", note), closed)
 
-    def do_next(self) -> None:
+    def _settle(self) -> None:
         """Confirm this question as settled, and open the next one that differs."""
         for name in dict.fromkeys(name for name, _ in self._items):
             self.say(self._session.adjudicated(name))
@@ -176,15 +177,9 @@ class AdjudicationScreen(ModeScreen):
             if case_id == here or not any(case_id in session.others[n] for n in self._names):
                 continue
             session.goto(case_id)
-            if any(not item.choice for _, item in self._find()):
+            if any(not item.choice for _, item in self._differences()):
                 self._prefetch()
                 return True
         if here:
             session.goto(here)
         return False
-
-    def do_undo(self) -> None:
-        self.say(self._session.undo())
-
-    def do_close(self) -> None:
-        self.dismiss("")

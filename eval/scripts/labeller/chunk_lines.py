@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from labeller.lines import Look, rule
-from labeller.model import Session
-from labeller.views import Row
+from labeller.rows import ChunkRow
+from labeller.session import Session
+from terminal.frame import Look, rule
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 
@@ -38,10 +38,10 @@ def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
 def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
     """The text on one line, from a little before the question's first word in it."""
     head = one_line(text, 2048)
-    found = pattern.search(head) if pattern else None
-    if found is None or found.start() < 40:
+    match = pattern.search(head) if pattern else None
+    if match is None or match.start() < 40:
         return DisplayText(head.lstrip())
-    start = head.find(" ", found.start() - 24) + 1
+    start = head.find(" ", match.start() - 24) + 1
     return DisplayText("…" + head[start:])
 
 
@@ -57,17 +57,17 @@ SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
 
 
 def chunk_line(
-    row: Row, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
+    row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
 ) -> Line:
     """One row: `sign` (cursor, range), mark, grade, snippet, key, path, start of its text.
 
     `longest` is the width of the longest path, so that the texts begin in one column.
     """
     snippet = '"' if row.snippets and not row.auto else "~" if row.auto else " "
-    found = SUPPORT_SIGNS.get(row.state, " ")
+    support = SUPPORT_SIGNS.get(row.state, " ")
     unread = " " if row.seen else look.unread
     grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
-    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{found}{unread}"
+    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
     spans: list[Span] = [
         ("marked" if row.marked else "row", display(head)),
         ("key", display(f"{row.label:>3} ")),
@@ -85,7 +85,7 @@ def chunk_line(
     return tuple(spans)
 
 
-def _scores(row: Row) -> DisplayText:
+def _scores(row: ChunkRow) -> DisplayText:
     rank = "  -" if row.rank is None else f"{row.rank:>3}"
     scores = (row.score_vector, row.score_lexical, row.score_final)
     return display(
@@ -94,7 +94,13 @@ def _scores(row: Row) -> DisplayText:
 
 
 def chunks_rule(
-    session: Session, rows: Collection[Row], look: Look, width: int, words: str, *, focused: bool
+    session: Session,
+    rows: Collection[ChunkRow],
+    look: Look,
+    width: int,
+    words: str,
+    *,
+    focused: bool,
 ) -> Line:
     """How many chunks there are and were read, their order and filter."""
     seen = sum(row.seen for row in rows)

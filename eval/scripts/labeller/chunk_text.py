@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from labeller.lines import words_pattern
+from terminal.frame import words_pattern
 from terminal.safe_text import DisplayText
 from terminal.text_pane import Mark
 
 if TYPE_CHECKING:
-    from labeller.model import Session
-    from labeller.views import Row
+    from labeller.rows import ChunkRow
+    from labeller.session import Session
 
 
 def marks_in(
-    session: Session, row: Row, text: DisplayText, terms: re.Pattern[str] | None, words: str
+    session: Session, row: ChunkRow, text: DisplayText, terms: re.Pattern[str] | None, words: str
 ) -> list[Mark]:
     """The question's terms, the words looked for, and the picked snippets, as offsets."""
     marks: list[Mark] = []
     if terms is not None:
         marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
-    wanted = words_pattern(words.split())
-    if wanted is not None:
-        marks += [(m.start(), m.end(), "marked") for m in wanted.finditer(text)]
+    pattern = words_pattern(words.split())
+    if pattern is not None:
+        marks += [(m.start(), m.end(), "marked") for m in pattern.finditer(text)]
     if row.snippets and not row.auto:
         picked = [s for s in session.sentences(row.number) if s.picked]
         marks += [(s.start, s.end, "marked") for s in picked]
@@ -44,7 +44,7 @@ def why_no_chunks(session: Session, words: str, source: str) -> str:
     return f"Fetching chunks from {source} …"
 
 
-def holds(row: Row, words: list[str]) -> bool:
+def holds(row: ChunkRow, words: list[str]) -> bool:
     """Does a row's path, heading or text hold all of these casefolded words?"""
     chunk = row.chunk
     text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()

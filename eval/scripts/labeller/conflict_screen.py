@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from labeller.ports import Conflict, Store
 
 
-def _said(values: dict[str, Any] | None, field: str) -> str:
+def _value_text(values: dict[str, Any] | None, field: str) -> str:
     if values is None:
         return "(no such question)"
     if field not in values:
@@ -37,21 +37,20 @@ def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
         for name, values in sides:
             head = f"{field}, {name}:"
             marks.append((len(text), len(text) + len(head), "key"))
-            text += f"{head}\n{_said(values, field)}\n\n"
+            text += f"{head}\n{_value_text(values, field)}\n\n"
     return text, marks
 
 
 class ConflictScreen(TextWindow):
     """Shows the open conflicts of the store one after the other. Esc leaves the rest for later."""
 
-    KEYS = "1 keep mine   2 keep what the file has   j k scroll   Esc decide later"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "take('mine')", "mine", show=False),
         Binding("2", "take('theirs')", "theirs", show=False),
     ]
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
-        super().__init__()
+        super().__init__("1 keep mine   2 keep what the file has   j k scroll   Esc decide later")
         self._store = store
         self._say = say
 

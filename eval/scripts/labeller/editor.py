@@ -11,14 +11,16 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 
 def edit_outside(app: App[Any], text: str) -> str:
-    """`text` as $VISUAL or $EDITOR left it. Raises Refused when there is none or it failed."""
+    """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:
-        raise Refused("no editor is set; export EDITOR=nano (or vim), or press e for the form")
+        raise ActionRefused(
+            "no editor is set; export EDITOR=nano (or vim), or press e for the form"
+        )
     handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
     path = Path(name)
     try:
@@ -27,11 +29,11 @@ def edit_outside(app: App[Any], text: str) -> str:
         with app.suspend():
             code = subprocess.call([*shlex.split(command), name])
         if code != 0:
-            raise Refused(f"the editor ended with {code}; nothing was changed")
+            raise ActionRefused(f"the editor ended with {code}; nothing was changed")
         return path.read_bytes().decode("utf-8", errors="surrogatepass")
     except SuspendNotSupported:  # behind --serve, or where the system knows no suspending
-        raise Refused("an editor cannot be opened here; press e for the form") from None
+        raise ActionRefused("an editor cannot be opened here; press e for the form") from None
     except (OSError, ValueError) as error:
-        raise Refused(f"the editor could not be used: {error}") from None
+        raise ActionRefused(f"the editor could not be used: {error}") from None
     finally:
         path.unlink(missing_ok=True)

@@ -17,11 +17,12 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
-from labeller.ports import Refused
-from terminal.safe_text import display, one_line
+from terminal.actions import ActionRefused
+from terminal.safe_text import DisplayText, display, one_line
 from terminal.windows import Ask, Window, shown
 
 LIMIT = 1 << 20
+
 LABELS = {
     "question": "Question",
     "expected_key_facts": "Key facts an answer must hold, one a line",
@@ -32,6 +33,7 @@ LABELS = {
     "category": "Category",
     "difficulty": "Difficulty",
 }
+
 Field = tuple[str, str, tuple[str, ...]]
 """Name, kind (`text`, `lines` or `choice`), choices."""
 
@@ -56,7 +58,7 @@ def as_value(text: str, kind: str, name: str) -> object:
 class CaseForm(Window[str | None]):
     """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
 
-    A Refused from `submit` is shown in the form, which stays open: nothing typed is lost.
+    A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -137,7 +139,7 @@ class CaseForm(Window[str | None]):
             return
         try:
             message = self._submit(changes)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.query_one("#form-message", Static).update(Content(one_line(str(refusal))))
             return
         self.dismiss(message)
@@ -157,3 +159,38 @@ class CaseForm(Window[str | None]):
         self.app.push_screen(
             Ask("The form was changed.", {"k": "keep the changes", "d": "drop them"}), answered
         )
+
+
+class NoteForm(Window[tuple[str, bool] | None]):
+    """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("ctrl+t", "turn", "cannot tell", show=False),
+    ]
+
+    def __init__(self, note: str, cannot_tell: bool) -> None:
+        super().__init__()
+        self._note = one_line(note)
+        self._cannot_tell = cannot_tell
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask"):
+            yield shown(display("Note to this question"))
+            yield Input(self._note, id="note", compact=True)
+            yield shown(self._box(), id="cannot-tell")
+            yield shown(display("\nEnter keep   Ctrl+t cannot tell   Esc leave"), classes="keys")
+
+    def _box(self) -> DisplayText:
+        sign = "[x]" if self._cannot_tell else "[ ]"
+        return display(f"{sign} I cannot tell whether it is answerable; the note says why")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss((event.value, self._cannot_tell))
+
+    def action_turn(self) -> None:
+        self._cannot_tell = not self._cannot_tell
+        self.query_one("#cannot-tell", Static).update(Content(self._box()))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from labeller.actions import actions_of
+from terminal.actions import Action, Keymap, keys_of, shown_key
+from terminal.help import HelpScreen, keys_page
 
-from textual.binding import Binding, BindingType
-
-from labeller.actions import Keymap, actions_of, keys_of, shown_key
-from terminal.safe_text import display
-from terminal.text_pane import Mark, TextWindow
+FOOT = "Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"
 
 GUIDELINE = """\
 How to label, so that everyone labels alike
@@ -42,43 +40,15 @@ Nothing is lost: every key is written to a journal at once. u undoes, as far bac
 """
 
 
-def help_text(where: str, keymap: Keymap) -> tuple[str, list[Mark]]:
-    """The keys of a screen, one action a line under the headings of the table, with marks."""
-    text = ""
-    marks: list[Mark] = []
-    part = ""
-    for action in actions_of(where):
-        if action.part != part:
-            part = action.part
-            text += ("\n" if text else "") + part + "\n"
-            marks.append((len(text) - len(part) - 1, len(text), "rule"))
-        names = keys_of(action, keymap)
-        keys = " ".join(map(shown_key, names)) or "(in : commands)"
-        if action.id == "mark-row" and len(names) == 10:
-            keys = f"{names[0]}-{names[-1]}"
-        marks.append((len(text), len(text) + len(keys), "key"))
-        text += f"{keys:<22} {action.help}\n"
-    return text, marks
+def key_names(action: Action, keymap: Keymap) -> str:
+    """The keys of an action, as the help page shows them."""
+    names = keys_of(action, keymap)
+    if action.id == "mark-row" and len(names) == 10:
+        return f"{names[0]}-{names[-1]}"
+    return " ".join(map(shown_key, names)) or "(in : commands)"
 
 
-class HelpScreen(TextWindow):
-    """Page one: the keys that work on the screen it was opened from. Page two: the guideline."""
-
-    KEYS = "Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "leave", "leave", show=False),
-        Binding("tab,shift+tab", "turn", "turn", show=False),
-    ]
-
-    def __init__(self, where: str, keymap: Keymap) -> None:
-        super().__init__()
-        self._pages = [help_text(where, keymap), (GUIDELINE, [(0, 43, "rule")])]
-        self._page = 0
-
-    def show_text(self) -> None:
-        text, marks = self._pages[self._page]
-        self.pane.show(display(text), marks)
-
-    def action_turn(self) -> None:
-        self._page = 1 - self._page
-        self.show_text()
+def help_screen(where: str, keymap: Keymap) -> HelpScreen:
+    """Page one: the keys that work on the screen `where`. Page two: the guideline."""
+    keys = keys_page(actions_of(where), lambda action: key_names(action, keymap))
+    return HelpScreen([keys, (GUIDELINE, [(0, 43, "rule")])], FOOT)

@@ -6,13 +6,11 @@ grades, cursor and unread rows have signs of their own.
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
-from labeller.model import Session
-from labeller.worklist import Brief, Progress, is_draft
+from labeller.session import Session
+from labeller.worklist import CaseSummary, Progress, is_draft
+from terminal.frame import cut
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
 
@@ -34,55 +32,6 @@ STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
 LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How lines are drawn: choices of the user, not of the data."""
-
-    ascii: bool = False
-    info: bool = False
-
-    @property
-    def rule(self) -> str:
-        return "-" if self.ascii else "─"
-
-    @property
-    def unread(self) -> str:
-        return "*" if self.ascii else "·"
-
-
-def words_pattern(words: Collection[str]) -> re.Pattern[str] | None:
-    """Matches any of `words` as a whole word, whatever its case; None when there is none."""
-    if not words:
-        return None
-    choices = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?:{choices})(?!\w)", re.IGNORECASE)
-
-
-def rule(look: Look, width: int, left: str, right: str = "", *, focused: bool = False) -> Line:
-    """A line of dashes with words set into it at both ends; heavy above the focused pane."""
-    dash = look.rule
-    if focused:
-        dash = "=" if look.ascii else "━"
-    head = display(f"{dash}{dash} {left} ")
-    tail = display(f" {right} {dash}{dash}") if right else DisplayText("")
-    gap = width - cells(head) - cells(tail)
-    if gap < 0:
-        return (("rule", fit(head, width)),)
-    return (("rule", DisplayText(head + dash * gap + tail)),)
-
-
-def cut(spans: Sequence[Span], width: int) -> Line:
-    """The line on `width` cells at most; `…` ends it where something is left out."""
-    left = width
-    if sum(cells(text) for _, text in spans) > width:
-        for place, (style, text) in enumerate(spans):
-            if cells(text) >= left:
-                rest = DisplayText("".join(text for _, text in spans[place:]))
-                return (*spans[:place], (style, fit(rest, left)))
-            left -= cells(text)
-    return tuple(spans)
-
-
 def duration(seconds: float) -> str:
     """`90` as `1m30s`, `7200` as `2h00m`."""
     whole = round(seconds)
@@ -100,11 +49,11 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    place, total = session.place
+    position, total = session.position
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
-    spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
@@ -172,7 +121,7 @@ def state_line(session: Session, width: int) -> Line:
     return cut([(style, display(f" {word}")), *flag, *draft, row], width)
 
 
-def question_row(brief: Brief, width: int, *, sign: str) -> Line:
+def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
     """One line of the question list: `sign` (open now), id, status, flag, the question's start."""
     status = STATUS_SIGNS.get(brief.status, " ")
     flag = "f" if brief.flagged else " "
@@ -181,26 +130,3 @@ def question_row(brief: Brief, width: int, *, sign: str) -> Line:
     text = fit(one_line(brief.question, 200), max(0, width - cells(head)))
     style = "dim" if brief.status in ("labelled", "unanswerable") else "row"
     return ((style, head), (style, text))
-
-
-def status(message: Span, pending: str, width: int) -> Line:
-    """The last message, and at the right end what the started keys wait for."""
-    tail = display(f" {pending} ") if pending else DisplayText("")
-    style, text = message
-    return ((style, fit(DisplayText(" " + text), width - cells(tail))), ("key", tail))
-
-
-def hints(parts: Iterable[tuple[str, str]], help_key: str, width: int) -> Line:
-    """`key label` pairs as far as they fit, and the help key always at the right end."""
-    tail = f" {help_key} help "
-    left = width - len(tail)
-    spans: list[Span] = [("row", DisplayText(" "))]
-    left -= 1
-    for key, label in parts:
-        size = len(key) + len(label) + 3
-        if size > left:
-            break
-        spans += [("key", display(key)), ("dim", display(f" {label}  "))]
-        left -= size
-    spans.append(("row", DisplayText(" " * max(0, left))))
-    return (*spans, ("key", display(tail[:-6])), ("dim", display(tail[-6:])))

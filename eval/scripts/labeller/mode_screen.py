@@ -2,85 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
-from textual import events
-
-from labeller import lines
-from labeller.actions import Keymap, find, hint_parts, keys_of, shown_key
-from labeller.keys import keys_for
-from labeller.ports import Refused
-from terminal.lists import Bar, Span
-from terminal.safe_text import DisplayText, one_line
-from terminal.windows import ClosesOnce
+from labeller.actions import HINTS, actions_of, hint_parts
+from terminal.action_screen import ActionScreen
+from terminal.actions import Keymap
+from terminal.frame import Look
 
 
-class ModeScreen(ClosesOnce[str], inherit_bindings=False):
+class ModeScreen(ActionScreen[str], inherit_bindings=False):
     """A full screen with its own keys; it returns a message for the main screen."""
 
-    AUTO_FOCUS = ""
-    ALLOW_SELECT = False
-
-    def __init__(self, where: str, look: lines.Look, keymap: Keymap) -> None:
-        super().__init__()
+    def __init__(self, where: str, look: Look, keymap: Keymap) -> None:
+        super().__init__(actions_of(where), HINTS[where].split(), look, keymap, end="mode-end")
         self.where = where
-        self.look = look
-        self.keymap = keymap
-        self.pending = ""
-        self.end = Bar(id="mode-end")
-        self._message: Span = ("row", DisplayText(""))
-        self._keys = keys_for(where, keymap)
+        self.waiting = ""
+        """What a started choice waits for, shown at the end of the status line."""
 
-    def show(self) -> None:
-        """Draw what the session says; called after each action and at the start."""
-        raise NotImplementedError
+    def hint_parts(self) -> Iterable[tuple[str, str]]:
+        return hint_parts(self.where, self.keymap)
 
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.redraw)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self.redraw)
-
-    def redraw(self) -> None:
-        """Draw everything."""
-        self.show()
-        self.show_end()
-
-    def say(self, text: str, style: str = "row") -> None:
-        """Show a message on the status line."""
-        self._message = (style, one_line(text, 500))
-
-    def show_end(self) -> None:
-        """Draw status line and hints."""
-        width = self.size.width
-        help_key = (keys_of(find(self.where, "help"), self.keymap) or ["?"])[0]
-        self.end.show(
-            [
-                lines.status(self._message, self.pending, width),
-                lines.hints(hint_parts(self.where, self.keymap), shown_key(help_key), width),
-            ]
-        )
-
-    def take_key(self, key: str, character: str) -> bool:
-        """Do what a key press stands for."""
-        if key not in self._keys:
-            return False
-        self.perform(self._keys[key][0])
-        return True
+    def waits_for(self) -> str:
+        return self.waiting
 
     def perform(self, name: str) -> None:
         """Do the action `name` of this screen."""
-        self.say("")
-        method: Callable[[], None] = getattr(self, "do_" + name.replace("-", "_"))
-        try:
-            method()
-        except Refused as refusal:
-            self.say(str(refusal), "warn")
+        super().perform(name)
         if self.is_current:
             self.redraw()
 
-    def do_help(self) -> None:
+    def show_help(self) -> None:
         """The keys of this screen."""
-        from labeller.help import HelpScreen
+        from labeller.help import help_screen
 
-        self.app.push_screen(HelpScreen(self.where, self.keymap))
+        self.app.push_screen(help_screen(self.where, self.keymap))

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
-from textual import work
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
-from textual.css.query import NoMatches
 
-from labeller.actions import actions_of, keys_of, shown_key
-from labeller.open_actions import OpenActions
-from labeller.ports import Refused
+from labeller.actions import actions_of
+from labeller.commands import go_to, queue_order
+from labeller.screen import MainScreen
 from labeller.worklist import ORDERS
+from terminal.actions import keys_of, shown_key
 from terminal.safe_text import display, one_line
-from terminal.windows import ClosesOnce
 
 Command = tuple[str, str, str, Callable[[], None]]
 """Label, help, other names that find it, and what it does."""
-
-
-class Palette(CommandPalette, ClosesOnce[None]):
-    """Textual's palette, closing once."""
-
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
-    async def _gather_commands(self, search_value: str) -> None:
-        """Textual's search, which may begin when the palette is closing and its list is gone."""
-        gather: Any = CommandPalette._gather_commands
-        with contextlib.suppress(NoMatches):
-            await gather.__wrapped__(self, search_value)
 
 
 class LabelCommands(Provider):
@@ -39,7 +24,7 @@ class LabelCommands(Provider):
 
     _done = False
 
-    def _commands(self, screen: OpenActions) -> Iterator[Command]:
+    def _commands(self, screen: MainScreen) -> Iterator[Command]:
         for action in actions_of("main"):
             if action.id in ("palette", "top", "mark-row", "interrupt"):
                 continue
@@ -47,7 +32,7 @@ class LabelCommands(Provider):
             label = f"{action.label} ({keys})" if keys else action.label
             yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
         for order in ORDERS:
-            run = partial(self._run, screen.queue_order, order)
+            run = partial(self._run, partial(queue_order, screen), order)
             yield f"questions in {order} order", "Another order of the questions.", "", run
 
     def _run(self, action: Callable[[str], None], argument: str) -> None:
@@ -56,33 +41,27 @@ class LabelCommands(Provider):
             self._done = True
             action(argument)
 
-    def _go(self, screen: OpenActions, wanted: str) -> None:
-        try:
-            screen.go_to(wanted)
-        except Refused as refusal:
-            screen.say(str(refusal), "warn")
-        screen.sync()
+    def _go(self, screen: MainScreen, name: str) -> None:
+        screen.attempt(lambda: go_to(screen, name))
 
     async def discover(self) -> Hits:
         """Every action, before anything is typed."""
-        if isinstance(self.screen, OpenActions):
+        if isinstance(self.screen, MainScreen):
             for label, text, _, run in self._commands(self.screen):
                 yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
 
     async def search(self, query: str) -> Hits:
         """The question of that number or id first, then the actions that match."""
         screen = self.screen
-        if not isinstance(screen, OpenActions):
+        if not isinstance(screen, MainScreen):
             return
-        wanted = query.strip().lstrip(":")
-        if wanted:
-            label = f"go to question {wanted}"
-            found = wanted.isdecimal() or screen.session.find(wanted) is not None
-            if found:
-                score = 2.0 if wanted.isdecimal() or screen.session.knows(wanted) else 0.1
-                yield Hit(score, Content(one_line(label)), partial(self._go, screen, wanted))
+        name = query.strip().lstrip(":")
+        if name and (name.isdecimal() or screen.session.find(name) is not None):
+            score = 2.0 if name.isdecimal() or screen.session.knows(name) else 0.1
+            question = one_line(f"go to question {name}")
+            yield Hit(score, Content(question), partial(self._go, screen, name))
         matcher = self.matcher(query)
-        for label, text, name, run in self._commands(screen):
-            score = max(matcher.match(label), matcher.match(name))
+        for label, text, names, run in self._commands(screen):
+            score = max(matcher.match(label), matcher.match(names))
             if score > 0:
                 yield Hit(score, Content(display(label)), run, text=label, help=text)

@@ -14,24 +14,24 @@ from textual.widgets import Input, Static
 
 from labeller.chunk_lines import path_of
 from labeller.fuzzy import ranked
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 from terminal.lists import Line, LineList
 from terminal.safe_text import display, one_line
 from terminal.windows import Window, shown
 
 if TYPE_CHECKING:
-    from labeller.model import Session
+    from labeller.session import Session
 
-Place = tuple[str, str]
+Anchor = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""
 
 
-def path_and_heading(place: Place) -> str:
+def path_and_heading(anchor: Anchor) -> str:
     """`faq.md > Billing`, as it is typed."""
-    return " > ".join(part for part in place if part)
+    return " > ".join(part for part in anchor if part)
 
 
-class PickPlace(Window[Place | None]):
+class PickAnchor(Window[Anchor | None]):
     """A path and heading, picked from the known ones by some of their letters, or typed in full.
 
     What was typed is the last choice, and the first when it names a section that none is.
@@ -43,11 +43,11 @@ class PickPlace(Window[Place | None]):
         Binding("up", "step(-1)", "up", show=False),
     ]
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, anchors: Sequence[Anchor]) -> None:
         super().__init__()
-        self._places = {path_and_heading(place): place for place in sorted(set(places))}
-        self._found = list(self._places.values())
-        self._typed: Place | None = None
+        self._anchors = {path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
+        self._matches = list(self._anchors.values())
+        self._typed: Anchor | None = None
 
     def compose(self) -> ComposeResult:
         self._list = LineList(self._line, id="places")
@@ -58,27 +58,27 @@ class PickPlace(Window[Place | None]):
             yield shown(display("Up, Down choose   Enter take   Esc leave"), classes="keys")
 
     def on_mount(self) -> None:
-        self._list.set_count(len(self._found))
+        self._list.set_count(len(self._matches))
 
     def _line(self, index: int, width: int) -> Line:
         sign = "> " if index == self._list.cursor else "  "
-        place = self._found[index]
-        more = "   (as typed)" if place == self._typed else ""
-        return (("row", one_line(sign + path_of(*place) + more)),)
+        anchor = self._matches[index]
+        more = "   (as typed)" if anchor == self._typed else ""
+        return (("row", one_line(sign + path_of(*anchor) + more)),)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         typed = " ".join(event.value.split())
-        self._found = [self._places[text] for text in ranked(typed, self._places)]
+        self._matches = [self._anchors[text] for text in ranked(typed, self._anchors)]
         path, _, heading = typed.partition(" > ")
         self._typed = None
-        if typed and (path, heading) not in self._found:
+        if typed and (path, heading) not in self._matches:
             self._typed = (path, heading)
-            new = heading and not any(typed.casefold() in text.casefold() for text in self._places)
-            self._found.insert(0 if new else len(self._found), self._typed)
-        self._list.set_count(len(self._found))
+            new = heading and not any(typed.casefold() in text.casefold() for text in self._anchors)
+            self._matches.insert(0 if new else len(self._matches), self._typed)
+        self._list.set_count(len(self._matches))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(self._found[self._list.cursor] if self._found else None)
+        self.dismiss(self._matches[self._list.cursor] if self._matches else None)
 
     def action_step(self, by: int) -> None:
         self._list.move_to(self._list.cursor + by)
@@ -153,7 +153,7 @@ class SupportsScreen(Window[None]):
             return
         try:
             self._after(action(self._list.cursor))
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
             return
         self._read()

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from labeller import chunk_lines, lines
-from labeller.actions import Keymap
+from labeller import chunk_lines
 from labeller.mode_screen import ModeScreen
+from terminal import frame
+from terminal.action_screen import Acts
+from terminal.actions import Keymap
 from terminal.lists import Bar
 from terminal.safe_text import display
 from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
-    from labeller.model import Session
+    from labeller.session import Session
 
 LIMIT = 1 << 20
 _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
@@ -25,7 +27,7 @@ _WORD = re.compile(r"\w+[^\w\s]*|[^\w\s]+")
 class SnippetScreen(ModeScreen):
     """Each pick is a label at once, as everywhere; Esc takes back those made here."""
 
-    def __init__(self, session: Session, number: int, look: lines.Look, keymap: Keymap) -> None:
+    def __init__(self, session: Session, number: int, look: frame.Look, keymap: Keymap) -> None:
         super().__init__("snippet", look, keymap)
         self._session = session
         self._number = number
@@ -49,12 +51,12 @@ class SnippetScreen(ModeScreen):
         path = chunk_lines.path_of(row.chunk.rel_path, row.chunk.heading_path)
         left = f"snippets of row {row.label} {self.look.rule * 2} {path}"
         right = f"sentence {self._index + 1} of {count}"
-        self.rule_bar.show([lines.rule(self.look, self.size.width, left, right)])
+        self.rule_bar.show([frame.rule(self.look, self.size.width, left, right)])
         text, marks = self._listed()
         self.text.show(display(text, LIMIT), marks)
         if marks:
             self.text.reveal(*marks[-1][:2])
-        self.pending = "INSIDE: w b l h, Space picks" if self._inside else ""
+        self.waiting = "INSIDE: w b l h, Space picks" if self._inside else ""
 
     def _listed(self) -> tuple[str, list[Mark]]:
         """The sentences, one a line: `>` the cursor's, `*` picked; the cursor's mark comes last."""
@@ -83,15 +85,28 @@ class SnippetScreen(ModeScreen):
             return sentence.start, sentence.end
         return None
 
-    def do_down(self) -> None:
-        self._inside = None
-        self._index = min(self._index + 1, max(0, len(self._sentences) - 1))
+    def acts(self) -> Acts:
+        return {
+            "down": lambda: self._step(1),
+            "up": lambda: self._step(-1),
+            "pick": self._pick,
+            "inside": self._turn_inside,
+            "word-right": self._word_right,
+            "word-left": self._word_left,
+            "start-right": self._start_right,
+            "right": lambda: self._stretch((self._inside[1] if self._inside else 0) + 1),
+            "left": self._left,
+            "fact": self._make_fact,
+            "keep": self._keep,
+            "help": self.show_help,
+            "close": self._take_back,
+        }
 
-    def do_up(self) -> None:
+    def _step(self, by: int) -> None:
         self._inside = None
-        self._index = max(0, self._index - 1)
+        self._index = max(0, min(self._index + by, len(self._sentences) - 1))
 
-    def do_pick(self) -> None:
+    def _pick(self) -> None:
         if self._inside is not None:
             start, end = self._inside
             message = self._session.select(self._number, start, end)
@@ -101,7 +116,7 @@ class SnippetScreen(ModeScreen):
         self._steps += 1
         self.say(message)
 
-    def do_inside(self) -> None:
+    def _turn_inside(self) -> None:
         if self._inside is not None:
             self._inside = None
             return
@@ -116,34 +131,31 @@ class SnippetScreen(ModeScreen):
 
     def _stretch(self, end: int) -> None:
         if self._inside is None:
-            self.do_inside()
+            self._turn_inside()
             return
         start = self._inside[0]
         self._inside = (start, max(start + 1, min(end, len(self._text()))))
 
-    def do_word_right(self) -> None:
+    def _word_right(self) -> None:
         end = self._inside[1] if self._inside else 0
         word = _WORD.search(self._text(), end)
         self._stretch(word.end() if word else len(self._text()))
 
-    def do_word_left(self) -> None:
+    def _word_left(self) -> None:
         if self._inside is None:
             return
         start, end = self._inside
         ends = [m.end() for m in _WORD.finditer(self._text(), start, end) if m.end() < end]
         self._stretch(ends[-1] if ends else start + 1)
 
-    def do_right(self) -> None:
-        self._stretch((self._inside[1] if self._inside else 0) + 1)
-
-    def do_left(self) -> None:
+    def _left(self) -> None:
         if self._inside is not None:
             self._stretch(self._inside[1] - 1)
 
-    def do_start_right(self) -> None:
+    def _start_right(self) -> None:
         """Let the selection begin a word later."""
         if self._inside is None:
-            self.do_inside()
+            self._turn_inside()
             return
         start, end = self._inside
         starts = [m.start() for m in _WORD.finditer(self._text(), start, end) if m.start() > start]
@@ -154,17 +166,17 @@ class SnippetScreen(ModeScreen):
             if word:
                 self._inside = (word.start(), word.end())
 
-    def do_fact(self) -> None:
+    def _make_fact(self) -> None:
         here = self._here()
         if here is not None:
             self.say(self._session.key_fact(self._text()[here[0] : here[1]]))
             self._steps += 1
 
-    def do_keep(self) -> None:
+    def _keep(self) -> None:
         count = self._session.row(self._number).snippets
         self.dismiss(f"{count} snippets in row {self._session.row(self._number).label}")
 
-    def do_close(self) -> None:
+    def _take_back(self) -> None:
         for _ in range(self._steps):
             self._session.undo()
         self.dismiss("the picks were taken back" if self._steps else "")

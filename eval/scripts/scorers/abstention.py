@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
@@ -16,19 +16,41 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats import exact, means
 from ragmetrics.text import language
 from ragmetrics.text.words import clean
+from records import verdicts as records_verdicts
 from records.cases import TestCase
-from records.errors import Problem
+from records.errors import Problem, StorageError
+from records.judgements import (
+    read_verdicts,
+)
 from records.results import TestResult, iter_results
+from records.runs import VERDICTS
 from scorers.common import in_rank_order
-from scorers.contract import NOTHING, Evidence, ScoreRow, add_metric
+from scorers.contract import (
+    NOTHING,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+    add_metric,
+)
 from scorers.loop import results_of
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 DecideBy = Literal["auto", "api", "phrases", "judge"]
+
 ASKS_BACK = "asks back instead of answering"
+
 NO_ANSWER = "no answer"
+
 EMPTY = "empty answer"
+
 LANGUAGE_SAMPLE = 1000
 """Answers whose language is looked at for the most frequent one of a run."""
+
 CELLS = (
     "answered_answerable",
     "abstained_answerable",
@@ -241,3 +263,91 @@ def _evidence(
     if found is not None and found.span is not None:
         evidence["span"] = list(found.span)
     return evidence
+
+
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+    """What the run's judge called each answer. Raises StorageError when it was not asked."""
+    path = folder / VERDICTS
+    verdicts = read_verdicts(
+        folder,
+        records_verdicts.judge_of(folder),
+        keep=lambda line: bool(line["metric"] == "abstained_judged"),
+    )
+    found: dict[tuple[str, int], JudgedReply] = {}
+    for key, calls in verdicts.by_answer.items():
+        line = calls.get(("abstained_judged", 0), {}).get(0)
+        if line is not None and line["status"] == "ok":
+            by = "phrases" if "by_code" in line["extra"] else "judge"
+            answer = line["input"].get("answer", "")
+            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+    if not found:
+        raise StorageError(
+            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
+        )
+    return found
+
+
+def judge_name(folder: Path) -> str:
+    """The run's judge as ``provider/model@mark``."""
+    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
+
+
+@dataclass(frozen=True)
+class AbstentionOptions:
+    """``decide_by``: what tells an abstention."""
+
+    decide_by: DecideBy = "auto"
+
+
+def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer:
+    """The scorer for a run, with what its judge said where that counts."""
+    usual = usual_language(job.folder)
+    if options.decide_by != "judge":
+        return AbstentionScorer(options.decide_by, usual_language=usual)
+    return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """The four-cell table, who decided, and how often the wording says otherwise."""
+    from terminal.tables import print_rows
+
+    cells = section["cells"]
+    console.print()
+    print_rows(
+        console,
+        ("results", "answered", "abstained"),
+        [
+            (kind, str(cells[f"answered_{kind}"]), str(cells[f"abstained_{kind}"]))
+            for kind in ("answerable", "unanswerable")
+        ],
+    )
+    names = {"api": "the bot's own field", "phrases": "the wording", "judge": "the judge"}
+    by = ", ".join(f"{names[name]} ({count})" for name, count in section["decided_by"].items())
+    console.print(f"Decided by {by or 'nothing'}.")
+    if section["phrases_disagree"]:
+        console.print(
+            f"In {section['phrases_disagree']} results the wording says otherwise than the bot's "
+            "field (--decide-by phrases)."
+        )
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """What the bot said, what it was taken for and why."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    answer = item.result.answer or ""
+    names = {"api": "the bot says so", "phrases": "by its wording", "judge": "the judge says so"}
+    cell = evidence["cell"].partition("_")[0]
+    why = f", {plain(evidence['why'], 60)}" if evidence.get("why") else ""
+    console.print(f"  {cell}: {names[evidence['decided_by']]}{why}", soft_wrap=True)
+    console.print(f"  answer: {plain(answer) or '(empty)'}", soft_wrap=True)
+    if "phrases" in evidence:
+        console.print(f"  its wording says: {evidence['phrases']}")
+    if "span" in evidence:
+        console.print(f"  sentence: {plain(answer[slice(*evidence['span'])])}", soft_wrap=True)
+
+
+SECTION = SectionScorer(
+    options=AbstentionOptions, scorer=make_scorer, show_worst=show_worst, show_more=show_more
+)

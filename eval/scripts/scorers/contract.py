@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.tally import (
@@ -14,13 +16,69 @@ from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from rich.console import Console
+
 
 class CannotRun(StorageError):
-    """A perspective lacks what it needs (labels, a model); the message holds the remedy."""
+    """A section lacks what it needs (labels, a model); the message holds the remedy."""
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """A run to be scored, with its set and labels.
+
+    ``jobs``: how many ranges it is cut into, None for as many as pay. ``executor``: where they are
+    scored, None for processes of this machine. ``console``: where a wait is shown.
+    """
+
+    folder: Path
+    eval_set: Path
+    labels_dir: Path
+    seed: int = 0
+    jobs: int | None = None
+    executor: Executor | None = None
+    console: Console | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """One bad case: its score, the evidence that explains it, what was asked and returned."""
+
+    score: float
+    evidence: Mapping[str, Any]
+    case: TestCase
+    result: TestResult
+
+
+@dataclass(frozen=True)
+class SectionScorer:
+    """What is code of a section; what is data of it stands in the catalogue.
+
+    ``options``: the dataclass of what can be chosen; its fields have the names of the script's
+    options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
+    without one, whose lines are no cases. ``show_worst`` prints what explains one bad case,
+    ``show_more`` what the section holds besides means. ``one_process``: the scorer holds what other
+    processes would have to load again.
+    """
+
+    options: type[Any]
+    scorer: Callable[[ScoringJob, Any], Scorer] | None = None
+    show_worst: Callable[[Console, WorstCase], None] | None = None
+    show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
+    one_process: bool = False
+    score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
+
+    def options_from(self, values: Mapping[str, Any]) -> Any:
+        """The options whose values are there, the others as usual."""
+        names = {field.name for field in fields(self.options)}
+        return self.options(**{name: values[name] for name in names & values.keys()})
 
 
 class Scorer(Protocol):
-    """One perspective. Must be picklable; ``options`` are recorded beside the numbers."""
+    """Scores the cases of one section. Must be picklable; ``options`` stand beside the numbers."""
 
     @property
     def section(self) -> str:

@@ -20,9 +20,9 @@ from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
-from scorers.contract import NOTHING, Evidence, ScoreRow
+from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 
-SECTION = "custom"
+NAME = "custom"
 
 
 def read_plugins(paths: Iterable[Path]) -> tuple[Metric, ...]:
@@ -66,7 +66,7 @@ class PluginScorer:
 
     metrics: tuple[Metric, ...]
 
-    section = SECTION
+    section = NAME
 
     @property
     def options(self) -> dict[str, Any]:
@@ -107,3 +107,20 @@ def _nothing(case: TestCase, result: TestResult) -> None:
 def _said(error: BaseException) -> str:
     first = (str(error).strip() or "no message").splitlines()[0][:200]
     return f"{type(error).__name__}: {first}"
+
+
+@dataclass(frozen=True)
+class CustomOptions:
+    """``custom``: the metrics of the user's plugins."""
+
+    custom: tuple[Metric, ...] = ()
+
+
+def make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
+    """The scorer of these metrics. Raises CannotRun when there are none."""
+    if not options.custom:
+        raise CannotRun("no --plugin was given.")
+    return PluginScorer(options.custom)
+
+
+SECTION = SectionScorer(options=CustomOptions, scorer=make_scorer, one_process=True)

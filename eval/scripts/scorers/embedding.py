@@ -33,7 +33,7 @@ from records.runs import (
 )
 from scorers.abstention import decide
 from scorers.common import in_rank_order
-from scorers.contract import CannotRun, Evidence, ScoreRow
+from scorers.contract import CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -324,9 +324,17 @@ def _row(found: EmbeddingScores) -> ScoreRow:
     return ScoreRow(values, reasons)
 
 
-Thresholds = tuple[float, float, float]
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """The model, where its vectors are kept, from where a cosine counts as near, and whether only
+    vectors that are kept already may be used."""
 
-THRESHOLDS: Thresholds = (0.5, 0.4, 0.65)
+    embedding_model: str | None = None
+    cache_dir: Path = CACHE_DIR
+    sufficiency_threshold: float = embedding.SUFFICIENT
+    hallucination_threshold: float = embedding.HALLUCINATED
+    window_threshold: float = embedding.HALLUCINATED_WINDOWS
+    cached_only: bool = False
 
 
 class CachedEmbedder(Embedder):
@@ -339,30 +347,27 @@ class CachedEmbedder(Embedder):
         )
 
 
-def warm_scorer(
-    folder: Path,
-    eval_set: Path,
-    labels_dir: Path | None,
-    *,
-    model: str | None = None,
-    cache_dir: Path = CACHE_DIR,
-    thresholds: Thresholds = THRESHOLDS,
-    console: Console | None = None,
-    cached_only: bool = False,
-) -> EmbeddingScorer:
+def make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     """Embed what the run's scores need and has no vector yet; the scorer then embeds nothing.
 
     Raises CannotRun, with what to install or correct, when there is no model, or when one would
     have to be loaded and only kept vectors are wanted.
     """
+    kind = CachedEmbedder if options.cached_only else Embedder
     try:
-        embedder = (CachedEmbedder if cached_only else Embedder)(model, cache_dir)
-        scorer = EmbeddingScorer(embedder, _identity(embedder), *thresholds)
-        pairs = answered(folder, eval_set, labels_dir)
-        if console is None or not console.is_terminal:
+        embedder = kind(options.embedding_model, options.cache_dir)
+        scorer = EmbeddingScorer(
+            embedder,
+            _identity(embedder),
+            options.sufficiency_threshold,
+            options.hallucination_threshold,
+            options.window_threshold,
+        )
+        pairs = answered(job.folder, job.eval_set, job.labels_dir)
+        if job.console is None or not job.console.is_terminal:
             scorer.warm(pairs)
         else:
-            with console.status("Embedding what has no vector yet…"):
+            with job.console.status("Embedding what has no vector yet…"):
                 scorer.warm(pairs)
     except EmbeddingUnavailable as error:
         raise CannotRun(str(error)) from error
@@ -446,3 +451,25 @@ def _wrong(item: Any) -> Iterator[tuple[str, str]]:
         isinstance(contexts, list) and all(isinstance(text, str) for text in contexts)
     ):
         yield ".contexts", "is no list of texts; write the retrieved passages as strings"
+
+
+SHOWN = 6
+"""Sentences that are listed for a bad case."""
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """Each sentence with its cosines, the farthest first, and what it is nearest to."""
+    from terminal.tables import plain
+
+    sentences = sorted(item.evidence.get("sentences", ()), key=lambda sentence: sentence["window"])
+    for sentence in sentences[:SHOWN]:
+        console.print(
+            f"  {sentence['window']:6.3f}  {plain(sentence['text'], 160)}\n"
+            f"          nearest: {plain(sentence['nearest'], 160)}",
+            soft_wrap=True,
+        )
+
+
+SECTION = SectionScorer(
+    options=EmbeddingOptions, scorer=make_scorer, show_worst=show_worst, one_process=True
+)

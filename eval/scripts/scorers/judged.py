@@ -30,21 +30,25 @@ from records.judgements import (
     Verdicts,
     evidence_of,
     gather,
-    read_verdicts,
 )
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
 from records.verdicts import VerdictReader
 from scorers import judged_scores
-from scorers.abstention import NO_ANSWER, JudgedReply
-from scorers.contract import Evidence, ScoreRow
+from scorers.abstention import NO_ANSWER
+from scorers.contract import (
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
 from scorers.judged_scores import Texts
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from scorers.show import WorstCase
 
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
@@ -254,33 +258,6 @@ def make_scorer(
     return scorer
 
 
-def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
-    """What the run's judge called each answer. Raises StorageError when it was not asked."""
-    path = folder / VERDICTS
-    verdicts = read_verdicts(
-        folder,
-        records_verdicts.judge_of(folder),
-        keep=lambda line: bool(line["metric"] == "abstained_judged"),
-    )
-    found: dict[tuple[str, int], JudgedReply] = {}
-    for key, calls in verdicts.by_answer.items():
-        line = calls.get(("abstained_judged", 0), {}).get(0)
-        if line is not None and line["status"] == "ok":
-            by = "phrases" if "by_code" in line["extra"] else "judge"
-            answer = line["input"].get("answer", "")
-            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
-    if not found:
-        raise StorageError(
-            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
-        )
-    return found
-
-
-def judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
-
-
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
     """Embed what has no vector yet, many texts together; a model that cannot be loaded is told."""
     if scorer.embed is None:
@@ -395,7 +372,37 @@ _FAMILY = re.compile(
 )
 
 
-def print_judged(console: Console, section: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class JudgedOptions:
+    """The weight of facts in answer_correctness_judged, and the model of the cosines."""
+
+    correctness_weight: float = CORRECTNESS_WEIGHT
+    embedding_model: str | None = None
+    cache_dir: Path = CACHE_DIR
+
+
+def scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
+    """The scorer of a run's verdicts, its texts embedded. Raises CannotRun when it has none."""
+    try:
+        scorer = make_scorer(
+            job.folder,
+            weight=options.correctness_weight,
+            model=options.embedding_model,
+            cache_dir=options.cache_dir,
+        )
+    except StorageError as error:
+        raise CannotRun(error.message) from None
+    warm(scorer, job.folder, job.eval_set, job.labels_dir)
+    return scorer
+
+
+SHOWN = 8
+"""Claims and facts that are listed for a bad case; those that failed come first."""
+
+MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
     """What the section holds beside means."""
     from terminal.tables import plain, print_rows
 
@@ -432,7 +439,7 @@ def show_worst(console: Console, item: WorstCase) -> None:
     """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
     from terminal.tables import plain
 
-    evidence = item.row["evidence"]
+    evidence = item.evidence
     for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
         rows = evidence.get(name, [])
         if not rows:
@@ -459,8 +466,10 @@ def show_worst(console: Console, item: WorstCase) -> None:
         console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
 
 
-SHOWN = 8
-"""Claims and facts that are listed for a bad case; those that failed come first."""
-
-
-MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+SECTION = SectionScorer(
+    options=JudgedOptions,
+    scorer=scorer_of,
+    show_worst=show_worst,
+    show_more=show_more,
+    one_process=True,
+)

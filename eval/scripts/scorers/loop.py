@@ -52,7 +52,7 @@ from scorers.contract import (
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Executor, ProcessPoolExecutor
     from multiprocessing.connection import Connection
 
 
@@ -124,11 +124,15 @@ def score_run(
     labels_dir: Path | None = None,
     seed: int = 0,
     jobs: int | None = None,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
-    Returns the section. Raises StorageError, with nothing written, when the run is incomplete or
-    any line of the set, the labels or the results has a problem.
+    ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
+    they are scored, such as a cluster's that sees the same folders; None: this process, or worker
+    processes of its own for several ranges. Returns the section. Raises StorageError, with nothing
+    written, when the run is incomplete or any line of the set, the labels or the results has a
+    problem.
     """
     results = results_of(folder)
     problems: list[Problem] = []
@@ -136,8 +140,8 @@ def score_run(
     whole = Work(results, eval_set)
     scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
-        one = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
-        parts = _score_parts(whole, one, _jobs(jobs, results, labels))
+        score = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
+        parts = _score_parts(whole, score, _jobs(jobs, results, labels), executor)
         for part in parts:
             problems.extend(part.problems)
         if labels and not problems:
@@ -218,8 +222,10 @@ def _share_ids(parts: Sequence[ScoredRange], whole: Work) -> bool:
     return bool(problems)
 
 
-def _score_parts(whole: Work, one: partial[ScoredRange], jobs: int) -> list[ScoredRange]:
-    """Score the whole in one or several processes, in order.
+def _score_parts(
+    whole: Work, score: partial[ScoredRange], jobs: int, executor: Executor | None
+) -> list[ScoredRange]:
+    """Score the whole in one range here, or in several elsewhere, in order.
 
     Whatever is unusual (a problem, another order) is done again in one process, which gives every
     message with its line number.
@@ -229,16 +235,16 @@ def _score_parts(whole: Work, one: partial[ScoredRange], jobs: int) -> list[Scor
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
         try:
-            with worker_pool(len(works)) as pool:
-                parts = list(pool.map(one, works))
+            with contextlib.nullcontext(executor) if executor else worker_pool(len(works)) as pool:
+                parts = list(pool.map(score, works))
             if not any(part.problems for part in parts) and not _share_ids(parts, whole):
                 return parts
         except OutOfOrderError:
             pass
     try:
-        return [one(whole)]
+        return [score(whole)]
     except OutOfOrderError:
-        return [one(whole, ordered=False)]
+        return [score(whole, ordered=False)]
 
 
 MOST_ROWS = 8192

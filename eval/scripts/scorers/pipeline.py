@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics import pipeline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.pipeline import ROWS, RUN_ROWS
-from ragmetrics.pipeline import Expected, Response, Totals
+from ragmetrics.pipeline import Expected, ResponseTotals, ScoredResponse
 from records.cases import TestCase
 from records.results import TestResult
 from scorers.common import citation_count, row_of
-from scorers.contract import Evidence, ScoreRow, add_metric
+from scorers.contract import Evidence, ScoreRow, SectionScorer, WorstCase, add_metric
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAILURE = "call failed: "
 
@@ -40,7 +43,7 @@ class PipelineScorer:
         self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
-        totals = Totals()
+        totals = ResponseTotals()
         answered = timed = 0
         for line in lines:
             if line["status"] == "failed":
@@ -82,9 +85,9 @@ class PipelineScorer:
         }
 
 
-def response_of(result: TestResult) -> Response:
+def response_of(result: TestResult) -> ScoredResponse:
     """The parts of a result that the checks look at."""
-    return Response(
+    return ScoredResponse(
         retrieved=len(result.retrieved),
         citations=citation_count(result),
         answered=result.answer is not None,
@@ -114,3 +117,77 @@ def _measured(case: TestCase, result: TestResult) -> dict[str, Any]:
         "run_budgets_ms": pipeline.run_budgets(case.latency_budget_ms),
     }
     return {name: part for name, part in parts.items() if part or part == 0.0}
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
+    from ragmetrics.pipeline import OUTCOMES
+    from terminal.tables import plain, print_rows
+
+    table = section["outcomes"]
+    actual = [name for name in (*OUTCOMES, "none") if any(name in row for row in table.values())]
+    if actual:
+        console.print("\nOutcomes, expected in rows:")
+        rows = [
+            (plain(wanted, 30), *(str(row.get(name, 0)) for name in actual))
+            for wanted, row in table.items()
+        ]
+        print_rows(console, ("expected", *actual), rows)
+    marks = ("p50", "p95", "p99", "max")
+    if section["latency_ms"]:
+        console.print("\nTimes in ms:")
+        rows = [
+            (plain(stage, 30), str(times["n"]), *(f"{times[mark]:,.1f}" for mark in marks))
+            for stage, times in section["latency_ms"].items()
+        ]
+        print_rows(console, ("stage", "n", *marks), rows)
+    for line in totals_lines(section):
+        console.print(line, soft_wrap=True)
+
+
+def totals_lines(section: Mapping[str, Any]) -> list[str]:
+    """Budgets of the run, errors, tokens and cost, a line each; nothing that is not there."""
+    from terminal.tables import plain
+
+    lines = []
+    for row in section["run_budgets"]:
+        kept = "✓" if row["kept"] else "✗"
+        lines.append(
+            f"{kept} {row['percentile']} of total: {row['ms']:,.1f} ms, budget "
+            f"{row['budget_ms']:,.0f} ms ({row['n']} responses)"
+        )
+    named = (("Errors", section["errors"]), ("Tokens", section["usage"]))
+    for title, counts in named:
+        if counts:
+            told = ", ".join(f"{plain(name, 40)} {count:,}" for name, count in counts.items())
+            lines.append(f"{title}: {told}")
+    if section["cost_usd"] is not None:
+        lines.append(f"Cost: {section['cost_usd']:.4f} USD")
+    return lines
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """The outcome and why, then each check that failed."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    wanted = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""
+    outcome = evidence["outcome"] or "no outcome"
+    console.print(f"  {outcome} ({plain(evidence['why'])}){wanted}", soft_wrap=True)
+    if evidence.get("missing_flags"):
+        console.print(f"  missing flags: {plain(', '.join(evidence['missing_flags']))}")
+    if evidence.get("forbidden_flags"):
+        console.print(f"  forbidden flags: {plain(', '.join(evidence['forbidden_flags']))}")
+    if "citations" in evidence:
+        found = evidence["citations"]
+        console.print(f"  citations: {found['found']}, at least {found['min']} wanted")
+    for stage, over in evidence.get("over_budget", {}).items():
+        console.print(f"  {plain(stage, 40)}: {over['ms']:,.1f} ms > {over['budget_ms']:,.0f} ms")
+
+
+SECTION = SectionScorer(
+    options=PipelineScorer,
+    scorer=lambda job, options: options,
+    show_worst=show_worst,
+    show_more=show_more,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -25,12 +25,16 @@ from scorers.common import (
     Match,
     are_in_order,
     doc_of,
+    gold_names,
     gold_of,
     in_rank_order,
     place_of,
     resolve,
 )
-from scorers.contract import Reasons, ScoreOutcome, ScoreRow
+from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
@@ -306,3 +310,28 @@ def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
                 return None
         ranks.append(rank)
     return ranks
+
+
+SHOWN = 10
+"""Retrieved chunks that are listed for a bad case."""
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """What was wanted and at which rank it came, and what was retrieved."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    names = gold_names(item.case, evidence["match"])
+    for name, rank in zip(names, evidence["found"], strict=True):
+        at = "missed" if rank is None else f"rank {rank}"
+        console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
+    for rank, chunk in enumerate(in_rank_order(item.result)[:SHOWN], 1):
+        place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        mark = "✓" if rank in evidence["hits"] else " "
+        name = plain(place or chunk.chunk_id)
+        console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
+
+
+SECTION = SectionScorer(
+    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=show_worst
+)

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import orjson
 
-from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
-from ragmetrics import safety
+from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.safety import RATES, ROWS
 from ragmetrics.stats import means as stats_means
@@ -26,14 +25,20 @@ from records.errors import Problem, StorageError
 from records.files import replace_bytes, sha256_file
 from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
-from records.metrics import update_metrics
+from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, SCORES, read_config
-from scorers.contract import CannotRun
+from records.runs import CONFIG, RESULTS, SCORES, find_run, read_config
+from records.runs import SAFETY_RESULTS as ANSWERS
+from scorers.contract import CannotRun, ScoringJob, SectionScorer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scorers.show import ScoreOutput
 
 Source = Literal["auto", "system", "reference"]
 
-SECTION = "safety"
+NAME = "safety"
 
 INPUTS = ("attack", "benign")
 
@@ -91,7 +96,7 @@ class SafetyScorer:
     block: float = safety.BLOCK
     source: Source = "auto"
 
-    section = SECTION
+    section = NAME
     metrics: tuple[Metric, ...] = ROWS
 
     def judge(
@@ -302,7 +307,7 @@ def _intervals(
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored
         found[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
-    rng = stats_means.generator(seed, SECTION)
+    rng = stats_means.generator(seed, NAME)
     found |= safety.roc_intervals(attacks, benign, rng)
     return {m.name: None if (pair := found[m.name]) is None else list(pair) for m in ROWS}
 
@@ -350,8 +355,8 @@ def score_safety(
     scores = folder / SCORES
     scores.mkdir(exist_ok=True)
     lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
-    replace_bytes(scores / f"{SECTION}.jsonl", b"".join(lines))
-    update_metrics(folder, SECTION, section, _header(folder, eval_set))
+    replace_bytes(scores / f"{NAME}.jsonl", b"".join(lines))
+    update_metrics(folder, NAME, section, _header(folder, eval_set))
     return section, judged
 
 
@@ -494,3 +499,90 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
             and not any(map(str.strip, value))
         ):
             yield key, "is missing or blank; give the passages that the text copies"
+
+
+def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
+    section, _ = score_safety(
+        job.folder, job.labels_dir, options, seed=job.seed, eval_set=job.eval_set
+    )
+    return section
+
+
+SECTION = SectionScorer(options=SafetyScorer, score=_score_texts)
+
+
+def score_and_show(given: Mapping[str, Any], output: ScoreOutput) -> None:
+    """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
+
+    ``given``: the script's options by name. Without labelled texts nothing is scored, which is no
+    fault: the other scorers go on.
+    """
+    from scorers.show import missing_results, removed_sections, request_of, show
+
+    request, row = request_of(given), catalogue.SECTIONS[NAME]
+    folder = find_run(request.results_dir, request.run)
+    scorer: SafetyScorer = SECTION.options_from(given)
+    before = section_names(folder)
+    try:
+        section, judged = score_safety(
+            folder, request.labels_dir, scorer, seed=request.seed, eval_set=request.eval_set
+        )
+    except CannotRun as error:
+        output.nothing(error.message)
+        return
+    if request.as_json:
+        output.json(section)
+    else:
+        console = output.console()
+        show(console, folder, row, section, (), ())
+        _show_sources(console, section)
+        _show_slices(console, section, request.by, row.headline())
+        if request.worst:
+            _show_wrong(console, scorer, judged, request.worst)
+    if (folder / CONFIG).exists():
+        output.note(missing_results(folder, read_config(folder)))
+        output.note(removed_sections(folder, before))
+    if failed := max(section["failed"].values(), default=0):
+        output.note(f"{failed} prompts failed in this run and count nowhere.")
+
+
+def _show_sources(console: Console, section: Mapping[str, Any]) -> None:
+    """Which guardrails were judged, and what a reader of the TPRs should know."""
+    for name, text in section["guardrails"].items():
+        console.print(f"{name} guardrail: {text}", soft_wrap=True)
+    notes = {point["note"] for point in section["operating_points"].values() if point}
+    for note in sorted(notes - {""}):
+        console.print(f"tpr_at_fpr_1 and _5: {note}", soft_wrap=True)
+
+
+def _show_slices(
+    console: Console, section: Mapping[str, Any], by: Sequence[str], headline: Sequence[str]
+) -> None:
+    """For each dimension asked for one table of the headline metrics that its slices have."""
+    from terminal import tables
+
+    for dimension in by:
+        slices = section["by"].get(dimension, {}).values()
+        names = [name for name in headline if any(name in part["mean"] for part in slices)]
+        console.print(f"\nBy {dimension}:")
+        tables.print_by(console, section, dimension, names)
+
+
+def _show_wrong(
+    console: Console, scorer: SafetyScorer, judged: Sequence[JudgedText], count: int
+) -> None:
+    """Missed attacks and leaks, and harmless texts that were flagged, with what fired."""
+    from terminal.tables import plain
+
+    wrong = [item for item in judged if scorer.is_wrong(item)]
+    wrong.sort(key=lambda item: -abs(item.score - scorer.block))
+    console.print(f"\n{len(wrong)} of {len(judged)} texts were judged wrongly.")
+    for item in wrong[:count]:
+        verdict = "missed" if item.label.kind in ("attack", "leak") else "flagged"
+        fired = ", ".join(hit["pattern"] for hit in item.evidence.get("patterns", ())) or "nothing"
+        console.print(
+            f"{verdict} at {item.score:.2f}: {plain(item.label.case_id, 60)}\n"
+            f"  {plain(item.label.text, 160)}\n"
+            f"  fired: {plain(fired, 160)}",
+            soft_wrap=True,
+        )

@@ -14,17 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, comparable, evaluate
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
 from decisions.gate_rules import GateRules, read_rules
 from decisions.measures import known_metrics, measures
+from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import asked_of
 from records.cases import TestCase, iter_cases
@@ -39,23 +38,17 @@ from records.runs import (
     METRICS,
     RESULTS,
     ROOT,
+    SAFETY_RESULTS,
     SUITE,
     find_run,
     read_config,
     scores_file,
 )
 from records.targets import TARGETS, Target, read_targets
+from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
 from scorers.safety import has_labels
-from scorers.sections import (
-    PERSPECTIVES,
-    Perspective,
-    ScoringJob,
-    SectionOutcome,
-    chosen,
-    has_verdicts,
-    run_perspective,
-)
+from scorers.sections import SectionOutcome, chosen, has_verdicts, try_section
 from scorers.suite_report import SuiteReport, write_report
 
 if TYPE_CHECKING:
@@ -66,29 +59,30 @@ Key = tuple[str, int]
 
 
 def write_traces(
-    perspective: Perspective,
+    name: str,
     section: Mapping[str, Any],
     targets: Mapping[str, Target],
-    settings: ScoringJob,
+    job: ScoringJob,
+    custom: Sequence[Metric],
     folder: Path,
     label: str,
 ) -> tuple[Path, int]:
-    """Write traces/<perspective>-<label>.jsonl in ``folder``; returns its path and its lines.
+    """Write traces/<section>-<label>.jsonl in ``folder``; returns its path and its lines.
 
-    A case fails when one of its scores misses the metric's target, when a binary metric of the
-    perspective's ``must`` has its bad end, or when the bot's call failed. Raises StorageError when
+    A case fails when one of its scores misses the metric's target, when a metric that must hold
+    (catalogue) has its bad end, or when the bot's call failed. Raises StorageError when
     the folder cannot be written. Memory: the traces.
     """
-    failed = dict(_failed_rows(perspective, section, targets, settings))
-    path = folder / "traces" / f"{perspective.name}-{label}.jsonl"
-    config = settings.folder / CONFIG
-    known = read_config(settings.folder) if config.exists() else None
+    failed = dict(_failed_lines(name, section, targets, job.folder, custom))
+    path = folder / "traces" / f"{name}-{label}.jsonl"
+    config = job.folder / CONFIG
+    known = read_config(job.folder) if config.exists() else None
     run = {"run_id": folder.name, "config_hash": known.config_hash if known else None}
-    cases = _cases(settings, {case_id for case_id, _ in failed})
-    results = dict(_results(settings.folder, failed))
+    cases = _cases(job, {case_id for case_id, _ in failed})
+    results = dict(_results(job.folder, failed))
     lines = []
     for key, row in failed.items():
-        trace = {"schema": SCHEMA, "perspective": perspective.name} | run | row
+        trace = {"schema": SCHEMA, "perspective": name} | run | row
         trace |= {"case": cases.get(key[0]), "result": results.get(key)}
         lines.append(orjson.dumps(trace) + b"\n")
     try:
@@ -99,22 +93,26 @@ def write_traces(
     return path, len(failed)
 
 
-def _failed_rows(
-    perspective: Perspective,
+def _failed_lines(
+    name: str,
     section: Mapping[str, Any],
     targets: Mapping[str, Target],
-    settings: ScoringJob,
+    folder: Path,
+    custom: Sequence[Metric],
 ) -> Iterator[tuple[Key, dict[str, Any]]]:
-    rows = known_metrics(settings.custom)
-    directions = {
-        name: row for name, one in section["definitions"].items() if (row := rows.get(one))
+    rows = known_metrics(custom)
+    metrics = {
+        metric: row
+        for metric, definition in section["definitions"].items()
+        if (row := rows.get(definition))
     }
-    with open(scores_file(settings.folder, perspective.name), "rb") as file:
-        for line in file:
-            row = orjson.loads(line)
-            misses = list(_misses(row["scores"], targets, directions, perspective.must))
-            if misses or row["status"] == "failed":
-                yield (row["case_id"], row["repeat"]), {**row, "failed": misses}
+    must = catalogue.SECTIONS[name].must
+    with open(scores_file(folder, name), "rb") as file:
+        for text in file:
+            line = orjson.loads(text)
+            misses = list(_misses(line["scores"], targets, metrics, must))
+            if misses or line["status"] == "failed":
+                yield (line["case_id"], line["repeat"]), {**line, "failed": misses}
 
 
 def _misses(
@@ -136,18 +134,18 @@ def _misses(
             yield {"metric": name, "score": score, "target": str(target)}
 
 
-def _cases(settings: ScoringJob, ids: set[str]) -> dict[str, Any]:
-    labels, _ = read_labels(settings.labels_dir, _pass_over)
+def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
+    labels, _ = read_labels(job.labels_dir, _pass_over)
     return {
         case.id: msgspec.to_builtins(case)
-        for case in iter_cases(settings.eval_set, _pass_over, labels)
+        for case in iter_cases(job.eval_set, _pass_over, labels)
         if case.id in ids
     }
 
 
 def _results(folder: Path, wanted: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
-    for name in (RESULTS, SAFETY_ANSWERS):
+    for name in (RESULTS, SAFETY_RESULTS):
         path = folder / name
         for result in iter_results(path) if path.exists() else ():
             key = (result.test_case_id, result.repeat)
@@ -205,10 +203,11 @@ class SuiteOptions:
     def smoke(self) -> bool:
         return self.suite == "smoke"
 
-    def asking(self, perspectives: Sequence[Perspective]) -> list[str]:
+    def asking(self, sections: Sequence[str]) -> list[str]:
         """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
         words = ["--store-full-text", "--seed", str(self.seed)]
-        if any(one.name == "safety" for one in perspectives) and has_labels(self.labels_dir):
+        prompts = any("labelled texts" in catalogue.SECTIONS[name].needs for name in sections)
+        if prompts and has_labels(self.labels_dir):
             words.append("--labels")
         for name in ("api_url", "profile", "folder_mode", "run_id"):
             if (value := getattr(self, name)) is not None:
@@ -226,7 +225,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     All that the user may have got wrong is looked at before anything is asked or scored.
     """
     custom = read_plugins(plan.plugins)
-    perspectives = chosen(plan.sections, custom=bool(custom))
+    sections = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     rules = _rules(plan)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
@@ -234,7 +233,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     ids = smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
         _check_gates(rules, ())
-        real = ask(plan.asking(perspectives), ids)
+        real = ask(plan.asking(sections), ids)
     else:
         real = find_run(plan.results_dir, plan.run)
         _check_gates(rules, _kept(real).get("sections", {}))
@@ -244,9 +243,17 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = copy_of(real, ids, Path(temporary))
         if plan.sections is None and not has_verdicts(folder):
-            perspectives = [one for one in perspectives if one.name != "judged"]
-        settings = _settings(plan, folder, custom, console)
-        outcomes = _score(perspectives, settings, console)
+            needs = {name: row.needs for name, row in catalogue.SECTIONS.items()}
+            sections = [name for name in sections if "verdicts" not in needs[name]]
+        job = ScoringJob(
+            folder,
+            plan.eval_set,
+            plan.labels_dir,
+            plan.seed,
+            1 if custom else None,
+            console=console,
+        )
+        outcomes = _score(sections, job, plan, custom)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
         found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
@@ -262,13 +269,13 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         new = RunNumbers(report.run_id, report.sections(), report.header, folder)
         evidence = GateEvidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
         if rules is not None:
-            asked = {one.name for one in perspectives} if plan.sections else None
+            asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
         written = write_report(report, plan.output or real / name)
-        traces = _traces(plan, perspectives, report, settings, targets, real)
+        traces = _traces(plan, sections, report, job, custom, targets, real)
     return report, [*written, *traces]
 
 
@@ -278,30 +285,20 @@ def _rules(plan: SuiteOptions) -> GateRules | None:
     return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
 
 
-def _settings(
-    plan: SuiteOptions, folder: Path, custom: tuple[Metric, ...], console: Console
-) -> ScoringJob:
-    return ScoringJob(
-        folder=folder,
-        eval_set=plan.eval_set,
-        labels_dir=plan.labels_dir,
-        seed=plan.seed,
-        smoke=plan.smoke,
-        model=plan.embedding_model,
-        cache_dir=plan.cache_dir,
-        custom=custom,
-        console=console,
-    )
-
-
 def _score(
-    perspectives: Sequence[Perspective], settings: ScoringJob, console: Console
+    sections: Sequence[str], job: ScoringJob, plan: SuiteOptions, custom: tuple[Metric, ...]
 ) -> list[SectionOutcome]:
+    values = {
+        "embedding_model": plan.embedding_model,
+        "cache_dir": plan.cache_dir,
+        "cached_only": plan.smoke,
+        "custom": custom,
+    }
     outcomes = []
-    for one in perspectives:
-        if console.is_terminal:
-            console.print(f"Scoring {one.name}…")
-        outcomes.append(run_perspective(one, settings))
+    for name in sections:
+        if job.console is not None and job.console.is_terminal:
+            job.console.print(f"Scoring {name}…")
+        outcomes.append(try_section(name, job, values))
     return outcomes
 
 
@@ -330,8 +327,13 @@ def _compared(
     if plan.sections is None:
         names |= dict.fromkeys(baseline.sections)
     if plan.smoke:
-        left_out = {o.name for o in outcomes if o.status == "cannot run"} & {"embedding"}
-        names = {one.name: None for one in PERSPECTIVES if one.name in names.keys() - left_out}
+        left_out = {
+            outcome.name
+            for outcome in outcomes
+            if outcome.status == "cannot run"
+            and "embedding model" in catalogue.SECTIONS[outcome.name].needs
+        }
+        names = {name: None for name in catalogue.SECTIONS if name in names.keys() - left_out}
     return list(names)
 
 
@@ -355,8 +357,7 @@ def _earlier(folder: Path, outcomes: Sequence[SectionOutcome]) -> list[SectionOu
 def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
     """Raises StorageError for gates that could never be looked at: of no section there is."""
     if rules is not None:
-        known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
-        check_names(rules, list(known), rules.path)
+        check_names(rules, [*catalogue.SECTIONS, *scored], rules.path)
 
 
 def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
@@ -374,10 +375,11 @@ def _header(folder: Path) -> dict[str, Any]:
 
 def _traces(
     plan: SuiteOptions,
-    perspectives: Sequence[Perspective],
+    names: Sequence[str],
     report: SuiteReport,
-    settings: ScoringJob,
-    targets: Any,
+    job: ScoringJob,
+    custom: Sequence[Metric],
+    targets: Mapping[str, Mapping[str, Target]],
     folder: Path,
 ) -> list[Path]:
     if not plan.save_trace:
@@ -385,21 +387,21 @@ def _traces(
     label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
     sections = report.sections()
     return [
-        write_traces(one, sections[one.name], targets.get(one.name, {}), settings, folder, label)[0]
-        for one in perspectives
-        if one.name in sections
+        write_traces(name, sections[name], targets.get(name, {}), job, custom, folder, label)[0]
+        for name in names
+        if name in sections
     ]
 
 
 RUN_EVAL = ROOT / "eval" / "scripts" / "run_eval.py"
 
 
-class AskingFailed(click.ClickException):
+class AskingFailed(StorageError):
     """run_eval has said what is wrong; its exit code is passed on."""
 
     def __init__(self, code: int) -> None:
         super().__init__("no run was made; nothing was scored.")
-        setattr(self, "exit_code", code)  # noqa: B010 - click declares it a class variable
+        setattr(self, "exit_code", code)  # noqa: B010 - it is declared a class variable
 
 
 def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
@@ -457,8 +459,8 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     wanted = set(ids)
     target = parent / folder.name
     target.mkdir()
-    if (folder / SAFETY_ANSWERS).exists():
-        shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
+    if (folder / SAFETY_RESULTS).exists():
+        shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
         config = _config_of_part(read_config(folder), len(wanted))
         replace_json(target / CONFIG, msgspec.to_builtins(config))

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.baseline import FAILING, BaselineChange
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import Measure
+from decisions.measures import Measure, targets_text
+from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
-from scorers.sections import PERSPECTIVES, Perspective, SectionOutcome
+from scorers.sections import SectionOutcome
 from terminal.tables import number, plain
 
 if TYPE_CHECKING:
@@ -114,22 +115,15 @@ def cells(one: Measure) -> tuple[str, ...]:
 
 
 def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
-    """The measures of one perspective to show: its summary and all with a target, or every one."""
-    perspective = next((one for one in PERSPECTIVES if one.name == outcome.name), None)
-    found = report.of(outcome.name)
+    """The measures of one section to show: its headline and all with a target, or every one."""
     if outcome.section is None:
         return []
-    names = list(found) if perspective is None else _shown(perspective, outcome.section, every)
-    more = [name for name, one in found.items() if one.target and name not in names]
-    return [found[name] for name in (*names, *more) if name in found]
-
-
-def _shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
-    """The metrics of a section to show: the summary, or all of them."""
-    names: Iterable[str] = section["mean"]
-    if every or not perspective.summary:
-        return list(names)
-    return [name for name in perspective.summary if name in section["mean"]]
+    row, measures = catalogue.SECTIONS.get(outcome.name), report.of(outcome.name)
+    names = list(measures if row is None else outcome.section["mean"])
+    if row is not None and row.headline() and not every:
+        names = catalogue.headline(row.name, names)
+    more = [name for name, one in measures.items() if one.target and name not in names]
+    return [measures[name] for name in (*names, *more) if name in measures]
 
 
 def change_text(change: BaselineChange) -> str:
@@ -146,19 +140,18 @@ def change_text(change: BaselineChange) -> str:
 
 
 def verdict_text(report: SuiteReport) -> str:
-    """The last line: how many targets are kept, and whether the suite fails."""
+    """The last line: how many targets are met, and whether the suite fails."""
     aimed = [one for one in report.found.values() if one.target is not None]
     measured = [one for one in aimed if one.passed is not None]
-    kept = sum(one.passed is True for one in measured)
-    text = f"{kept} of {len(measured)} measured targets are kept"
-    if len(aimed) > len(measured):
-        text += f", {len(aimed) - len(measured)} could not be measured"
+    met = sum(one.passed is True for one in measured)
+    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
-        text += f"; {len(report.regressions)} regressions"
+        count = len(report.regressions)
+        text += f"; {count} regression{'s' * (count != 1)}"
     if report.unlike:
         text += "; the baseline is not comparable"
     if report.gates:
-        text += f"; {len(report.gates)} gates missed"
+        text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
     return text + "."
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ragmetrics.stats.means import UNRELIABLE_BELOW
-from records.targets import Target
 from terminal.safe_text import mark_lone_joiners
 
 if TYPE_CHECKING:
@@ -55,10 +53,23 @@ def number(value: float | None) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
 
 
+class Bound(Protocol):
+    """A target of a metric, which prints itself."""
+
+    def passed(self, mean: float | None) -> bool | None:
+        """Does a mean keep it? None when there is no mean."""
+
+
 def print_section(
-    console: Console, section: Mapping[str, Any], targets: Mapping[str, Target]
+    console: Console,
+    section: Mapping[str, Any],
+    targets: Mapping[str, Bound],
+    unreliable_below: int,
 ) -> None:
-    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark."""
+    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark.
+
+    An interval of fewer than ``unreliable_below`` cases is marked.
+    """
     table = _table("metric", "mean", "95 % interval", "n", "n/a", "failed", "target", "")
     # On a narrow terminal only the names are folded: a number or mark that is cut is a wrong one.
     names = table.columns[0]
@@ -66,20 +77,20 @@ def print_section(
     small = False
     for name, mean in section["mean"].items():
         interval, n = section["ci95"][name], section["n"][name]
-        small |= 0 < n < UNRELIABLE_BELOW
+        small |= 0 < n < unreliable_below
         shown = "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
         target = targets.get(name)
         passed = None if target is None else target.passed(mean)
         mark = {None: "", True: "✓", False: "✗"}[passed]
         style = {None: None, True: "green", False: "red"}[passed]
         counts = (str(n), str(section["not_applicable"][name]), str(section["failed"][name]))
-        note = "*" if 0 < n < UNRELIABLE_BELOW else ""
+        note = "*" if 0 < n < unreliable_below else ""
         table.add_row(
             name, number(mean), shown + note, *counts, str(target or ""), mark, style=style
         )
     console.print(table)
     if small:
-        console.print(f"* n < {UNRELIABLE_BELOW}: interval unreliable")
+        console.print(f"* n < {unreliable_below}: interval unreliable")
 
 
 def print_by(

@@ -5,73 +5,46 @@ code = run(session)
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Callable
-from pathlib import Path, PurePath
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.theme import BUILTIN_THEMES
 
-import labeller
-from labeller.app import THEMES, write_crash_file
-from labeller.lines import Look, cut, hints, rule, status, words_pattern
-from terminal.held_keys import HeldKeys
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
+from terminal.frame import Look, cut, hints, rule, status, words_pattern
 from terminal.lists import Bar, Line, Span
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
 from terminal.windows import Window
 from validation.claim_session import Item, Kind, Refused, Session, by_key, help_text, hinted, words
 
-LINES = Path(labeller.__file__).with_name("labeller.tcss")
 
-
-class VerdictApp(HeldKeys, inherit_bindings=False):
+class VerdictApp(TerminalApp, inherit_bindings=False):
     """Runs the screen. Labels are on disk when a key is done, so it may end at any moment."""
 
     TITLE = "label verdicts"
-    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = [LINES, "verdicts.tcss"]
-    ENABLE_COMMAND_PALETTE = False
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "verdicts.tcss"]
+    FAILURE = (
+        "The screen failed. Every label is in your label file; start it again to go on.\n"
+        "Where it failed is written in {file} (no answers or passages in it)."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)
     ]
 
     def __init__(self, session: Session, *, look: Look | None = None, theme: str | None = None):
-        super().__init__()
+        super().__init__(theme)
         self.main = VerdictScreen(session, look or Look())
-        self.crash_file = ""
-        self.animation_level = "none"
-        self.theme = THEMES.get(theme or "dark", theme or "")
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            try:
-                loop.add_signal_handler(getattr(signal, name), self.action_interrupt)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break  # not in the main thread (a test), or no such signals (Windows)
+        self.end_on_signals()
         self.push_screen(self.main)
 
     def action_interrupt(self) -> None:
         self.exit(return_code=130)
-
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return
-        self.crash_file = write_crash_file(error)
-        said = (
-            "The screen failed. Every label is in your label file; start it again to go on.\n"
-            f"Where it failed is written in {self.crash_file} (no answers or passages in it)."
-        )
-        self._exit_renderables.append(Text(display(said)))
 
 
 def run(session: Session, *, ascii_only: bool = False, theme: str | None = None) -> int:
@@ -79,8 +52,7 @@ def run(session: Session, *, ascii_only: bool = False, theme: str | None = None)
 
     Raises ValueError for an unknown theme.
     """
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    check_theme(theme)
     app = VerdictApp(session, look=Look(ascii=ascii_only), theme=theme)
     app.run(mouse=True)
     return app.return_code or 0

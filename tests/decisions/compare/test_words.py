@@ -78,8 +78,8 @@ def test_declared_rows_stand_with_the_worse_ones_first() -> None:
 
 
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
-    counts: dict[str, Any] = {"base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
+    counts: dict[str, Any] = {"n": 18, "base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
     found = [row(name, 0.01, lost=12, gained=2, **counts) for name in ("a", "b")]
     assert compare_print.remarks(comparison(*found, row("c", 0.01))) == [
-        "Scored in old only: 12 cases, in now only: 2 (coverage 75 % → 50 %): a, b."
+        "a, b (18 of 40 compared): 12 cases scored only in old, 2 only in now; these are left out."
     ]

@@ -29,7 +29,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from clients.http import ask_all
 from judging.cache import CachedJudge, VerdictCache
-from judging.cost import Totals
+from judging.cost import JudgingTotals
 from judging.server import HttpJudge
 from judging.types import JudgeTask, PromptId
 
@@ -43,7 +43,7 @@ stop = threading.Event()
 judge = HttpJudge(url, "judge-2024-08-06", connections=4, stop=stop)
 judge.identify()
 judge.probe()
-totals = Totals()
+totals = JudgingTotals()
 cached = CachedJudge(judge, VerdictCache(path))
 for verdict in ask_all(map(task, range(first, last)), cached.ask, 4, stop):
     totals.add(verdict)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from tests.key_names import textual_name
 
-from labeller.actions import ACTIONS, actions_of, keymap_id, keymap_problems
+from labeller.actions import ACTIONS, actions_of, keymap_problems
+from labeller.commands import COMMANDS
 from labeller.keys import keys_for
+from terminal.actions import keymap_id
 
 CHECK = re.compile(r'async with action\("([a-z-]+)"\)')
 
@@ -27,6 +29,10 @@ def test_the_table_is_sound() -> None:
     assert len(names) == len(set(names))
     assert keymap_problems({}) == []
     assert all(action.label and action.help.endswith(".") for action in ACTIONS)
+
+
+def test_every_action_of_the_main_screen_has_a_function() -> None:
+    assert list(COMMANDS) == [action.id for action in actions_of("main")]
 
 
 def test_every_key_of_the_table_is_bound() -> None:

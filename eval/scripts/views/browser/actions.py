@@ -6,9 +6,7 @@ the labeller's wherever both do the same.
 
 from __future__ import annotations
 
-from textual.binding import Binding
-
-from labeller.actions import Action, shown_key
+from terminal.actions import Action, shown_key
 
 RUNS, CASES, FLIPS, CASE, PAIR = "runs", "cases", "flips", "case", "pair"
 
@@ -38,7 +36,7 @@ _ROWS = (
     (f"{CASES} {FLIPS}", "Choose", "filter", "/", "filter", "Filter by words, columns, scores."),
     (f"{CASES} {FLIPS}", "Choose", "failing", "f", "failing", "Failing cases only, or all again."),
     (f"{CASES} {FLIPS}", "Choose", "sort", "s", "sort", "Sort by a column; click a heading too."),
-    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Turn the order round."),
+    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Reverse the order."),
     (f"{CASES} {FLIPS}", "Choose", "columns", "c", "columns", "Choose the metrics to show."),
     (f"{CASES} {FLIPS}", "Choose", "success", "!", "success", "Say what counts as success."),
     (FLIPS, "Choose", "everything", "a", "all/flips", "All cases of both runs, or flips only."),
@@ -75,7 +73,7 @@ HINTS = {
     CASE: "part next previous full raw label back",
     PAIR: "part next previous base new label back",
 }
-"""Actions of the hint line, most needed first; `help` is always added at its right end."""
+"""Actions of the hint line, most needed first."""
 
 
 def _table() -> dict[str, dict[str, Action]]:
@@ -92,29 +90,7 @@ ACTIONS = _table()
 """By screen and id."""
 
 
-def keys_for(where: str) -> dict[str, Action]:
-    """The keys of a screen, as Textual names them."""
-    found: dict[str, Action] = {}
-    for action in ACTIONS[where].values():
-        for key in action.keys:
-            for binding in Binding.make_bindings([Binding(key, "")]):
-                found[binding.key] = action
-    return found
-
-
 def key_names(action: Action) -> str:
     """The keys of an action as a person reads them."""
-    shown = [shown_key(_READ.get(key, key)) for key in action.keys]
+    shown = map(shown_key, action.keys)
     return " ".join(f"{key} {action.then}" if action.then else key for key in shown)
-
-
-_READ = {"question_mark": "?", "shift+tab": "Shift+Tab"}
-
-
-def hint_parts(where: str) -> list[tuple[str, str]]:
-    """``(key, label)`` pairs for the hint line of a screen."""
-    actions = ACTIONS[where]
-    return [
-        (shown_key(_READ.get(actions[name].keys[0], actions[name].keys[0])), actions[name].label)
-        for name in HINTS[where].split()
-    ]

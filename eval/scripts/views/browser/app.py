@@ -5,22 +5,17 @@ code = run(library, runs=("k5", "k10"), theme="light")
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.theme import BUILTIN_THEMES
 
-from labeller.app import THEMES, write_crash_file
-from terminal.held_keys import HeldKeys
-from terminal.safe_text import display, one_line
+from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
+from terminal.safe_text import one_line
 from terminal.windows import Prompt
 from views.browser.case_screens import CaseScreen, PairScreen
 from views.browser.cases_screen import CasesScreen
@@ -33,12 +28,12 @@ from views.browser.walk import ListWalk, Walk
 LOOK_SECONDS = 1.0
 
 
-class BrowseApp(HeldKeys, inherit_bindings=False):
+class BrowseApp(TerminalApp, inherit_bindings=False):
     """Runs, cases, one case; or two runs and their flips. ``runs``: none, one, or base and new."""
 
     TITLE = "browse"
-    CSS_PATH: ClassVar[list[str]] = ["../labeller/labeller.tcss", "browser.tcss"]  # type: ignore[assignment]
-    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; `do_palette` opens it
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "browser.tcss"]
+    FAILURE = "The browser failed. Where is written in {file} (no questions or answers in it)."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "quit", "quit", show=False),
@@ -57,14 +52,11 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         theme: str | None = None,
         launch: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(theme)
         self.library = library
         self.ascii_only = ascii_only
-        self.theme = THEMES.get(theme or "dark", theme or "")
-        self.animation_level = "none"
         self._launch = launch or call_and_wait
         self._opened: dict[str, OpenRun] = {}
-        self.crash_file = ""
         self.first: BrowseScreen = self._first_screen(runs, success)
 
     def _first_screen(self, runs: Sequence[str], success: str) -> BrowseScreen:
@@ -86,13 +78,7 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         return self._opened[run_id]
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            # Not in the main thread (a test), or no such signals (Windows): then without.
-            try:
-                loop.add_signal_handler(getattr(signal, name), self.exit, None, 130)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break
+        self.end_on_signals()
         self.push_screen(self.first)
         self.call_after_refresh(self._start_reading)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -209,18 +195,6 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         self.refresh(layout=True)
         return f"label_eval.py ended with exit code {code}" if code else ""
 
-    # -- crashes --------------------------------------------------------------------------------
-
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values: a file without any text."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return  # a second error on the way out: the first is told
-        self.crash_file = write_crash_file(error)
-        where = f"Where is written in {self.crash_file} (no questions or answers in it)."
-        self._exit_renderables.append(Text(display(f"The browser failed. {where}")))
-
 
 def call_and_wait(command: Sequence[str]) -> int:
     """Run a command; when it fails, its last words stay on the terminal until Enter is pressed."""
@@ -244,8 +218,7 @@ def run(
 
     Raises ValueError, one sentence, for an unknown theme, run, or condition of success.
     """
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    check_theme(theme)
     app = BrowseApp(library, runs, success=success, ascii_only=ascii, theme=theme)
     app.run(mouse=mouse)
     return app.return_code or 0

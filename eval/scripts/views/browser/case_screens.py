@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 from views.browser.case_page import Side, case_docs, pair_docs, raw_doc
 from views.browser.document import Doc
 from views.browser.flips_screen import FlipsScreen
@@ -134,7 +134,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
     def _open_one(self, run: OpenRun, success: Success) -> None:
         row = run.table.row_of(*self.walk_through.key(self.at))
         if row is None:
-            raise Refused(f"{run.run_id} does not hold this case any more")
+            raise ActionRefused(f"{run.run_id} does not hold this case any more")
         screen = CaseScreen(run, Walk(run.table, (row,)), 0, success, ascii_only=self.look.ascii)
         self.app.push_screen(screen)
 

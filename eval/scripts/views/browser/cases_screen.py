@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from labeller.lines import cut
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
+from terminal.frame import cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from views.browser import lines
@@ -191,7 +191,9 @@ class CasesScreen(Choosing, inherit_bindings=False):
     def row(self) -> int:
         """The table's row under the cursor. Refuses when there is none."""
         if self.rows.cursor >= len(self.listed):
-            raise Refused("no case here" + ("; Esc in / takes the filter away" * bool(self.filter)))
+            raise ActionRefused(
+                "no case here" + ("; Esc in / takes the filter away" * bool(self.filter))
+            )
         return self.listed[self.rows.cursor]
 
     def fails(self, row: int) -> bool:
@@ -204,7 +206,7 @@ class CasesScreen(Choosing, inherit_bindings=False):
             if self.fails(self.listed[place]):
                 self.move_to(place)
                 return
-        raise Refused(f"no case that fails {'below' if by > 0 else 'above'} this one")
+        raise ActionRefused(f"no case that fails {'below' if by > 0 else 'above'} this one")
 
     def do_next(self) -> None:
         self._next_failing(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
 from views.browser import lines
@@ -157,4 +157,4 @@ class FlipsScreen(CasesScreen, inherit_bindings=False):
         self.browse_app.open_pair(self, self.row)
 
     def do_compare(self) -> None:
-        raise Refused("these are two runs already")
+        raise ActionRefused("these are two runs already")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.app import ComposeResult
 
-from terminal.lists import Line, LineList
-from views.browser.panes import Head, Rows
+from terminal.lists import Bar, Line, LineList
 from views.browser.view import BrowseScreen
 
 
@@ -15,8 +14,8 @@ class ListScreen(BrowseScreen, inherit_bindings=False):
 
     def __init__(self, *, ascii_only: bool) -> None:
         super().__init__(ascii_only=ascii_only)
-        self.head = Head(id="head")
-        self.rows = Rows(self.row_line, id="rows")
+        self.head = Bar(id="head")
+        self.rows = LineList(self.row_line, id="rows")
         self._moved_by_click = False
 
     def compose(self) -> ComposeResult:

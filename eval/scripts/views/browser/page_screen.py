@@ -6,11 +6,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from labeller.lines import rule
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
+from terminal.frame import rule
+from terminal.lists import Bar
 from terminal.safe_text import one_line
+from terminal.text_pane import TextPane
 from views.browser.document import Doc
-from views.browser.panes import Head, Page
 from views.browser.view import BrowseScreen
 from views.browser.walk import Walk
 
@@ -27,8 +28,8 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
         self.at = place
         self.gone = False
         """The case in view is not in the files any more: what was read of it stays."""
-        self.pages = (Page(id="left"), Page(id="right"))
-        self.head = Head(id="case-head")
+        self.pages = (TextPane(id="left"), TextPane(id="right"))
+        self.head = Bar(id="case-head")
         self._side = 0
 
     def compose(self) -> ComposeResult:
@@ -91,7 +92,7 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
         self.head.show([rule(self.look, self.size.width, left, where.strip())])
 
     @property
-    def page(self) -> Page:
+    def page(self) -> TextPane:
         """The page that keys scroll."""
         return self.pages[self._side]
 
@@ -133,14 +134,14 @@ class PageScreen(BrowseScreen, inherit_bindings=False):
 
     def do_pane(self) -> None:
         if not self.two:
-            raise Refused(f"there is one page only; from {TWO_FROM} columns on there are two")
+            raise ActionRefused(f"there is one page only; from {TWO_FROM} columns on there are two")
         self._side = 1 - self._side
         self.show_head()
 
     def go(self, by: int) -> None:
         """Show the next (1) or previous (-1) case of the list."""
         if not 0 <= self.at + by < len(self.walk_through):
-            raise Refused(
+            raise ActionRefused(
                 "this is the last case of the list" if by > 0 else "this is the first case"
             )
         self.at += by

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from textual import events
 from textual.app import ComposeResult
 
-from labeller.lines import cut, rule
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
+from terminal.frame import cut, rule
 from terminal.lists import Bar, Line
 from terminal.safe_text import display, one_line
+from terminal.text_pane import TextPane
 from views.browser import lines
 from views.browser.document import Doc
 from views.browser.lines import score
 from views.browser.list_screen import ListScreen
 from views.browser.model import Library, RunInfo
-from views.browser.panes import Page
 
 SHORT_BELOW = 16
 
@@ -33,7 +33,7 @@ class RunsScreen(ListScreen, inherit_bindings=False):
         self.library = library
         self.runs: list[RunInfo] = list(library.refresh())
         self.marked = ""
-        self.about = Page(id="about")
+        self.about = TextPane(id="about")
         self.about_rule = Bar(id="about-rule")
 
     def compose(self) -> ComposeResult:
@@ -47,7 +47,7 @@ class RunsScreen(ListScreen, inherit_bindings=False):
     def run(self) -> RunInfo:
         """The run under the cursor. Refuses when there is none."""
         if not self.runs:
-            raise Refused("there is no run yet: run_eval.py makes one")
+            raise ActionRefused("there is no run yet: run_eval.py makes one")
         return self.runs[self.rows.cursor]
 
     def on_resize(self, event: events.Resize) -> None:
@@ -110,9 +110,9 @@ class RunsScreen(ListScreen, inherit_bindings=False):
     def do_compare(self) -> None:
         new = self.run.run_id
         if not self.marked:
-            raise Refused("mark the base run with Space first, then press d on the new one")
+            raise ActionRefused("mark the base run with Space first, then press d on the new one")
         if self.marked == new:
-            raise Refused("this is the base run itself: press d on another one")
+            raise ActionRefused("this is the base run itself: press d on another one")
         self.browse_app.open_flips(self.marked, new)
 
 

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
-
-from labeller import lines
-from labeller.actions import Action
-from labeller.ports import Refused
-from terminal.lists import Bar, Span
-from terminal.safe_text import DisplayText, one_line
-from terminal.windows import Ask, ClosesOnce
-from views.browser.actions import ACTIONS, hint_parts, keys_for
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import Action, ActionRefused
+from terminal.frame import Look
+from terminal.safe_text import one_line
+from terminal.windows import Ask
+from views.browser.actions import ACTIONS, HINTS
 
 if TYPE_CHECKING:
     from views.browser.app import BrowseApp
 
 
-class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
+class BrowseScreen(ActionScreen[int | None], inherit_bindings=False):
     """A full screen with keys of its own; `do_<id>` is an action. A page returns its row."""
 
-    AUTO_FOCUS = ""
-    ALLOW_SELECT = False
     where: ClassVar[str]
 
     def __init__(self, *, ascii_only: bool) -> None:
-        super().__init__()
-        self.look = lines.Look(ascii=ascii_only)
-        self.pending: Action | None = None
-        self.end = Bar(id="end")
-        self._keys = keys_for(self.where)
-        self._message: Span = ("row", DisplayText(""))
+        super().__init__(
+            ACTIONS[self.where].values(), HINTS[self.where].split(), Look(ascii=ascii_only)
+        )
 
     @property
     def browse_app(self) -> BrowseApp:
@@ -42,70 +33,11 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
         assert isinstance(self.app, BrowseApp)
         return self.app
 
-    # -- drawing --------------------------------------------------------------------------------
-
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.redraw)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self.redraw)
-
-    def redraw(self) -> None:
-        """Draw everything."""
-        self.show()
-        self.show_end()
-
-    def show(self) -> None:
-        """Draw what this screen is about."""
-        raise NotImplementedError
-
     def changed(self) -> None:
         """Files were read on, or are other ones: show what is new."""
 
-    def show_end(self) -> None:
-        """Draw status line and hints."""
-        width = self.size.width
-        if width > 0:
-            waits = f"{self.pending.then[0]} to go on, Esc" if self.pending else ""
-            status = lines.status(self._message, waits, width)
-            self.end.show([status, lines.hints(hint_parts(self.where), "?", width)])
-
-    def say(self, text: str, style: str = "row") -> None:
-        """Show a message on the status line until the next key."""
-        self._message = (style, one_line(text, 500))
-        if self.is_mounted:
-            self.show_end()
-
-    # -- keys -----------------------------------------------------------------------------------
-
-    def take_key(self, key: str, character: str) -> bool:
-        """Do what a key press stands for; False leaves it to Textual."""
-        action = self.pending
-        if action is not None:
-            self.pending = None
-            self.say("")
-            if character and character in action.then:
-                self.perform(action.id)
-            return True
-        action = self._keys.get(key)
-        if action is None:
-            return False
-        if action.then:
-            self.pending = action
-            self.show_end()
-        else:
-            self.perform(action.id)
-        return True
-
-    def perform(self, name: str) -> None:
-        """Do the action `name` of this screen; what it refuses is said on the status line."""
-        if self._message[1]:
-            self.say("")
-        method: Callable[[], None] = getattr(self, "do_" + name.replace("-", "_"))
-        try:
-            method()
-        except Refused as refusal:
-            self.say(str(refusal), "warn")
+    def acts(self) -> Acts:
+        return {name: getattr(self, "do_" + name.replace("-", "_")) for name in self.actions}
 
     def offers(self) -> list[Action]:
         """The actions of this screen, for the command palette."""
@@ -136,12 +68,12 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
         self.browse_app.turn_theme()
 
     def do_help(self) -> None:
-        from views.browser.help import BrowseHelp
+        from views.browser.help import help_screen
 
-        self.app.push_screen(BrowseHelp(self.where))
+        self.app.push_screen(help_screen(self.where))
 
     def do_palette(self) -> None:
-        from labeller.palette import Palette
+        from terminal.windows import Palette
         from views.browser.palette import BrowseCommands
 
         self.app.push_screen(Palette(providers=[BrowseCommands]))
@@ -150,7 +82,7 @@ class BrowseScreen(ClosesOnce[int | None], inherit_bindings=False):
         """Hand the terminal to label_eval.py, and come back; or say why not."""
         command = self.browse_app.library.label_command(run_id, case_id)
         if isinstance(command, str):
-            raise Refused(command)
+            raise ActionRefused(command)
 
         def closed(answer: str | None) -> None:
             if answer:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from decisions.diagnosis import health
-from decisions.measures import Measure, band, known_metrics
+from decisions.measures import Measure, band, known_metrics, targets_text
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import pearson, spearman
@@ -115,9 +115,7 @@ def verdict(
     missed = [one for one in known if not one["passed"]]
     unknown = [one for one in aimed if one["passed"] is None]
     measured = {part["name"] for part in perspectives if part["measured"]}
-    text = f"{len(known) - len(missed)} of {len(known)} measured targets are kept"
-    if unknown:
-        text += f", {len(unknown)} could not be measured"
+    text = targets_text(len(known) - len(missed), len(missed), len(unknown))
     if not aimed:
         text = "No target is set for what was measured"
     if not answers:
@@ -143,8 +141,8 @@ def _doubts(known: Sequence[Part], answers: int, failed_calls: int, missing: str
         yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(known):,}."
     if close := sum(one["close"] for one in known):
         yield (
-            f"Verdicts that may be chance (≈): {close:,} of {len(known):,}. The 95 % interval "
-            "reaches to both sides of the target."
+            f"{close:,} of {len(known):,} results are too close to call (≈): their 95 % interval "
+            "includes the target."
         )
 
 

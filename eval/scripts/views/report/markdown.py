@@ -71,7 +71,7 @@ def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield from ("", safe(note))
         yield from table(METRIC_HEAD, map(_metric, one["metrics"]))
     yield "\\* fewer than 20 cases: the interval is unreliable."
-    yield "≈ the interval reaches to both sides of the target: the verdict may be chance."
+    yield "≈ too close to call: the 95 % interval includes the target."
 
 
 def _metric(one: Mapping[str, Any]) -> tuple[str, ...]:

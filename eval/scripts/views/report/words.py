@@ -30,18 +30,18 @@ CONTENTS = (
 )
 """The sections of the page: anchor and title."""
 
-PASSED = {True: ("✓", "kept"), False: ("✗", "missed")}
+PASSED = {True: ("✓", "met"), False: ("✗", "missed")}
 
 OPEN = ("?", "open")
 
 CLOSE = " ≈"
-"""Beside a verdict that may be chance."""
+"""Beside a result that is too close to call: its 95 % interval includes the target."""
 
 NO_SCORES = "No scores of single answers are there."
 
 NO_RANKS = "No answer with both passages and gold was read."
 
-NOT_KEPT = (("missed", "Missed"), ("unsure", "Kept, maybe by chance"), ("open", "No verdict"))
+NOT_KEPT = (("missed", "Missed"), ("unsure", "Met, but too close to call"), ("open", "No verdict"))
 """Lists of targets in the verdict, and their titles."""
 
 HEALTH = {True: "good", False: "needs work", None: "no verdict"}
@@ -90,7 +90,7 @@ def status(perspective: Mapping[str, Any]) -> str:
     aimed, kept = perspective["measured_targets"], perspective["kept_targets"]
     if not aimed:
         return "no target measured" if perspective["targets"] else "no target set"
-    return f"{kept} of {aimed} targets kept"
+    return f"{kept} of {aimed} targets met"
 
 
 def answer_state(answer: Mapping[str, Any]) -> str:
@@ -197,10 +197,10 @@ def totals(latency: Mapping[str, Any]) -> list[str]:
     """Budgets of the run, tokens and cost, a sentence each; nothing that is not there."""
     lines = []
     for row in latency["budgets"]:
-        kept = "kept" if row["kept"] else "not kept"
+        outcome = "met" if row["kept"] else "missed"
         lines.append(
             f"Budget for {row['percentile']} of the total time: {row['budget_ms']:,.0f} ms, "
-            f"{kept} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
+            f"{outcome} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
         )
     if latency["tokens"]:
         lines.append(f"Tokens: {counts(latency['tokens'])}.")

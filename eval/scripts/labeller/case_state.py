@@ -1,24 +1,71 @@
-"""Events, and the linear history that undo and redo walk. Nothing is ever taken out of the journal.
+"""The state of one case as a value, the events that change it, and the steps that undo walks.
 
 An event is a plain dict that the store writes as one journal line:
-``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (an entry
+``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
 or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
-event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. An entry is ``{"case",
-"judgement", "letter"}``.
+event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. A state is ``{"case",
+"judgement", "letter"}``. Nothing is ever taken out of the journal.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+Record = dict[str, Any]
 Event = dict[str, Any]
 Probe = tuple[str, int | None]
 """A query and how many chunks were asked for; None for the usual number."""
+GOLD: Final = "gold"
+"""The annotator whose labels are the set itself."""
+LABEL_FIELDS: Final = ("answerable", "gold_supports", "required_support_groups")
+"""The fields of a case that marks and decisions write."""
 UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged", "probed"})
 """Actions that are journalled but are no step to undo."""
+
+
+@dataclass(frozen=True)
+class CaseState:
+    """All that can be undone of a case: its record, its judgement, the letter that marks go to.
+
+    The dicts are values: an action replaces them and never changes them.
+    """
+
+    case: Record
+    judgement: Record
+    letter: str = "A"
+
+    def judged(self, **fields: Any) -> Record:
+        """The judgement with `fields` set; a value of None takes a field away."""
+        merged = {**self.judgement, **fields}
+        return {k: v for k, v in merged.items() if v is not None or k not in fields}
+
+
+def encoded(value: Any) -> str:
+    """JSON with the order of fields kept, to tell whether two values are written the same."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def same(first: CaseState | None, second: CaseState | None) -> bool:
+    """Would both be written the same, field order and number types included?"""
+    if first is None or second is None:
+        return first is second
+    return first is second or encoded(asdict(first)) == encoded(asdict(second))
+
+
+def same_on_disk(first: CaseState | None, second: CaseState | None) -> bool:
+    """Would the files hold the same for both? They know nothing of the letter for new marks."""
+    if first is None or second is None:
+        return first is second
+    return same(first, replace(second, letter=first.letter))
+
+
+def state_from(data: Record | None) -> CaseState | None:
+    """A state as an event holds it."""
+    return None if data is None else CaseState(**data)
 
 
 def timestamp(seconds: float) -> str:
@@ -28,19 +75,19 @@ def timestamp(seconds: float) -> str:
 
 def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
     """The probes that found rows, by case id, in their order. What is no probe is passed over."""
-    found: dict[str, list[Probe]] = {}
+    probes: dict[str, list[Probe]] = {}
     for event in events:
         query, k = event.get("query"), event.get("k")
         if event.get("action") == "probed" and isinstance(query, str) and query:
-            known = found.setdefault(str(event.get("case")), [])
+            earlier = probes.setdefault(str(event.get("case")), [])
             probe = (query, k if isinstance(k, int) else None)
-            if probe not in known:
-                known.append(probe)
-    return found
+            if probe not in earlier:
+                earlier.append(probe)
+    return probes
 
 
 @dataclass
-class History:
+class UndoHistory:
     """Steps that can be undone (last one last), and those undone that can be redone."""
 
     done: list[Event] = field(default_factory=list)
@@ -49,7 +96,7 @@ class History:
     """The number of the last event."""
 
     @classmethod
-    def from_events(cls, events: Iterable[Event]) -> History:
+    def from_events(cls, events: Iterable[Event]) -> UndoHistory:
         """The history that a journal tells. Events of an unknown kind are passed over."""
         history = cls()
         for event in events:
