@@ -231,7 +231,7 @@ class Opened:
         offset = table.case_offsets[row]
         score_lines = {
             section: line
-            for section, places in sorted(table.places.items())
+            for section, places in sorted(table.score_offsets.items())
             if places[row] != UNSCORED
             and (line := line_at(scores_file(folder, section), places[row]))
         }

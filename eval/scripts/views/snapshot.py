@@ -311,7 +311,7 @@ class ScoreReader:
         self._decode: Any = msgspec.json.Decoder(line).decode
         self._fields = tuple(field for field, *_ in fields)
         self.begun = False
-        table.places.setdefault(section, table.new_places())
+        table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
             table.numbers[name] = table.new_numbers()
 
@@ -322,7 +322,7 @@ class ScoreReader:
             return False
         self.begun = True
         table = self._table
-        places = table.places[self.section]
+        places = table.score_offsets[self.section]
         columns = [
             (table.numbers[name], field)
             for name, field in zip(self.metrics, self._fields, strict=True)

@@ -124,7 +124,7 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     assert (table.sets["tag"][0], table.sets["flag"][0]) == (("x",), ("late",))
     assert table.metrics == {"recall@5": "retrieval", "mrr": "retrieval", "pass": "pipeline"}
     assert "mrr" not in table.numbers
-    assert table.places["pipeline"][0] == UNSCORED
+    assert table.score_offsets["pipeline"][0] == UNSCORED
     run.want(["mrr"])
     wait_until(lambda: column(run, "mrr") == {"a": 0.25, "b": None}, "mrr is read when wanted")
     run.close()
