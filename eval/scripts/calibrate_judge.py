@@ -32,6 +32,7 @@ unreachable, 130 interrupted.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +133,49 @@ from judging.flags import judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
-    """Label, report, gate: the work is in calibration/jobs.py."""
-    from validation import jobs
+def main(
+    judge: str,
+    judge_revision: str | None,
+    judge_file: Path | None,
+    seed: int,
+    verbose: bool,
+    **values: Any,
+) -> int:
+    """Label, report, gate: the work is in validation/jobs.py."""
+    from judging.connect import Wanted
+    from validation.jobs import CalibrateOptions, calibrate, objections
 
-    return jobs.run(jobs.Plan.of(given))
+    server = {name: values.pop(name) for name in Wanted.__dataclass_fields__ if name in values}
+    wanted = Wanted(judge, **server, revision=judge_revision, file=judge_file, seed=seed)
+    calibrate_options = CalibrateOptions(**values, seed=seed, judge=wanted)
+    calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
+    if isinstance(calibrated, int):
+        return calibrated
+    if not calibrated.stored:
+        print_report(calibrated.report, as_json=calibrate_options.as_json)
+    if not calibrate_options.gate:
+        return options.Exit.DONE
+    sentences = objections(calibrate_options, calibrated)
+    for sentence in sentences:
+        click.echo(f"Gate: {sentence}.", err=True)
+    if not sentences and not calibrate_options.quiet:
+        click.echo("Gate: the judge is calibrated and unchanged.", err=True)
+    return options.Exit.GATE_FAILED if sentences else options.Exit.DONE
+
+
+def print_report(report: dict[str, Any], *, as_json: bool) -> None:
+    """The calibration on stdout: tables, or JSON."""
+    if as_json:
+        import orjson
+
+        from records.metrics import rounded
+
+        layout = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+        click.echo(orjson.dumps(rounded(report), option=layout).decode())
+        return
+    from validation import show
+
+    show.print_report(options.stdout_console(), report)
 
 
 if __name__ == "__main__":

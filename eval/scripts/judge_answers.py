@@ -32,31 +32,17 @@ import click
 import options
 import storage
 from judging import flags
-from scorers.show import find_metric, score_and_show, score_options
 
 if TYPE_CHECKING:
     from judging.connect import Connection, Wanted
     from judging.run import Outcome, Plan
-
-SUMMARY = (
-    "groundedness",
-    "correctness",
-    "context_precision",
-    "context_recall",
-    "answer_relevancy",
-)
-SHARED = (
-    *("eval_set", "labels_dir", "results_dir", "by", "worst", "worst_by"),
-    *("seed", "as_json", "verbose", "quiet"),
-)
-"""Options that every score script has."""
 
 
 @options.command(
     help=__doc__,
     how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
 )
-@score_options
+@options.score_options
 @flags.judge_options
 @flags.plan_options
 def main(
@@ -68,6 +54,7 @@ def main(
     calls = flags.calls_of(metrics, claim_level)
     if given["worst_by"]:
         from ragmetrics.catalogue.judged import ROWS
+        from scorers.show import find_metric
 
         find_metric(ROWS, given["worst_by"])
     folder = storage.find_run(given["results_dir"], given["run"])
@@ -172,8 +159,9 @@ def fact_store(wanted: Wanted, connection: Connection) -> Any:
 
 def show(folder: Path, given: dict[str, Any]) -> None:
     """Count the run's verdicts and print the section."""
-    from judging.show import notes, print_more, show_worst
+    from judging.show import notes
     from scorers.judged import make_scorer, warm
+    from scorers.show import score_and_show
 
     scorer = make_scorer(
         folder,
@@ -182,16 +170,8 @@ def show(folder: Path, given: dict[str, Any]) -> None:
         cache_dir=given["cache_dir"],
     )
     warm(scorer, folder, given["eval_set"], given["labels_dir"])
-    names = [metric.name for metric in scorer.metrics]
-    section = score_and_show(
-        lambda _: scorer,
-        summary=[name for name in SUMMARY if name in names] or names[:3],
-        worst_key=names[0],
-        show_worst=show_worst,
-        show_more=print_more,
-        needs_texts=True,
-        **({name: given[name] for name in SHARED} | {"run": str(folder), "jobs": 1}),
-    )
+    shared = given | {"run": str(folder)}
+    section = score_and_show("judged", shared, options.Streams(given), scorer)
     if not given["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in notes(section, answerer, scorer.verdicts.others):

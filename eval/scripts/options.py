@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from records.errors import StorageError
+from records.files import read_toml
 from records.runs import EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
 
 if TYPE_CHECKING:
@@ -60,12 +61,10 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
     path = Path(named or CONFIG)
     if not path.exists() and not named:
         return {}
-    import tomllib
-
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used ({error}).") from None
+        raw = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     found = common | (own if isinstance(own, dict) else {})
@@ -472,3 +471,66 @@ def _units(call: str) -> list[str]:
         else:
             units.append(word)
     return units
+
+
+def score_options(function: F) -> F:
+    """The options that all scorers share."""
+    from ragmetrics.catalogue import DIMENSIONS
+
+    dimensions = click.Choice((*DIMENSIONS, "match"))  # match: how retrieval found its gold
+    for option in reversed(
+        (
+            run_option,
+            eval_set_option,
+            labels_option,
+            results_dir_option,
+            click.option("--by", type=dimensions, multiple=True, help="Show means by slice."),
+            click.option(
+                "--worst", type=click.IntRange(min=0), default=0, help="Show the N worst cases."
+            ),
+            click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."
+            ),
+            seed_option,
+            json_option,
+            verbosity_options,
+        )
+    ):
+        function = option(function)
+    return function
+
+
+class Streams:
+    """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
+
+    def console(self) -> Console:
+        """The console of stdout."""
+        return stdout_console()
+
+    def talk(self) -> Console:
+        """The console of stderr, silent with --quiet."""
+        return stderr_console(quiet=self.quiet)
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Write rounded JSON to stdout."""
+        from records.files import json_bytes
+        from records.metrics import rounded
+
+        click.echo(json_bytes(rounded(value)), nl=False)
+
+    def note(self, text: str) -> None:
+        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+        if text and not self.quiet:
+            click.echo(f"Note: {text}", err=True)
+
+    def nothing(self, reason: str) -> None:
+        """Say that there is nothing to print: null as JSON, and why on stderr."""
+        if self.as_json:
+            click.echo("null")
+        if not self.quiet:
+            click.echo(f"Not applicable: {reason}", err=True)

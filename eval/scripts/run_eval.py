@@ -31,7 +31,7 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from clients.run import Prompt
+    from clients.run import SafetyPrompt
 
 DEFAULT_MB = 64
 MOST = 1_000_000
@@ -59,14 +59,16 @@ class Command(options.Command):
         return super().parse_args(ctx, words)
 
 
-def prompts_of(labels_dir: Path) -> list[Prompt]:
+def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     """The prompts of the label file that a bot can be asked."""
-    from clients.run import Prompt
+    from clients.run import SafetyPrompt
     from scorers.safety import read_safety_labels
 
     labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
     return [
-        Prompt(label.case_id, label.text) for label in labels if label.kind in ("attack", "benign")
+        SafetyPrompt(label.case_id, label.text)
+        for label in labels
+        if label.kind in ("attack", "benign")
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from judging.answers import Subject
+from judging.answers import JudgedAnswer
 from judging.types import JudgeTask, Verdict
 from records.verdicts import JudgeIdentity
 from storage import RetrievedChunk, TestCase, TestResult
@@ -65,7 +65,7 @@ SECOND = "The tour begins at noon and takes two hours."
 
 
 @pytest.fixture
-def subject() -> Callable[..., Subject]:
+def subject() -> Callable[..., JudgedAnswer]:
     """An answer of two claims with two chunks, unless told otherwise."""
 
     def make(
@@ -76,7 +76,7 @@ def subject() -> Callable[..., Subject]:
         abstained: bool | None = None,
         length: int | None = None,
         **case: Any,
-    ) -> Subject:
+    ) -> JudgedAnswer:
         base = {"id": "tour", "question": "What does the tour cost, and when does it begin?"}
         retrieved: list[RetrievedChunk | str] = [
             RetrievedChunk(f"k{n}", text=text, rank=n, text_length=length)
@@ -85,6 +85,6 @@ def subject() -> Callable[..., Subject]:
         result = TestResult(
             "tour", answer=answer, retrieved=retrieved, repeat=repeat, abstained=abstained
         )
-        return Subject(TestCase(**(base | case)), result)
+        return JudgedAnswer(TestCase(**(base | case)), result)
 
     return make

@@ -154,13 +154,12 @@ def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path:
 
 def test_every_call_has_a_kind() -> None:
     from judging.calls import CALLS
-    from ragmetrics.catalogue.judged import ROWS
-    from scorers.judged_scores import BY_CALL
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 
     assert CALLS.keys() == KINDS.keys()
-    assert {call for calls in BY_CALL.values() for call in calls} == CALLS.keys()
+    assert {call for calls in CALLS_BY_METRIC.values() for call in calls} == CALLS.keys()
     rows = {row.name for row in ROWS}
-    assert rows - BY_CALL.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
+    assert rows - CALLS_BY_METRIC.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:

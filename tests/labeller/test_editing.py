@@ -91,7 +91,7 @@ def test_deleting_and_undoing(session: Session) -> None:
     case = session.case
     session.delete_case()
     assert not session.knows("q-0002")
-    assert session.place[1] == 2
+    assert session.position[1] == 2
     session.undo()
     assert session.current == "q-0002"
     assert session.case == case

@@ -48,7 +48,7 @@ class Deadline(threading.local):
         return seconds
 
 
-class _Reader(io.RawIOBase):
+class _TimedReader(io.RawIOBase):
     """A socket's bytes. The first read needs no new timeout: the library has just set it."""
 
     def __init__(self, sock: socket.socket, clock: Deadline) -> None:
@@ -78,14 +78,14 @@ def deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    class Response(HTTPResponse):
+    class TimedResponse(HTTPResponse):
         def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
             super().__init__(sock, *args, **more)
             self.fp.close()
-            self.fp = io.BufferedReader(_Reader(sock, clock), CHUNK)
+            self.fp = io.BufferedReader(_TimedReader(sock, clock), CHUNK)
 
     class OnePiece(HTTPConnection):
-        response_class = Response
+        response_class = TimedResponse
         _pending: list[bytes] | None = None
 
         def request(self, *args: Any, **more: Any) -> None:

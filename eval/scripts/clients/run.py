@@ -14,7 +14,7 @@ from clients.demo_server import demo_server
 from clients.http import RetryPolicy, ask_all
 from clients.imported import read_answers
 from clients.profile import Profile, load_profile
-from clients.run_counts import Tally, printable
+from clients.run_counts import RunTally, printable
 from clients.run_plan import (
     PROFILES,
     Job,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 
 def run(
-    options: RunOptions, console: Console, prompts: Sequence[Prompt] = ()
-) -> tuple[Path, Tally]:
+    options: RunOptions, console: Console, prompts: Sequence[SafetyPrompt] = ()
+) -> tuple[Path, RunTally]:
     """Make the run; then ask the labelled prompts, too. Returns its folder and what it came to.
 
     Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
@@ -115,7 +115,7 @@ class _Session:
     def folder(self) -> Path:
         return self._options.results_dir / self._config.run_id
 
-    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, Tally]:
+    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, RunTally]:
         """Ask what is missing. The first question goes out alone: it shows whether there is a bot,
         and what the bot tells of itself completes the configuration, before anything is written."""
         with contextlib.ExitStack() as stack:
@@ -148,7 +148,7 @@ class _Session:
             )
             return self.take(self._results(first, answers), done=len(done))
 
-    def ask_prompts(self, api: ChatApi, prompts: Sequence[Prompt]) -> None:
+    def ask_prompts(self, api: ChatApi, prompts: Sequence[SafetyPrompt]) -> None:
         """Ask the labelled prompts, and say how many failed."""
         if not prompts:
             return
@@ -201,7 +201,7 @@ class _Session:
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
 
-    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, Tally]:
+    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, RunTally]:
         """Write results as they come; finish, or stop when too many are errors."""
         assert self._writer is not None
         errors = self._kept_errors
@@ -223,14 +223,14 @@ class _Session:
                 self._learn(asked)
                 yield asked.result
 
-    def _complete(self) -> tuple[Path, Tally]:
+    def _complete(self) -> tuple[Path, RunTally]:
         assert self._writer is not None
         already = (self.folder / RESULTS).exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
             self._config.finished = now()
             self._writer.write_config(self._config)
-        return self.folder, Tally(iter_results(path))
+        return self.folder, RunTally(iter_results(path))
 
     def check_folder(self) -> None:
         """Raises StorageError when a new run would overwrite one, or a resumed one is another."""
@@ -331,7 +331,7 @@ class _Session:
         return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
 
 
-class Prompt(NamedTuple):
+class SafetyPrompt(NamedTuple):
     """A labelled prompt: its id and its text."""
 
     id: str
@@ -340,7 +340,7 @@ class Prompt(NamedTuple):
 
 def ask_prompts(
     api: ChatApi,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[SafetyPrompt],
     folder: Path,
     *,
     concurrency: int,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
 
 
-class Tally:
+class RunTally:
     """Adds up results one at a time; memory is a number a stage and result."""
 
     def __init__(self, results: Iterable[TestResult] = ()) -> None:

@@ -12,11 +12,20 @@ from typing import IO, Any
 
 import orjson
 
-from formats.shared.item import ImportOptions, Item, Notes
-from formats.shared.ranked import GRADE_FIELDS, Exporter, Groups, Judged, Judgement, Topic, items
+from formats.shared.item import ImportedCase, ImportOptions, Notes
+from formats.shared.ranked import (
+    GRADE_FIELDS,
+    Exporter,
+    Groups,
+    QrelsLine,
+    RankingFiles,
+    Topic,
+    decoded,
+    items,
+    parse_ranked,
+)
 from formats.shared.rows import finite, jsonl_rows, lines_of, unpacked
 from formats.shared.stored import Stored
-from formats.trec import decoded, parse_ranked
 from records.errors import StorageError
 
 NAME = "beir"
@@ -32,7 +41,7 @@ SPLIT = "split:"
 SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each query with its judgements; the split stands in its tags as ``split:test``.
 
     The corpus is kept beside the eval set as it is: only an export to BEIR reads it.
@@ -42,7 +51,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
     splits = sorted((folder / "qrels").glob(f"{options.split or '*'}.tsv"))
     if options.split and not splits:
         raise StorageError(f"{folder / 'qrels' / options.split}.tsv: no such file.")
-    judged = Judged(queries, tag_splits=True)
+    judged = RankingFiles(queries, tag_splits=True)
     for path in splits:
         groups = Groups(path, partial(_judgement, path, notes), skip=_head_lines(path))
         judged.qrels.append((path.stem, groups))
@@ -73,7 +82,7 @@ def _there(folder: Path, name: str, path: ImportOptions) -> Path:
     return unpacked(folder / name, path.scratch)
 
 
-def _topics(path: Path, notes: Notes, only: Groups[Judgement] | None) -> Iterator[Topic]:
+def _topics(path: Path, notes: Notes, only: Groups[QrelsLine] | None) -> Iterator[Topic]:
     for row in jsonl_rows(path, notes):
         name, text = row.fields.pop("_id", None), row.fields.pop("text", None)
         if isinstance(name, int) and not isinstance(name, bool):
@@ -106,7 +115,7 @@ def _head_lines(path: Path) -> int:
     return 0
 
 
-def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, Judgement] | None:
+def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, QrelsLine] | None:
     text = decoded(path, number, line, notes)
     if text is None:
         return None
@@ -118,7 +127,7 @@ def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str,
     if grade is None:
         notes.problem(path, number, "score", f"{columns[2][:40]!r} is no finite number")
         return None
-    return columns[0], Judgement(columns[1], grade)
+    return columns[0], QrelsLine(columns[1], grade)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:

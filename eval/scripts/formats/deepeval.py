@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, ImportOptions, Item, Notes, passages
-from formats.shared.rows import Fields, Row, iter_rows, unpacked, with_rest
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from records.results import RetrievedChunk, TestResult
 
 NAME = "deepeval"
@@ -28,7 +28,7 @@ AS_JSON = ("additional_metadata", "custom_column_key_values", "tools_called", "e
 """Fields that stand as JSON texts in CSV."""
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each golden; its actual_output, if it has one, in a run named like the file.
 
     Lists of passages that were joined into one text (CSV; JSONL of later versions) are parted at
@@ -45,7 +45,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 yield _item(row, ids, options, notes)
 
 
-def _item(row: Row, ids: Ids, options: ImportOptions, notes: Notes) -> Item:
+def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
     fields = Fields(row, notes)
     delimiter = options.delimiter or "|"
     question = fields.question(options.question_field or "input") or ""
@@ -65,14 +65,14 @@ def _item(row: Row, ids: Ids, options: ImportOptions, notes: Notes) -> Item:
     seconds = fields.number("completion_time", "completionTime")
     for name in AS_JSON:
         _unpack(row, fields, name)
-    item = Item(with_rest(case, _flat(fields.rest())), row.path, row.line)
+    item = ImportedCase(with_rest(case, _flat(fields.rest())), row.path, row.line)
     if answer is not None or contexts is not None:
         result = TestResult(case["id"], question, answer=answer, retrieved=[*(contexts or ())])
         result.usage = {name: int(number) for name, number in usage.items() if number is not None}
         result.cost_usd = cost
         if seconds is not None:
             result.latency_ms = {"total": seconds * 1000}
-        item.answers.append(Answer(row.path.stem, result))
+        item.answers.append(SystemAnswer(row.path.stem, result))
     return item
 
 
@@ -111,7 +111,7 @@ def _named(pairs: list[tuple[str, str]]) -> list[RetrievedChunk]:
     return chunks
 
 
-def _unpack(row: Row, fields: Fields, name: str) -> None:
+def _unpack(row: SourceRow, fields: Fields, name: str) -> None:
     """Put the value of a JSON text in the place of the text, for what goes to metadata."""
     value = row.fields.get(name)
     if isinstance(value, str):

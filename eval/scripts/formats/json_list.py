@@ -8,7 +8,15 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, ImportOptions, Item, Notes, chunk_of, passages
+from formats.shared.item import (
+    Ids,
+    ImportedCase,
+    ImportOptions,
+    Notes,
+    SystemAnswer,
+    chunk_of,
+    passages,
+)
 from formats.shared.rows import Fields, case_id, finite, iter_rows, parsed, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase
 from records.cases import CATEGORIES, TestCase
@@ -36,7 +44,7 @@ TEXTS = {
 HELD = {"question", "reference_answer"}
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each row; its answer, if it has one, in a run named like the file.
 
     A passage is a text, or an object with a text, an id, a score and the like. Other fields of a
@@ -60,10 +68,12 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             foreign = {"category"} if row.fields.get("category") not in CATEGORIES else set()
             own = [field for field in sorted(OWN - foreign) if field in row.fields]
             case |= {field: _value(fields, field, notes) for field in own}
-            item = Item(with_rest(case, fields.rest()), path, row.line)
+            item = ImportedCase(with_rest(case, fields.rest()), path, row.line)
             if answer is not None or contexts is not None:
                 result = TestResult(name, question, answer=answer, retrieved=[*(contexts or ())])
-                item.answers.append(Answer(path.stem, result, has_retrieved=contexts is not None))
+                item.answers.append(
+                    SystemAnswer(path.stem, result, has_retrieved=contexts is not None)
+                )
             yield item
 
 

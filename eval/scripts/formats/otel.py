@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from formats.shared.item import Answer, ImportOptions, Item, Notes, chunk_of
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer, chunk_of
 from formats.shared.rows import unpacked
 from formats.shared.spans import MODELS, USAGE, Span, documents_of, kind_of, messages_of, spans_of
 from records.results import ErrorInfo, TestResult
@@ -20,7 +20,7 @@ ABOUT = (
 QUERY = "gen_ai.retrieval.query.text"
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each trace that tells a question; its id is the trace's.
 
     Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
@@ -46,7 +46,9 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
             yield item
 
 
-def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Notes) -> Item | None:
+def _item(
+    path: Path, run: str | None, trace: str, spans: list[Span], notes: Notes
+) -> ImportedCase | None:
     spans.sort(key=lambda span: (span.start, span.end))
     by_kind: dict[str, list[Span]] = {"agent": [], "chat": [], "retrieval": [], "": []}
     for span in spans:
@@ -83,9 +85,11 @@ def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Not
     if conversation:
         extra["conversation"] = str(conversation)
     notes.carried.update(list(extra))
-    answers = [Answer(run or path.stem, result)]
+    answers = [SystemAnswer(run or path.stem, result)]
     case |= {"metadata": extra} if extra else {}
-    return Item(case, path, None, answers, asked=False)  # a log holds what its service was asked
+    return ImportedCase(
+        case, path, None, answers, asked=False
+    )  # a log holds what its service was asked
 
 
 def _question(by_kind: dict[str, list[Span]], notes: Notes) -> str | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, ImportOptions, Item, Notes, passages
-from formats.shared.rows import Fields, Row, finite, iter_rows, read_yaml, unpacked
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
 from records.errors import StorageError
 from records.results import TestResult
 
@@ -40,7 +40,7 @@ LISTS = {"contains-all", "contains-any", "icontains-all", "icontains-any"}
 VARIABLE = re.compile(r"\{\{-?\s*(\w+)\s*-?\}\}")
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each test.
 
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
@@ -60,7 +60,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 yield _item(test, variables, common, ids, options, notes)
 
 
-def _linked(notes: Notes, path: Path, where: str, text: str) -> Iterator[Row]:
+def _linked(notes: Notes, path: Path, where: str, text: str) -> Iterator[SourceRow]:
     """The tests of the file that a config names, relative to the config."""
     target = path.parent / text.removeprefix("file://")
     if target.suffix.lower() in READ and target.is_file():
@@ -89,7 +89,7 @@ def _defaults(path: Path) -> dict[str, Any]:
     return default if isinstance(default, dict) else {}
 
 
-def _from_csv(row: Row) -> Row:
+def _from_csv(row: SourceRow) -> SourceRow:
     """A line of CSV as a test: columns with two underscores are special, all others variables."""
     test: dict[str, Any] = {"vars": {}, "assert": []}
     for name, cell in row.fields.items():
@@ -124,7 +124,7 @@ def assertion(text: str) -> dict[str, Any]:
 
 
 def _expanded(
-    row: Row, common: dict[str, Any], options: ImportOptions, notes: Notes
+    row: SourceRow, common: dict[str, Any], options: ImportOptions, notes: Notes
 ) -> Iterator[dict[str, Any]]:
     """The variables of a test; a list of questions makes a test of each."""
     fields = Fields(row, notes)
@@ -150,13 +150,13 @@ def _question_name(variables: dict[str, Any], options: ImportOptions) -> str | N
 
 
 def _item(
-    row: Row,
+    row: SourceRow,
     variables: dict[str, Any],
     common: dict[str, Any],
     ids: Ids,
     options: ImportOptions,
     notes: Notes,
-) -> Item:
+) -> ImportedCase:
     fields = Fields(row, notes)
     name = _question_name(variables, options)
     question = variables.get(name) if name else None
@@ -181,11 +181,13 @@ def _item(
     extra |= {"assert": other} if other else {}
     contexts = _contexts(variables)
     case |= {"metadata": extra}
-    item = Item({k: v for k, v in case.items() if v not in (None, [], {})}, row.path, row.line)
+    item = ImportedCase(
+        {k: v for k, v in case.items() if v not in (None, [], {})}, row.path, row.line
+    )
     if isinstance(output, str):
         chunks = passages(contexts)
         result = TestResult(case["id"], question, answer=output, retrieved=[*chunks])
-        item.answers.append(Answer(row.path.stem, result))
+        item.answers.append(SystemAnswer(row.path.stem, result))
     elif contexts:
         item.case["gold_contexts"] = contexts
         notes.changed["vars.context, taken as gold_contexts"] += 1

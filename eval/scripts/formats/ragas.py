@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, ImportOptions, Item, Notes, passages
-from formats.shared.rows import Fields, Row, iter_rows, parsed, unpacked, with_rest
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, iter_rows, parsed, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase
 from records.errors import StorageError
 from records.results import TestResult
@@ -46,7 +46,7 @@ HELD = {"question", "reference_answer", "gold_contexts", "relevant_chunks", "met
 NO_ID = "ids of cases: ragas has none; an import names them by a hash of the question"
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each sample, and its response in a run named like the file."""
     for source in sources:
         path = unpacked(source, options.scratch)
@@ -59,7 +59,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 yield _item(row, ids, options, notes)
 
 
-def _item(row: Row, ids: Ids, options: ImportOptions, notes: Notes) -> Item:
+def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
     fields = Fields(row, notes)
     question = fields.question(options.question_field or "user_input", "question") or ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
@@ -79,12 +79,12 @@ def _item(row: Row, ids: Ids, options: ImportOptions, notes: Notes) -> Item:
     for name in ("rubrics", "multi_responses"):
         if isinstance(text := row.fields.get(name), str) and parsed(text) is not None:
             fields.replace(name, parsed(text))
-    item = Item(with_rest(case, fields.rest()), row.path, row.line)
+    item = ImportedCase(with_rest(case, fields.rest()), row.path, row.line)
     if answer is not None or contexts is not None or names is not None:
         chunks = passages(contexts if contexts is not None else [""] * len(names or ()), names)
         result = TestResult(case["id"], question, answer=answer, retrieved=[*chunks])
         has_retrieved = contexts is not None or names is not None
-        item.answers.append(Answer(row.path.stem, result, has_retrieved=has_retrieved))
+        item.answers.append(SystemAnswer(row.path.stem, result, has_retrieved=has_retrieved))
     return item
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, ImportOptions, Item, Notes, passages
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.ranked import Groups
-from formats.shared.rows import Fields, Row, lines_of, unpacked, with_rest
+from formats.shared.rows import Fields, SourceRow, lines_of, unpacked, with_rest
 from records.errors import StorageError
 from records.results import TestResult
 
@@ -34,7 +34,7 @@ ABOUT_THE_SOURCE = ("task", "task_type", "subset", "source")
 Rows = Groups[dict[str, Any]]
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each source, and a run for each system that answered it.
 
     The spans go into human_spans.jsonl of the run, a line an answer, as the source has them, and
@@ -56,12 +56,12 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 continue
             seen.add(key)
             rows = [
-                Row(block.path, line, "", fields)
+                SourceRow(block.path, line, "", fields)
                 for block in answers
                 for line, fields in block.read(key)
             ]
             info = [
-                Row(block.path, line, "", fields)
+                SourceRow(block.path, line, "", fields)
                 for block in infos
                 for line, fields in block.read(key)
             ]
@@ -95,8 +95,8 @@ def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dic
 
 
 def _item(
-    key: str, rows: list[Row], info: Row | None, options: ImportOptions, notes: Notes
-) -> Item:
+    key: str, rows: list[SourceRow], info: SourceRow | None, options: ImportOptions, notes: Notes
+) -> ImportedCase:
     first = rows[0]
     case: dict[str, Any] = {"id": key}
     question, contexts, about = _source(info or first, options, notes)
@@ -106,7 +106,7 @@ def _item(
         notes.changed["sources without a question: the task stands in its place"] += 1
     case |= {"question": question, "tags": [str(task)] if task else None}
     case["reference_answer"] = Fields(first, notes).text(*REFERENCES)
-    item = Item(with_rest(case, about), first.path, first.line)
+    item = ImportedCase(with_rest(case, about), first.path, first.line)
     systems: set[str] = set()
     for row in rows:
         answer = _answer(row, case, contexts, notes)
@@ -120,7 +120,7 @@ def _item(
 
 
 def _source(
-    row: Row, options: ImportOptions, notes: Notes
+    row: SourceRow, options: ImportOptions, notes: Notes
 ) -> tuple[str | None, list[str] | None, dict[str, Any]]:
     """Question, contexts and what else is said of the source."""
     fields = Fields(row, notes)
@@ -139,8 +139,8 @@ def _source(
 
 
 def _answer(
-    row: Row, case: dict[str, Any], contexts: list[str] | None, notes: Notes
-) -> Answer | None:
+    row: SourceRow, case: dict[str, Any], contexts: list[str] | None, notes: Notes
+) -> SystemAnswer | None:
     fields = Fields(row, notes)
     text = fields.text("response", "answer")
     system = fields.text(*SYSTEMS) or row.path.stem
@@ -168,7 +168,7 @@ def _answer(
     for chunk in chunks:
         chunk.doc_id = case["id"]  # answers to one source hang together: intervals are drawn by it
     result.retrieved = [*chunks]
-    return Answer(system, result, None if marked is None else spans)
+    return SystemAnswer(system, result, None if marked is None else spans)
 
 
 def _sound(span: Any, text: str) -> bool:

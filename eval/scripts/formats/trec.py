@@ -8,18 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from formats.shared.item import ImportOptions, Item, Notes
+from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.ranked import (
     GRADE_FIELDS,
     Exporter,
     Groups,
-    Judged,
-    Judgement,
-    Ranked,
+    QrelsLine,
+    RankedLine,
+    RankingFiles,
     Topic,
+    _columns,
+    decoded,
     is_markup,
     items,
     marked_up,
+    parse_ranked,
 )
 from formats.shared.rows import finite, lines_of, unpacked
 from formats.shared.stored import Stored
@@ -30,11 +33,11 @@ NAME = "trec"
 ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); which is which is seen"
 
 
-def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each topic with its judgements as grades of documents, a run for each run file."""
     topics: list[Path] = []
-    judged = Judged(sources[0])
-    runs: list[tuple[str, Path, Groups[Ranked]]] = []
+    judged = RankingFiles(sources[0])
+    runs: list[tuple[str, Path, Groups[RankedLine]]] = []
     seconds: set[str] = set()
     for source in sources:
         path = unpacked(source, options.scratch)
@@ -94,24 +97,9 @@ def _topics(path: Path, notes: Notes) -> Iterator[Topic]:
             yield Topic(number, name.strip(), question, {})
 
 
-def decoded(path: Path, number: int, line: bytes, notes: Notes) -> str | None:
-    """The line as text; None after reporting that it is not UTF-8."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        notes.problem(path, number, "", f"is not UTF-8 ({error.reason} at byte {error.start})")
-        return None
-
-
-def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
-    """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
-    text = decoded(path, number, b"\n".join(line.split()), notes)
-    return None if text is None else text.split("\n")
-
-
 def _judgement(
     path: Path, notes: Notes, seconds: set[str], number: int, line: bytes
-) -> tuple[str, Judgement] | None:
+) -> tuple[str, QrelsLine] | None:
     """A line of qrels: topic, iteration, document, relevance."""
     columns = _columns(path, number, line, notes)
     if columns is None:
@@ -125,27 +113,7 @@ def _judgement(
     if grade is None:
         notes.problem(path, number, "relevance", f"{relevance[:40]!r} is no finite number")
         return None
-    return topic, Judgement(document, grade)
-
-
-def parse_ranked(
-    path: Path, notes: Notes, tags: set[str], number: int, line: bytes
-) -> tuple[str, Ranked] | None:
-    """A line of a run: topic, Q0, document, rank, score, tag."""
-    columns = _columns(path, number, line, notes)
-    if columns is None:
-        return None
-    if len(columns) != 6:
-        notes.problem(path, number, "", f"has {len(columns)} columns; runs have 6")
-        return None
-    topic, _, document, rank, score_text, tag = columns
-    score = finite(score_text)
-    if score is None:
-        notes.problem(path, number, "score", f"{score_text[:40]!r} is no finite number")
-        return None
-    if len(tags) < 2:
-        tags.add(tag)
-    return topic, Ranked(document, rank, score)
+    return topic, QrelsLine(document, grade)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:

@@ -16,8 +16,10 @@ import orjson
 
 from judging.kinds import Item
 from judging.types import PromptId, Verdict
+from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
+from ragmetrics.text.language import language_of
 from ragmetrics.text.words import clean, words
 from records.cases import TestCase
 from records.errors import Problem, StorageError
@@ -25,8 +27,6 @@ from records.files import JsonlWriter, cut_torn_tail, locked
 from records.judgements import answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
 from records.verdicts import JudgeIdentity
-from scorers.abstention import decide
-from scorers.common import in_rank_order
 
 UNANSWERABLE = "unanswerable"
 
@@ -42,7 +42,7 @@ NO_ANSWER = "no answer"
 
 
 @dataclass
-class Subject:
+class JudgedAnswer:
     """A case with one of its results. What it lacks is told by the ``why_no_…`` functions.
 
     ``k``: only the first chunks count; None: all.
@@ -59,7 +59,7 @@ class Subject:
 
     @cached_property
     def chunks(self) -> Sequence[RetrievedChunk]:
-        return in_rank_order(self.result)[: self.k]
+        return self.result.chunks()[: self.k]
 
     @cached_property
     def contexts(self) -> list[Item]:
@@ -71,7 +71,22 @@ class Subject:
 
     @cached_property
     def abstained(self) -> bool:
-        return bool(decide(self.result).abstained)
+        """By the bot's own word, else by the wording of the answer."""
+        if self.result.abstained is not None:
+            return self.result.abstained
+        return self.detection.abstained
+
+    @cached_property
+    def detection(self) -> Detection:
+        """What the phrase rules make of the answer, with the passages of the result."""
+        result = self.result
+        return detect_with_passages(result.answer, result.chunks(), result.question)
+
+    @property
+    def language(self) -> str | None:
+        """The language of the answer; None when nothing tells it."""
+        passages = (chunk.text for chunk in self.result.chunks())
+        return language_of(self.result.answer or "", self.result.question, passages)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,18 +14,16 @@ from typing import Any
 import orjson
 
 from judging import kinds, prompt_files
-from judging.answers import NO_CLAIMS, FactStore, Subject
+from judging.answers import NO_CLAIMS, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
 from judging.types import Judge, Verdict
-from ragmetrics.abstention import is_refusal
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.text.language import is_covered
+from ragmetrics.text.refusals import is_refusal
 from records import verdicts
 from records.results import SCHEMA
-from records.verdicts import KINDS, CallKind
-from records.verdicts import VerdictLine as VerdictsLine
-from scorers.abstention import detect, language_in
+from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -48,13 +46,13 @@ class Settings:
         found: Mapping[str, str] = getattr(self.judge, "cannot", {})
         return found
 
-    def why_not_read(self, subject: Subject) -> str | None:
+    def why_not_read(self, subject: JudgedAnswer) -> str | None:
         """Why this judge cannot read an answer: embedded rules know the words of few languages."""
         by_rules = self.judge.identity.strength == "code"
-        return LANGUAGE if by_rules and not is_covered(language_in(subject.result)) else None
+        return LANGUAGE if by_rules and not is_covered(subject.language) else None
 
 
-def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verdict:
+def _claims(subject: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | Verdict:
     """The answer's claims; atomic ones are asked for once, whatever the repeat."""
     if not settings.atomic:
         return subject.sentences
@@ -71,7 +69,7 @@ def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verd
     return subject.atomic
 
 
-def _facts(subject: Subject, settings: Settings) -> tuple[list[Item], str] | Verdict:
+def _facts(subject: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | Verdict:
     """The reference's facts as ``f1``, ``f2`` … and where they come from."""
     given: Sequence[str] = [fact for fact in subject.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
@@ -107,7 +105,7 @@ def _opinions(
         yield ask(settings.judge, kind, material, salt=settings.salt, repeat=repeat)
 
 
-def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def groundedness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
     reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
@@ -127,7 +125,7 @@ def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark})
 
 
-def correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def correctness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Facts of the reference in the answer. An empty answer has none of them."""
     name = "correctness"
     why = subject.why_no_answer()
@@ -148,7 +146,7 @@ def correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]
     return from_opinion(subject, name, parts, found, repeat, extra | {"mark": _mark(facts)})
 
 
-def answer_correctness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def answer_correctness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Claims of the answer against the reference."""
     name = "answer_correctness"
     why = subject.why_no_answer()
@@ -178,7 +176,7 @@ def answer_correctness(subject: Subject, settings: Settings, repeat: int) -> lis
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
-def context_precision(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def context_precision(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Each chunk alone: the same chunk under the same question is asked about once for all runs."""
     name = "context_precision"
     reason = subject.why_no_texts()
@@ -202,7 +200,7 @@ def context_precision(subject: Subject, settings: Settings, repeat: int) -> list
     return from_opinion(subject, name, parts, found, repeat, {"mark": mark}, subject.contexts)
 
 
-def context_recall(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def context_recall(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Facts of the reference in the contexts. No contexts: no fact is there."""
     name = "context_recall"
     reason = subject.why_no_reference() or subject.why_no_texts()
@@ -221,7 +219,7 @@ def context_recall(subject: Subject, settings: Settings, repeat: int) -> list[Li
     return from_opinion(subject, name, parts, found, repeat, extra)
 
 
-def answer_relevancy(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def answer_relevancy(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """Three questions that the answer answers, and whether it commits to anything."""
     name = "answer_relevancy"
     reason = subject.why_no_answer() or settings.cannot.get("questions")
@@ -234,25 +232,25 @@ def answer_relevancy(subject: Subject, settings: Settings, repeat: int) -> list[
     return from_opinion(subject, name, parts, found, repeat, {})
 
 
-def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
+def abstained_judged(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
     """What kind of reply it is. A plain refusal in the first sentence needs no judge."""
     name = "abstained_judged"
     reason = subject.why_no_answer()
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     material = Material(question=subject.case.question, answer=subject.answer)
-    found = detect(subject.result)
-    if found.abstained and found.rule == "refusal" and found.span is not None:
-        quote = subject.answer[slice(*found.span)]
+    detection = subject.detection
+    if detection.abstained and detection.rule == "refusal" and detection.span is not None:
+        quote = subject.answer[slice(*detection.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
-    if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
+    if not detection.abstained and (reason := settings.why_not_read(subject)) is not None:
         return [not_applicable(subject, name, reason)]
     opinions = _opinions(verdicts.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 
 
-Call = Callable[[Subject, Settings, int], list[Line]]
+Call = Callable[[JudgedAnswer, Settings, int], list[Line]]
 
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,
@@ -266,8 +264,10 @@ CALLS: Mapping[str, Call] = {
 """By the name that stands as ``metric`` in a verdict line."""
 
 
-def _line(subject: Subject, metric: str, status: str, repeat: int = 0, **more: Any) -> VerdictsLine:
-    base: VerdictsLine = {
+def _line(
+    subject: JudgedAnswer, metric: str, status: str, repeat: int = 0, **more: Any
+) -> VerdictLine:
+    base: VerdictLine = {
         "schema": SCHEMA,
         "case_id": subject.case.id,
         "repeat": subject.result.repeat,
@@ -304,12 +304,12 @@ def _prompt(metric: str) -> dict[str, Any]:
     return {"name": known.name, "version": known.version, "sha256": known.sha256}
 
 
-def not_applicable(subject: Subject, metric: str, reason: str) -> VerdictsLine:
+def not_applicable(subject: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
     """The case lacks what the metric needs; nobody was asked."""
     return _line(subject, metric, "not_applicable", reason=reason)
 
 
-def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> VerdictsLine:
+def failed(subject: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
         subject,
@@ -325,14 +325,14 @@ def failed(subject: Subject, metric: str, verdict: Verdict, repeat: int) -> Verd
 
 
 def by_code(
-    subject: Subject,
+    subject: JudgedAnswer,
     metric: str,
     material: Material,
     verdict: str,
     why: str,
     extra: Mapping[str, Any] | None = None,
     quote: str = "",
-) -> VerdictsLine:
+) -> VerdictLine:
     """Every item gets the verdict that the definition fixes; nobody was asked."""
     entries = [
         {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
@@ -351,14 +351,14 @@ def by_code(
 
 
 def from_opinion(
-    subject: Subject,
+    subject: JudgedAnswer,
     metric: str,
     materials: Sequence[Material],
     opinions: Iterable[Opinion],
     repeat: int,
     extra: Mapping[str, Any],
     contexts: Sequence[Item] = (),
-) -> list[VerdictsLine]:
+) -> list[VerdictLine]:
     """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
     lines = []
     for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
@@ -373,13 +373,13 @@ def from_opinion(
 
 
 def _judged(
-    subject: Subject,
+    subject: JudgedAnswer,
     metric: str,
     material: Material,
     opinion: Opinion,
     repeat: int,
     extra: Mapping[str, Any],
-) -> VerdictsLine:
+) -> VerdictLine:
     told = {
         name: opinion.reply[name]
         for name in ("addresses_question", "noncommittal", "questions", "notes")
@@ -405,7 +405,7 @@ def _judged(
     )
 
 
-def _spent(calls: Sequence[Verdict]) -> VerdictsLine:
+def _spent(calls: Sequence[Verdict]) -> VerdictLine:
     return {
         "mode": calls[0].mode,
         "usage": usage_of(calls),

@@ -212,16 +212,16 @@ def plan_options(function: F) -> F:
 def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
     from judging.calls import CALLS
-    from scorers.judged_scores import BY_CALL
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 
     wanted = [name for part in metrics.split(",") if (name := part.strip())]
-    names = list(BY_CALL) if wanted == ["all"] else wanted
-    names += [name for name in BY_CALL if claim_level and name.startswith("claim_")]
+    names = list(CALLS_BY_METRIC) if wanted == ["all"] else wanted
+    names += [name for name in CALLS_BY_METRIC if claim_level and name.startswith("claim_")]
     for name in names:
-        if name not in BY_CALL:
-            known = ", ".join(BY_CALL)
+        if name not in CALLS_BY_METRIC:
+            known = ", ".join(CALLS_BY_METRIC)
             raise click.BadParameter(f"{name!r} is not judged; choose of: all, {known}.")
     if not names:
         raise click.BadParameter("--metrics: name at least one, or 'all'.")
-    needed = {call for name in names for call in BY_CALL[name]}
+    needed = {call for name in names for call in CALLS_BY_METRIC[name]}
     return tuple(call for call in CALLS if call in needed)

@@ -22,7 +22,7 @@ import orjson
 
 from clients.http import ask_all
 from judging import prompt_files
-from judging.answers import FactStore, Subject
+from judging.answers import FactStore, JudgedAnswer
 from judging.calls import BLOCK, CALLS, Settings
 from judging.connect import Connection, JudgeChanged
 from judging.local import LocalJudge
@@ -146,7 +146,7 @@ def judge_run(
     outcome = Outcome()
 
     def work(pair: Pair) -> Judged:
-        return judge_answer(Subject(*pair, plan.k), settings, plan, kept)
+        return judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, kept)
 
     found = ask_all(answers, work, plan.concurrency, threading.Event())
     with _stopping(connection), JsonlWriter(path) as writer, closing(found):
@@ -187,7 +187,7 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -> Judged:
+def judge_answer(subject: JudgedAnswer, settings: Settings, plan: Plan, kept: Kept) -> Judged:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
     new: list[VerdictLine] = []
     old: list[VerdictHead] = []
@@ -212,7 +212,7 @@ def judge_answer(subject: Subject, settings: Settings, plan: Plan, kept: Kept) -
     return new, old
 
 
-def _drawn(plan: Plan, subject: Subject) -> bool:
+def _drawn(plan: Plan, subject: JudgedAnswer) -> bool:
     """Is the case in the sample? By its id and the seed, whatever the order."""
     digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
     return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
@@ -274,7 +274,7 @@ def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[
     path = plan.folder / VERDICTS
     kept = Kept(verdicts.read_heads(path), told["identity"], told["parameters"], settings)
     for pair in pairs(plan):
-        judge_answer(Subject(*pair, plan.k), settings, plan, kept)
+        judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, kept)
         found: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from found
@@ -316,7 +316,7 @@ class Kept:
         name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
         self._parts.setdefault(name, {})[head.part] = head
 
-    def made_of(self, subject: Subject, metric: str) -> str | None:
+    def made_of(self, subject: JudgedAnswer, metric: str) -> str | None:
         """A hash of all that the claims, facts and texts of a call come from.
 
         None when the facts are not known yet: they have to be asked for.
@@ -331,7 +331,7 @@ class Kept:
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(
-        self, subject: Subject, metric: str, repeat: int, made_of: str | None
+        self, subject: JudgedAnswer, metric: str, repeat: int, made_of: str | None
     ) -> Sequence[VerdictHead] | None:
         """The lines of one opinion; None unless all are there, of these things, without failure."""
         name = (subject.case.id, subject.result.repeat, metric, repeat)

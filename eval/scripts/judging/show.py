@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
     from judging.cost import Estimate, Totals
     from judging.run import Outcome
-    from scorers.show import Worst
 
-SHOWN = 8
-"""Claims and facts that are listed for a bad case; those that failed come first."""
-MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
 _FAMILY = re.compile(
     r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
     r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
@@ -69,70 +65,6 @@ def _strings(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [text for one in value.values() for text in _strings(one)]
     return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
-
-
-def print_more(console: Console, section: Mapping[str, Any]) -> None:
-    """What the section holds beside means."""
-    from terminal.tables import plain, print_rows
-
-    judge = section["options"]["judge"]
-    identity = judge["identity"]
-    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
-    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
-    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
-    claims = section["claims"]
-    if claims.get("claims"):
-        parts = [
-            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
-            for kind, count in sorted(claims.items())
-            if kind.startswith("claims_")
-        ]
-        each = claims["claims"] / claims["answers_with_claims"]
-        console.print(
-            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
-            soft_wrap=True,
-        )
-    if replies := section.get("replies"):
-        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
-        console.print(f"Kinds of replies: {told}.")
-    if repeats := section.get("repeats"):
-        console.print(
-            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
-            f"changed ({repeats['flip_rate']:.1%})."
-        )
-        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
-        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
-
-
-def show_worst(console: Console, item: Worst) -> None:
-    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
-    from terminal.tables import plain
-
-    evidence = item.row["evidence"]
-    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
-        rows = evidence.get(name, [])
-        if not rows:
-            continue
-        console.print(f"  {name.replace('_', ' ')}:")
-        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
-            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
-            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
-            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
-            if row.get("quote"):
-                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
-                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
-            if row.get("reason"):
-                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
-        if len(rows) > SHOWN:
-            console.print(f"    … {len(rows) - SHOWN} more")
-    for question in evidence.get("questions", ()):
-        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
-    if "reply" in evidence:
-        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
-    if "manipulation" in evidence:
-        found = evidence["manipulation"]
-        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
-        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
 
 
 def bill(outcome: Outcome, totals: Totals) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from labeller.case_state import LABEL_FIELDS, CaseState, Record
 from labeller.passages import locate
-from labeller.rows import Row
+from labeller.rows import ChunkRow
 from labeller.supports import Support, merged, read_supports, short_name, write_supports
 
 CHOICES: Final = ("a", "b", "union", "neither")
@@ -33,7 +33,7 @@ class Disagreement:
     heading_path: str
     a: str
     b: str
-    row: Row | None
+    row: ChunkRow | None
     choice: str
 
     @property
@@ -43,14 +43,14 @@ class Disagreement:
 
 
 def disagreements(
-    state: CaseState, theirs: Record, name: str, rows: Sequence[Row]
+    state: CaseState, theirs: Record, name: str, rows: Sequence[ChunkRow]
 ) -> list[Disagreement]:
     """Where the labels of a case and those of the annotator `name` differ.
 
     A is what the set said when the first choice was taken, so that the list stands still.
     """
     first, choices = _first_side(state, name)
-    differences: list[tuple[str, str, str, str, str, str, Row | None]] = []
+    differences: list[tuple[str, str, str, str, str, str, ChunkRow | None]] = []
     ours_state, their_state = _state_name(first), _state_name(theirs)
     if ours_state != their_state:
         differences.append(("state", "answerable?", "", "", ours_state, their_state, None))
@@ -100,7 +100,7 @@ def _first_side(state: CaseState, name: str) -> tuple[Record, dict[str, str]]:
     return adjudication["a"], adjudication["choices"]
 
 
-def _row_of(support: Support, rows: Sequence[Row]) -> Row | None:
+def _row_of(support: Support, rows: Sequence[ChunkRow]) -> ChunkRow | None:
     positions, _ = locate(support.data, [row.chunk for row in rows])
     return rows[positions[0]] if positions else None
 

@@ -87,7 +87,7 @@ def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
 
 
 @dataclass
-class History:
+class UndoHistory:
     """Steps that can be undone (last one last), and those undone that can be redone."""
 
     done: list[Event] = field(default_factory=list)
@@ -96,7 +96,7 @@ class History:
     """The number of the last event."""
 
     @classmethod
-    def from_events(cls, events: Iterable[Event]) -> History:
+    def from_events(cls, events: Iterable[Event]) -> UndoHistory:
         """The history that a journal tells. Events of an unknown kind are passed over."""
         history = cls()
         for event in events:

@@ -199,7 +199,7 @@ def as_text(case: Record) -> str:
 
 
 def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
-    """Take a record as it was edited as text. ActionRefused, with the reason, when it is none."""
+    """Take a record as it was edited as text. Refuses, with the reason, what is none."""
     try:
         case = json.loads(text)
     except (ValueError, RecursionError) as error:

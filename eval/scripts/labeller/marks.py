@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from labeller.case_state import CaseState
 from labeller.passages import Chunk, Span, heading, joined, norm_path, segments, without
-from labeller.rows import Row, SupportView
+from labeller.rows import ChunkRow, SupportView
 from labeller.supports import (
     USUAL_GRADE,
     Support,
@@ -41,7 +41,7 @@ def with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
     return CaseState(case, judgement, letter)
 
 
-def toggle(state: CaseState, row: Row) -> CaseState:
+def toggle(state: CaseState, row: ChunkRow) -> CaseState:
     """Mark a row, or take its mark away."""
     supports = read_supports(state.case)
     if row.marked:
@@ -52,7 +52,7 @@ def toggle(state: CaseState, row: Row) -> CaseState:
     return with_supports(state, marked)
 
 
-def toggle_range(state: CaseState, rows: Sequence[Row]) -> CaseState:
+def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
     """Mark all rows; when all are marked, take the marks away."""
     supports = read_supports(state.case)
     all_marked = all(row.marked for row in rows)
@@ -64,7 +64,7 @@ def toggle_range(state: CaseState, rows: Sequence[Row]) -> CaseState:
     return with_supports(state, supports)
 
 
-def grade(state: CaseState, row: Row, value: int) -> CaseState:
+def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
     """Grade a row 1 to 3, marking it if need be."""
     supports, indices = _marking(state, row)
     for index in indices:
@@ -72,13 +72,13 @@ def grade(state: CaseState, row: Row, value: int) -> CaseState:
     return with_supports(state, supports)
 
 
-def stepped_grade(row: Row, step: int) -> int:
+def stepped_grade(row: ChunkRow, step: int) -> int:
     """The grade of a row one up or down; 0 below 1, which is no mark."""
     now = 0 if not row.marked else USUAL_GRADE if row.grade is None else int(row.grade)
     return max(0, min(3, now + step))
 
 
-def group(state: CaseState, row: Row, letter: str) -> CaseState:
+def group(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
     """Put a row's support into one group, marking it if need be."""
     letters = _group_letter(letter)
     supports, indices = _marking(state, row)
@@ -87,7 +87,7 @@ def group(state: CaseState, row: Row, letter: str) -> CaseState:
     return with_supports(state, supports)
 
 
-def share(state: CaseState, row: Row, letter: str) -> CaseState:
+def share(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
     """Add a marked row's support to one more group, or take it out of that group."""
     letters = _group_letter(letter)
     need_mark(row)
@@ -109,7 +109,7 @@ def next_group(state: CaseState) -> CaseState:
     return replace(state, letter=letter)
 
 
-def shortened(state: CaseState, row: Row) -> tuple[int, str]:
+def shortened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     """The row's support, by index, and its heading without the last segment."""
     need_mark(row)
     index = row.supports[0]
@@ -119,7 +119,7 @@ def shortened(state: CaseState, row: Row) -> tuple[int, str]:
     return index, heading(parts[:-1])
 
 
-def lengthened(state: CaseState, row: Row) -> tuple[int, str]:
+def lengthened(state: CaseState, row: ChunkRow) -> tuple[int, str]:
     """The row's support, by index, and its heading with one more segment of the row's own."""
     need_mark(row)
     index = row.supports[0]
@@ -135,7 +135,7 @@ def set_heading(state: CaseState, index: int, heading_path: str) -> tuple[CaseSt
     return _moved(state, index, heading_path=heading(heading_path))
 
 
-def reanchor(state: CaseState, row: Row) -> tuple[CaseState, str]:
+def reanchor(state: CaseState, row: ChunkRow) -> tuple[CaseState, str]:
     """Give the support of a row that was found elsewhere the row's own path and heading."""
     need_mark(row)
     chunk = row.chunk
@@ -168,7 +168,7 @@ def remove_support(state: CaseState, index: int) -> tuple[CaseState, str]:
     return with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
 
 
-def pick(state: CaseState, row: Row, span: Span) -> tuple[CaseState, int]:
+def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
     """Pick characters of a row as a snippet, or drop them. Also the number of snippets then.
 
     Automatic snippets give way.
@@ -182,7 +182,7 @@ def pick(state: CaseState, row: Row, span: Span) -> tuple[CaseState, int]:
     return with_supports(state, supports), len(spans_in(picked, text))
 
 
-def unmarked_with(state: CaseState, row: Row, views: Sequence[SupportView]) -> list[str]:
+def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView]) -> list[str]:
     """Labels of the other rows that lose their mark when `row` does."""
     supports = read_supports(state.case)
     marking = [supports[index] for index in row.supports]
@@ -194,13 +194,13 @@ def unmarked_with(state: CaseState, row: Row, views: Sequence[SupportView]) -> l
     return labels
 
 
-def need_mark(row: Row) -> None:
+def need_mark(row: ChunkRow) -> None:
     """Raises ActionRefused for a row that is not marked."""
     if not row.marked:
         raise ActionRefused(f"Row {row.label} is not marked.")
 
 
-def _marking(state: CaseState, row: Row) -> tuple[list[Support], Sequence[int]]:
+def _marking(state: CaseState, row: ChunkRow) -> tuple[list[Support], Sequence[int]]:
     """The supports with the row marked, and which of them mark it; a fresh mark by its heading."""
     supports = read_supports(state.case)
     if row.marked:
@@ -220,7 +220,7 @@ def _marked(state: CaseState, chunk: Chunk, supports: Sequence[Support]) -> list
     return [*supports, new]
 
 
-def _unmarked(state: CaseState, row: Row, supports: Sequence[Support]) -> list[Support]:
+def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> list[Support]:
     """The supports without what a row gives them; one that rests on nothing else goes."""
     before = read_supports(state.case)
     marking = {before[index].anchor for index in row.supports}

@@ -96,8 +96,8 @@ def folded(text: str) -> str:
 
 def holds(text: str, quote: str) -> bool:
     """Is `quote` in `text`, apart from case and white space? An empty quote is in nothing."""
-    wanted = folded(quote)
-    return bool(wanted) and wanted in folded(text)
+    folded_quote = folded(quote)
+    return bool(folded_quote) and folded_quote in folded(text)
 
 
 @lru_cache(maxsize=1024)
@@ -106,20 +106,20 @@ def nearly_holds(text: str, quote: str) -> bool:
 
     Looks at the first `FUZZY_REACH` characters, and at `FUZZY_TRIES` likely windows of them.
     """
-    wanted, words = folded(quote).split(), folded(text[:FUZZY_REACH]).split()
-    size = len(wanted)
+    quote_words, words = folded(quote).split(), folded(text[:FUZZY_REACH]).split()
+    size = len(quote_words)
     if size < 4 or len(words) < size * FUZZY:
         return False
-    bag = set(wanted)
-    known = [word in bag for word in words]
+    bag = set(quote_words)
+    in_quote = [word in bag for word in words]
     from difflib import SequenceMatcher
 
-    hits, tries = sum(known[:size]), FUZZY_TRIES
+    hits, tries = sum(in_quote[:size]), FUZZY_TRIES
     matcher = SequenceMatcher(None, autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(quote_words)
     for start in range(max(1, len(words) - size + 1)):
         if start:
-            hits += (known[start + size - 1] if start + size <= len(words) else 0) - known[
+            hits += (in_quote[start + size - 1] if start + size <= len(words) else 0) - in_quote[
                 start - 1
             ]
         if hits >= size * FUZZY and tries:
@@ -132,9 +132,9 @@ def nearly_holds(text: str, quote: str) -> bool:
 
 def evidence(support: dict[str, Any]) -> list[str]:
     """The texts that a support quotes: its snippets, and the exact part of its quote."""
-    found = [item for item in support.get("snippets") or () if item.strip()]
+    snippets = [item for item in support.get("snippets") or () if item.strip()]
     exact = exact_of(support)
-    return found if not exact.strip() or exact in found else [*found, exact]
+    return snippets if not exact.strip() or exact in snippets else [*snippets, exact]
 
 
 def exact_of(support: dict[str, Any]) -> str:
@@ -166,13 +166,13 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
     if not quotes:
         return (near, "heading") if near else ([], "absent")
     filed = [i for i, chunk in enumerate(chunks) if same_file(support, chunk)]
-    for places, name in ((near, "shown"), (filed, "moved")):
-        found = [i for i in places if any(holds(chunks[i].text, quote) for quote in quotes)]
-        if found:
-            return found, name
-    found = [i for i in filed if any(nearly_holds(chunks[i].text, quote) for quote in quotes)]
-    if found:
-        return found, "fuzzy"
+    for positions, name in ((near, "shown"), (filed, "moved")):
+        matches = [i for i in positions if any(holds(chunks[i].text, quote) for quote in quotes)]
+        if matches:
+            return matches, name
+    matches = [i for i in filed if any(nearly_holds(chunks[i].text, quote) for quote in quotes)]
+    if matches:
+        return matches, "fuzzy"
     cut = [i for i in near if chunks[i].cut]
     return (cut, "heading") if cut else ([], "absent")
 
@@ -191,9 +191,9 @@ def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dic
     return quote
 
 
-def same_passage(one: Chunk, others: Iterable[Chunk]) -> bool:
+def same_passage(chunk: Chunk, others: Iterable[Chunk]) -> bool:
     """Is the passage among `others` already, whatever found it?"""
-    return any(one.key == other.key for other in others)
+    return any(chunk.key == other.key for other in others)
 
 
 Span = tuple[int, int]
@@ -310,10 +310,10 @@ def opening(text: str) -> Span | None:
 def _carriers(sentences: Sequence[frozenset[str]], facts: Iterable[str], least: float) -> set[int]:
     picked: set[int] = set()
     for fact in facts:
-        wanted = content_words(fact)
-        if not wanted or not sentences:
+        fact_words = content_words(fact)
+        if not fact_words or not sentences:
             continue
-        shares = [len(wanted & words) / len(wanted) for words in sentences]
+        shares = [len(fact_words & words) / len(fact_words) for words in sentences]
         best = max(range(len(shares)), key=lambda index: (shares[index], -index))
         if shares[best] >= least:
             picked.add(best)
@@ -356,6 +356,6 @@ def find_span(text: str, snippet: str) -> Span | None:
 
 def trimmed(text: str, span: Span) -> Span | None:
     """`span` without outer white space; None when nothing is left."""
-    found: list[Span] = []
-    _add(text, span[0], span[1], found)
-    return found[0] if found else None
+    spans: list[Span] = []
+    _add(text, span[0], span[1], spans)
+    return spans[0] if spans else None

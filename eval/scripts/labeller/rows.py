@@ -30,7 +30,7 @@ GENERIC: Final = "probe"
 
 
 @dataclass(frozen=True)
-class Row:
+class ChunkRow:
     """A chunk on screen. `label` is what to press; rank and scores are None in blind mode.
 
     `letters` is ``""`` for an unmarked row; `state` says how its support was found: ``shown``,
@@ -83,7 +83,7 @@ class SupportView:
 class CaseView(NamedTuple):
     """A case as it stands on screen."""
 
-    rows: list[Row]
+    rows: list[ChunkRow]
     supports: list[SupportView]
 
 
@@ -127,7 +127,7 @@ def view_of(
         marking = [supports[i] for i in marks]
         grades = [grade for support in marking if (grade := grade_of(support)) is not None]
         rows.append(
-            Row(
+            ChunkRow(
                 number=position + 1,
                 label=label,
                 chunk=chunk,
@@ -159,7 +159,7 @@ def view_of(
     return CaseView(rows, views)
 
 
-def sentences_of(row: Row, case: Record) -> list[Sentence]:
+def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
     """The sentences of a row's text; picked ones stand in a snippet of a support that marks it."""
     text, supports = row.chunk.text, read_supports(case)
     spans = [span for index in row.supports for span in spans_in(supports[index], text)]
@@ -169,7 +169,7 @@ def sentences_of(row: Row, case: Record) -> list[Sentence]:
     ]
 
 
-def judged_rows(rows: Iterable[Row]) -> list[Record]:
+def judged_rows(rows: Iterable[ChunkRow]) -> list[Record]:
     """The pool as it was judged: grade 0 a row read and not marked, null one never shown."""
     return [
         {

@@ -30,7 +30,7 @@ from labeller.rows import (
     GENERIC,
     ROW_ORDERS,
     CaseView,
-    Row,
+    ChunkRow,
     SupportView,
     arranged,
     judged_rows,
@@ -157,7 +157,7 @@ class Session(CaseLedger):
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ChunkRow]:
         """The rows of the current case, numbered from 1 as they stand on screen."""
         return self._shown().rows
 
@@ -176,7 +176,7 @@ class Session(CaseLedger):
             self._view = (key, state, view)
         return self._view[2]
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ChunkRow:
         """A row by its number on screen, from 1."""
         self._need_case()
         rows = self.rows()
@@ -184,7 +184,7 @@ class Session(CaseLedger):
             raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
         return rows[number - 1]
 
-    def row_by_label(self, label: str) -> Row:
+    def row_by_label(self, label: str) -> ChunkRow:
         """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
         key = label.strip()
         for row in self.rows():
@@ -421,7 +421,7 @@ class Session(CaseLedger):
         return edits.as_text(self._need_case().case)
 
     def edit_text(self, text: str) -> str:
-        """Take a record as it was edited as text. Refuses with the reason when it is none."""
+        """Take a record as it was edited as text. Refuses, with the reason, what is none."""
         self._own_set()
         state = edits.edited_text(self._need_case(), self.current, text)
         return self._commit("edit_text", state, f"{self.current} changed")
@@ -442,7 +442,9 @@ class Session(CaseLedger):
         self._writable()
         state, gone = self._need_case(), self.current
         position = self.queue.ids.index(gone)
-        self._emit(self._event("delete_case", gone, state, None, position), None)
+        event = self._event("delete_case", gone, state, None, position)
+        self._journal(event)
+        self._show(event, None)
         return f"{gone} is deleted; u brings it back"
 
     def near_duplicate(self, question: str) -> str | None:
@@ -462,7 +464,9 @@ class Session(CaseLedger):
         near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
         position = self.queue.ids.index(self.current) + 1 if self.current else 0
         state = CaseState(case, {})
-        self._emit(self._event(action, case_id, None, state, position), state)
+        event = self._event(action, case_id, None, state, position)
+        self._journal(event)
+        self._show(event, state)
         self._go(case_id)
         return f"{case_id} added" + (f"; {near} asks nearly the same" if near else "")
 
@@ -499,7 +503,7 @@ class Session(CaseLedger):
         return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
 
     def adjudicated(self, name: str) -> str:
-        """Confirm the case as it was settled. ActionRefused while something was not chosen."""
+        """Confirm the case as it was settled. Refuses while something was not chosen."""
         left = [item for item in self.disagreements(name) if not item.choice]
         if left:
             raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,6 @@ LABEL_FILES = (
     "pipeline_labels",
     "safety_labels",
 )
-
-ANNOTATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""The name of a person who labels; it becomes a part of file names."""
 
 LABEL_FIELDS = frozenset(TestCase.__struct_fields__) - {"id", "question"}
 

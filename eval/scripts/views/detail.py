@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
@@ -14,6 +14,14 @@ from records.errors import StorageError
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
 from records.results import TestResult
 from records.runs import SCORES
+from records.scores import (
+    ClaimEvidence,
+    GroundednessEvidence,
+    PipelineEvidence,
+    RetrievalEvidence,
+    ScoreLine,
+    line_type,
+)
 from views.browser.model import (
     Claim,
     Detail,
@@ -48,8 +56,8 @@ def build(
     problems: list[str] = []
     result = _result(result_line, case_id, problems)
     lines = _scores(score_lines, case_id, problems)
-    retrieval = lines.get("retrieval", ScoreLine(case_id)).evidence
-    rules = rule_claims(lines.get("groundedness", ScoreLine(case_id)).evidence)
+    retrieval = _evidence(lines, "retrieval", RetrievalEvidence)
+    rules = rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
     case = _case(case_line, labels, case_id, problems)
     said = _judged(verdicts, case, result, problems)
     claims, by = best_claims(rules, said)
@@ -92,13 +100,23 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
     found: dict[str, ScoreLine] = {}
     for section, line in lines.items():
         try:
-            score = msgspec.json.decode(line, type=ScoreLine)
+            score = msgspec.json.decode(line, type=line_type(section))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
             found[section] = score
     return found
+
+
+E = TypeVar("E", bound=msgspec.Struct)
+
+
+def _evidence(lines: Mapping[str, ScoreLine], section: str, kind: type[E]) -> E:
+    """What the scores of a section rest on, empty where it was not scored."""
+    line = lines.get(section)
+    evidence: E | None = None if line is None else line.evidence
+    return kind() if evidence is None else evidence
 
 
 def _judged(
@@ -198,7 +216,7 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
     if case is None:
         return ()
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
-    evidence = lines.get("groundedness", ScoreLine("")).evidence
+    evidence = _evidence(lines, "groundedness", GroundednessEvidence)
     key_facts = dict.fromkeys(case.expected_key_facts)
     gold_facts = dict.fromkeys(one.fact for one in case.gold_facts if one.fact not in key_facts)
     pairs = [
@@ -217,7 +235,7 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
 
 
 def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
-    outcome = lines.get("pipeline", ScoreLine("")).evidence
+    outcome = _evidence(lines, "pipeline", PipelineEvidence)
     folders = result.folder_selection
     said = ", ".join(folders.chosen) or "all" if folders is not None else ""
     if folders is not None and folders.reason:
@@ -281,48 +299,11 @@ GROUNDED = "groundedness"
 """The metric whose claims are held against the retrieved chunks: they colour the answer."""
 
 
-class _Claim(msgspec.Struct):
-    text: str = ""
-    span: tuple[int, int] | None = None
-    supported: bool | None = None
-    score: float | None = None
-    chunk_id: str | None = None
-    skipped: str | None = None
-    missing: list[str] = []
-    vetoed_by: list[str] = []
-    negation_mismatch: bool = False
-
-
-class Evidence(msgspec.Struct):
-    """Of a score line's evidence, what the screen uses."""
-
-    claims: list[_Claim] = []
-    match: str = ""
-    found: list[int | None] | None = None
-    hits: list[int] | None = None
-    expected_claims_missing: list[str] = []
-    forbidden_claims_found: list[str] = []
-    outcome: str | None = None
-    expected: str | None = None
-    why: str | None = None
-
-
-class ScoreLine(msgspec.Struct):
-    """A line of scores/<section>.jsonl."""
-
-    case_id: str
-    repeat: int = 0
-    status: str = ""
-    scores: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
-    evidence: Evidence = msgspec.field(default_factory=Evidence)
-
-
 def section_scores(section: str, line: ScoreLine) -> SectionScores:
     return SectionScores(section, line.status, line.scores, line.reasons)
 
 
-def rule_claims(evidence: Evidence) -> tuple[Claim, ...]:
+def rule_claims(evidence: GroundednessEvidence) -> tuple[Claim, ...]:
     """Claims as the support rules of score_groundedness see them."""
     return tuple(
         Claim(claim.text, claim.span, _verdict(claim), _note(claim), claim.chunk_id or "")
@@ -330,18 +311,18 @@ def rule_claims(evidence: Evidence) -> tuple[Claim, ...]:
     )
 
 
-def _verdict(claim: _Claim) -> Verdict:
+def _verdict(claim: ClaimEvidence) -> Verdict:
     if claim.skipped is not None or claim.supported is None:
         return "skipped"
     return "supported" if claim.supported else "unsupported"
 
 
-def _note(claim: _Claim) -> str:
+def _note(claim: ClaimEvidence) -> str:
     if claim.skipped is not None:
         return f"not judged: {claim.skipped}"
     parts = [] if claim.score is None else [f"{claim.score:.2f} of its words in a passage"]
     if claim.vetoed_by:
-        parts.append(f"number not in any source: {', '.join(claim.vetoed_by)}")
+        parts.append(f"number not in any source: {', '.join(map(str, claim.vetoed_by))}")
     if claim.missing:
         parts.append(f"missing: {', '.join(claim.missing)}")
     if claim.negation_mismatch:

@@ -26,11 +26,11 @@ ASK = """
 import json, sys, threading
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from clients.judge import HttpJudge
-from clients.judge_cost import Totals
-from clients.judge_types import JudgeTask, PromptId
-from clients.pool import ask_all
-from clients.verdict_cache import CachedJudge, VerdictCache
+from clients.http import ask_all
+from judging.cache import CachedJudge, VerdictCache
+from judging.cost import Totals
+from judging.server import HttpJudge
+from judging.types import JudgeTask, PromptId
 
 url, path, first, last = sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 schema = {"type": "object"}

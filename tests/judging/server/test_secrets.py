@@ -115,11 +115,11 @@ def test_no_traceback_holds_the_key(
 CRASH = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from clients import judge_channel, judge
-client = judge.HttpJudge(sys.argv[2], "m-2024-01-01",
-    headers=judge_channel.key_headers("JUDGE_KEY", os.environ))
+from judging import server
+client = server.HttpJudge(sys.argv[2], "m-2024-01-01",
+    headers=server.key_headers("JUDGE_KEY", os.environ))
 client.identify()
-judge.read_answer = None
+server.read_answer = None
 client.probe()
 """
 
@@ -131,7 +131,7 @@ def test_a_crash_prints_no_key(fake_judge: Any) -> None:
         capture_output=True,
         text=True,
     )
-    assert "Traceback" in done.stderr
+    assert "TypeError: 'NoneType' object is not callable" in done.stderr
     assert KEY not in done.stderr + done.stdout
 
 

@@ -10,7 +10,7 @@ import pytest
 from judging.selftest import ATTACKS
 from judging.types import JudgeTask, Verdict
 from records.verdicts import JudgeIdentity
-from validation.claims import JudgedClaim, Passage
+from validation.claims import JudgedClaim, JudgedContext
 from validation.human import LabelledClaim
 from validation.judge import MOST_ANSWERS, attacked, drawn, judged_rows
 
@@ -49,7 +49,7 @@ def answers(count: int) -> tuple[list[JudgedClaim], dict[Any, int]]:
             f"Claim {name}.",
             "supported" if name == "1" else "not_found",
             answer="Claim 1. Claim 2.",
-            contexts=(Passage("c1", "a.md", TEXT),),
+            contexts=(JudgedContext("c1", "a.md", TEXT),),
         )
         for n in range(count)
         for name in ("1", "2")

@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 import orjson
 
-from formats.shared.item import Answer, ImportOptions, Item, Notes
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer
 from formats.shared.rows import place_of
 from formats.shared.stored import Stored
 from records.cases import case_from_dict
@@ -49,7 +49,7 @@ def import_data(
             raise StorageError(f"{source}: no such file or folder.")
     with _scratch(target) as folder:
         scratch = Path(folder)
-        output = Output(
+        output = ConversionOutput(
             target,
             scratch,
             notes,
@@ -178,7 +178,7 @@ LABEL_FILE = {
 _DUMP = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 
 
-class Output:
+class ConversionOutput:
     """Takes items one at a time; ``finish`` moves what was made to its place."""
 
     def __init__(
@@ -207,7 +207,7 @@ class Output:
         self._answered_unasked: Counter[str] = Counter()
         (self._output / "labels" / "verdicts").mkdir(parents=True)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: ImportedCase) -> None:
         """Check a case and write it with its answers. What is wrong with it becomes a problem."""
         identity = item.case.get("id")
         _, findings = case_from_dict(item.case)
@@ -244,7 +244,7 @@ class Output:
         taken = {field for part in labels.values() for field in part}
         return {name: value for name, value in case.items() if name not in taken}, labels
 
-    def _add_answer(self, answer: Answer) -> None:
+    def _add_answer(self, answer: SystemAnswer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
         line = answer.result if answer.has_retrieved else msgspec.to_builtins(answer.result)
         if isinstance(line, dict):
@@ -370,7 +370,7 @@ def _differs(source: Path, there: Path) -> bool:
     return not there.is_file() or sha256_file(source) != sha256_file(there)
 
 
-def verdicts(answer: Answer, annotator: str) -> Iterator[dict[str, Any]]:
+def verdicts(answer: SystemAnswer, annotator: str) -> Iterator[dict[str, Any]]:
     """A line for each claim of the answer, cut out as for the judge.
 
     A claim that a marked span touches is not_supported, every other one supported: the people who

@@ -37,7 +37,7 @@ class ImportOptions:
 
 
 @dataclass
-class Answer:
+class SystemAnswer:
     """What one system answered. ``run`` names the run; ``spans`` are people's marks in the answer,
     as the source has them; ``has_retrieved`` is False when the source does not say what was
     retrieved, which is not the same as nothing retrieved."""
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass
-class Item:
+class ImportedCase:
     """A case as a line of the eval set, labels included, and the answers to it.
 
     ``path`` and ``line`` tell where it was read, for messages. ``asked``: every run should answer
@@ -59,7 +59,7 @@ class Item:
     case: dict[str, Any]
     path: Path
     line: int | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[SystemAnswer] = field(default_factory=list)
     asked: bool = True
 
 

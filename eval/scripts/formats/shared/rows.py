@@ -32,7 +32,7 @@ READ_APART = ("defaultTest",)
 BOM = b"\xef\xbb\xbf"
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """An object of a source: the file, the line if it has one, ``[3]`` in a list, the fields."""
 
     path: Path
@@ -67,13 +67,13 @@ def place_of(path: Path, scratch: Path) -> Path:
     return scratch / digest / path.stem
 
 
-Linked = Callable[[Path, str, str], Iterator[Row]]
+Linked = Callable[[Path, str, str], Iterator[SourceRow]]
 """Reads what a text in the place of rows names: the file it stands in, the place, the text."""
 
 
 def iter_rows(
     path: Path, notes: Notes, lists: Iterable[str] = (), linked: Linked | None = None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """The objects of a JSON, JSONL, CSV or YAML file; the ending of its name tells which.
 
     ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL and CSV are
@@ -104,7 +104,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
+def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
     """The objects of a file with one JSON object a line."""
     for number, line in lines_of(path):
         try:
@@ -113,14 +113,14 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
             notes.problem(path, number, "", _not_json(line, error))
             continue
         if isinstance(value, dict):
-            yield Row(path, number, "", value)
+            yield SourceRow(path, number, "", value)
         else:
             notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
 
 
 def json_rows(
     path: Path, lists: Iterable[str], notes: Notes, linked: Linked | None = None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
     data = _bytes_of(path)
     try:
@@ -136,7 +136,7 @@ def json_rows(
 
 def _listed(
     path: Path, value: Any, lists: Iterable[str], notes: Notes, linked: Linked | None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     rows = value
     if isinstance(value, dict):
         sorts = (list, str) if linked else (list,)
@@ -152,7 +152,7 @@ def _listed(
         return
     for index, item in enumerate(rows):
         if isinstance(item, dict):
-            yield Row(path, None, f"[{index}]", item)
+            yield SourceRow(path, None, f"[{index}]", item)
         elif linked and isinstance(item, str):
             yield from linked(path, f"[{index}]", item)
         else:
@@ -171,7 +171,7 @@ def _turned(columns: dict[str, Any]) -> list[dict[str, Any]] | None:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*values, strict=True)]
 
 
-def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[SourceRow]:
     """The rows of a table by its head line; an empty cell is None.
 
     A column without a name, such as the row numbers of pandas, is called by its place.
@@ -195,7 +195,7 @@ def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
                 elif cells:
                     padded = cells + [""] * (len(head) - len(cells))
                     fields = {name: cell or None for name, cell in zip(head, padded, strict=True)}
-                    yield Row(path, start, "", fields)
+                    yield SourceRow(path, start, "", fields)
                 start = reader.line_num + 1
         except (csv.Error, UnicodeDecodeError) as error:
             notes.problem(path, reader.line_num + 1, "", f"cannot be read as UTF-8 CSV ({error})")
@@ -278,7 +278,7 @@ class Fields:
     Wrong types become problems with file, line and field; the reader then gives None.
     """
 
-    def __init__(self, row: Row, notes: Notes) -> None:
+    def __init__(self, row: SourceRow, notes: Notes) -> None:
         self.row = row
         self._notes = notes
         self._left = {name: value for name, value in row.fields.items() if value is not None}

@@ -1,6 +1,6 @@
 """What the browser shows, as plain values: runs, one case in full, and what gives them.
 
-Standard library only. A store (browse_store) fills these; the screens draw them. Nothing of it is
+Standard library only. views/library.py fills these; the screens draw them. Nothing of it is
 made harmless yet: texts are as they stand in the files.
 """
 
