@@ -122,7 +122,7 @@ def _in_two(name: str, limit: int = 12) -> str:
     breaks = [index + 1 for index, char in enumerate(name) if char == "_"]
     if len(name) <= limit or not breaks:
         return name
-    middle = min(breaks, key=lambda place: abs(place - len(name) / 2))
+    middle = min(breaks, key=lambda index: abs(index - len(name) / 2))
     return f"{name[:middle]}\n{name[middle:]}"
 
 

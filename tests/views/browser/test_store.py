@@ -313,13 +313,14 @@ def test_labelling_needs_a_complete_run(runs: Any) -> None:
     runs.cases({"id": "a", "question": "?"})
     runs.run("live", [{"id": "a"}], partial=True)
     folder = runs.run("done", [{"id": "a"}])
-    library = RunLibrary(runs.results_dir, runs.eval_set, None)
+    labeller = ("python", "label_eval.py")
+    library = RunLibrary(runs.results_dir, runs.eval_set, None, labeller=labeller)
     said = library.label_command("live", "a")
     assert isinstance(said, str)
     assert "not complete" in said
     command = library.label_command("done", "-a b")
     assert not isinstance(command, str)
-    assert command[1].endswith("label_eval.py")
+    assert tuple(command[:2]) == labeller
     assert command[command.index("--from-run") + 1] == str(folder)
     assert command[-1] == "--case=-a b"  # one word, so that no id is taken for an option
     with pytest.raises(ValueError, match="no such folder"):
