@@ -19,7 +19,7 @@ WANTED = ("recall@5", "pass")
 
 
 def opened(runs: Any, name: str, *, start: bool = True) -> Opened:
-    library = RunLibrary(runs.results_dir, runs.eval_set, None, wanted=WANTED)
+    library = RunLibrary(runs.results_dir, runs.eval_set, None, metrics=WANTED)
     run = library.open(name)
     if start:
         run.start(lambda: None)
@@ -299,7 +299,7 @@ def test_nothing_is_written(runs: Any, wait_until: Wait) -> None:
     runs.cases({"id": "a", "question": "?"})
     runs.run("r", [{"id": "a"}], retrieval=[recall("a", 1.0)], metrics={"cases": 1})
     before = files(runs.root)
-    library = RunLibrary(runs.results_dir, runs.eval_set, None, wanted=WANTED)
+    library = RunLibrary(runs.results_dir, runs.eval_set, None, metrics=WANTED)
     library.refresh()
     run = library.open("r")
     run.start(lambda: None)
