@@ -93,7 +93,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
 
     def show_end(self) -> None:
         """Draw status line and hints."""
-        width = self.size.width
+        width = self.end.size.width
         if width > 0:
             status = frame.status(self._message, self.waits_for(), width)
             help_key = self.key_name(self.actions["help"])

@@ -166,7 +166,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
         RetrievedPassage(
             rank=place,
             chunk_id=chunk.chunk_id,
-            place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            location=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
             or chunk.chunk_id,
             text=chunk.text or "",
             cut=chunk.truncated,

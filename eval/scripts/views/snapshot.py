@@ -306,7 +306,7 @@ class ScoreReader:
         self._next = 0
         self._columns = MetricColumns(self.metrics)
         self.begun = False
-        table.places.setdefault(section, table.new_places())
+        table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
             table.numbers[name] = table.new_numbers()
 
@@ -317,7 +317,7 @@ class ScoreReader:
             return False
         self.begun = True
         table = self._table
-        places = table.places[self.section]
+        places = table.score_offsets[self.section]
         columns = [
             (table.numbers[name], field)
             for name, field in zip(self.metrics, self._columns.fields, strict=True)
