@@ -69,12 +69,12 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
         raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
-    found = common | (own if isinstance(own, dict) else {})
+    values = common | (own if isinstance(own, dict) else {})
     for param in params:
-        value = found.get(param.name or "")
+        value = values.get(param.name or "")
         if isinstance(param, click.Option) and value is not None:
             _check_shape(f"{path}: {param.name}", param, value)
-    return found
+    return values
 
 
 def _check_shape(where: str, param: click.Option, value: Any) -> None:
@@ -97,8 +97,8 @@ class Command(click.Command):
     shell (``completion.py``); --help ends with examples and exit codes.
     """
 
-    def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **given: Any) -> None:
-        super().__init__(*args, **given)
+    def __init__(self, *args: Any, how_to_go_on: str = SAME_AGAIN, **extra: Any) -> None:
+        super().__init__(*args, **extra)
         self.how_to_go_on = how_to_go_on
         attach(self)
 
@@ -123,13 +123,13 @@ class Command(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Below the options: examples and exit codes, where the text above does not tell them."""
         super().format_epilog(ctx, formatter)
-        about, told = docstring(self.callback), self.help or ""
+        about, help_text = docstring(self.callback), self.help or ""
         lines = examples(about)
-        if lines and not examples(told):
+        if lines and not examples(help_text):
             with formatter.section("Examples"):
                 for line in lines:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        if exit_codes(told) is None:
+        if exit_codes(help_text) is None:
             formatter.write_paragraph()
             formatter.write_text(exit_codes(about) or USUAL_EXITS)
 
@@ -183,8 +183,8 @@ def _signals_interrupt() -> Iterator[None]:
     numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
 
     def interrupt(number: int, frame: object) -> None:
-        for known in numbers:
-            signal.signal(known, signal.SIG_IGN)
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     for number in numbers:
@@ -472,7 +472,7 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
     try:
         with os.scandir(folder) as entries:
             names = sorted(
-                one.name for one in entries if one.is_dir() and RUN_ID.fullmatch(one.name)
+                entry.name for entry in entries if entry.is_dir() and RUN_ID.fullmatch(entry.name)
             )
     except OSError:
         names = []
@@ -533,18 +533,18 @@ def docstring(callback: Callable[..., Any] | None) -> str:
 
 def examples(text: str) -> list[str]:
     """The command lines of a docstring; a line that goes on is joined to the next."""
-    found: list[str] = []
+    lines: list[str] = []
     depth = -1
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
         if depth >= 0 and indent > depth and line.strip():
-            found[-1] = f"{found[-1].removesuffix(chr(92)).rstrip()} {line.strip()}"
+            lines[-1] = f"{lines[-1].removesuffix(chr(92)).rstrip()} {line.strip()}"
         elif START.match(line) and indent:
-            found.append(line.strip())
+            lines.append(line.strip())
             depth = indent
         else:
             depth = -1
-    return found
+    return lines
 
 
 def exit_codes(text: str) -> str | None:
@@ -574,7 +574,7 @@ def _folded(line: str, width: int) -> list[str]:
             lines[-1] = lines[-1].rstrip() + " \\"
             lines.append(f"{indent}    ")
         lines[-1] += f"{unit} "
-    return ([f"{indent}# {comment}"] if mark else []) + [one.rstrip() for one in lines]
+    return ([f"{indent}# {comment}"] if mark else []) + [part.rstrip() for part in lines]
 
 
 def _units(call: str) -> list[str]:

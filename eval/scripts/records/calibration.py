@@ -88,23 +88,27 @@ def name_of(metric: str) -> str:
     return NAME if metric == METRICS[0] else f"calibration_{metric}.json"
 
 
-def write(path: Path, found: dict[str, Any], *, texts: bool = True) -> None:
+def write(path: Path, calibration: dict[str, Any], *, texts: bool = True) -> None:
     """Replace the file. ``texts=False`` leaves out claims and questions: for a committed file."""
-    kept = found if texts else {name: part for name, part in found.items() if name != "worst"}
+    shown = (
+        calibration
+        if texts
+        else {name: part for name, part in calibration.items() if name != "worst"}
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_json(path, rounded(kept))
+    replace_json(path, rounded(shown))
 
 
 def read(path: Path) -> dict[str, Any]:
     """A stored calibration. Raises StorageError when it is absent or is none."""
     if not path.is_file():
         raise StorageError(f"{path}: no such file; write one with --output FILE.")
-    found = read_json(path, SCHEMA)
+    calibration = read_json(path, SCHEMA)
     try:
-        msgspec.convert(found, _Form)
+        msgspec.convert(calibration, _Form)
     except msgspec.ValidationError as error:
         raise StorageError(
             f"{path}: is no calibration of a judge ({error}); write it again with "
             "calibrate_judge.py."
         ) from None
-    return found
+    return calibration

@@ -150,15 +150,15 @@ def case_from_dict(raw: dict[str, Any]) -> tuple[TestCase | None, list[Finding]]
         for name in _REQUIRED
         if name not in raw
     ]
-    known: dict[str, Any] = {}
+    recognised: dict[str, Any] = {}
     for name, value in raw.items():
         if name not in _HINTS or (value is None and name in _NULL_MEANS_ABSENT - set(_REQUIRED)):
             continue
         problems = list(_type_problems(name, value))
         findings.extend(problems)
         if not problems:
-            known[name] = value
-    case = msgspec.convert({"id": "?", "question": "?"} | known, TestCase)
+            recognised[name] = value
+    case = msgspec.convert({"id": "?", "question": "?"} | recognised, TestCase)
     unsure = "gold_supports" in raw and raw["gold_supports"] and not case.gold_supports
     for field, message in check_case(case):
         if not (unsure and field.startswith("required_support_groups")):
@@ -179,8 +179,8 @@ def _type_problems(name: str, value: Any) -> Iterator[Finding]:
         return
     hint = _HINTS[name]
     if isinstance(value, list) and (item_hint := _item_hint(hint)) is not None:
-        for place, item in enumerate(value):
-            yield from _convert_problem(f"{name}[{place}]", item, item_hint)
+        for index, item in enumerate(value):
+            yield from _convert_problem(f"{name}[{index}]", item, item_hint)
         return
     yield from _convert_problem(name, value, hint)
 
@@ -205,8 +205,8 @@ def _in_words(message: str) -> str:
     """msgspec's ``Expected `str`, got `int` `` as a sentence with the remedy."""
     parts = message.split("`")
     if message.startswith("Expected") and len(parts) >= 4:
-        wanted = " or ".join(_NOUNS.get(name, name) for name in parts[1].split(" | "))
-        return f"is {_NOUNS.get(parts[3], parts[3])}; write {wanted}"
+        nouns = " or ".join(_NOUNS.get(name, name) for name in parts[1].split(" | "))
+        return f"is {_NOUNS.get(parts[3], parts[3])}; write {nouns}"
     if "missing required field" in message:
         return f"lacks {parts[1]!r}; add it"
     return f"{message[0].lower()}{message[1:]}; correct the value"
@@ -220,16 +220,16 @@ def check_case(case: TestCase) -> Iterator[Finding]:
             yield name, "is empty; write some text"
         elif "\x00" in text:
             yield name, "holds a NUL character; remove it"
-    for place, gold in enumerate(case.gold_supports):
+    for index, gold in enumerate(case.gold_supports):
         if not gold.rel_path.strip() or "\x00" in gold.rel_path:
-            yield f"gold_supports[{place}].rel_path", "is empty or holds NUL; name the note's path"
+            yield f"gold_supports[{index}].rel_path", "is empty or holds NUL; name the note's path"
         if gold.grade is not None and not 0 < gold.grade < math.inf:
-            yield f"gold_supports[{place}].grade", "must be above 0; remove a support without value"
+            yield f"gold_supports[{index}].grade", "must be above 0; remove a support without value"
         if not all(snippet.strip() for snippet in gold.snippets):
-            yield f"gold_supports[{place}].snippets", "one is empty; remove it"
-    for place, fact in enumerate(case.gold_facts):
+            yield f"gold_supports[{index}].snippets", "one is empty; remove it"
+    for index, fact in enumerate(case.gold_facts):
         if not all(text.strip() for text in (fact.fact, *fact.aliases)):
-            yield f"gold_facts[{place}]", "the fact or an alias is empty; write some text"
+            yield f"gold_facts[{index}]", "the fact or an alias is empty; write some text"
     if case.min_citations is not None and case.min_citations < 0:
         yield "min_citations", "is below 0; write 0 or more"
     yield from _budget_problems(case.latency_budget_ms)
@@ -251,8 +251,8 @@ def _budget_problems(budget: dict[str, float] | float | None) -> Iterator[Findin
 
 
 def _group_problems(groups: list[list[int]], supports: int) -> Iterator[Finding]:
-    for place, group in enumerate(groups):
-        field = f"required_support_groups[{place}]"
+    for index, group in enumerate(groups):
+        field = f"required_support_groups[{index}]"
         if not group:
             yield field, "is empty; list indices into gold_supports or remove the group"
         for index in group:
@@ -319,12 +319,12 @@ def iter_lines(
     crlf = start > 0 and lines > 0 and _has_crlf(path, start)
     with file:
         file.seek(start)
-        place = start
+        position = start
         for number, line in enumerate(file, lines + 1):
             if end is not None:
-                if place >= end:
+                if position >= end:
                     return
-                place += len(line)
+                position += len(line)
             if limit is not None and len(line) > limit:
                 report(Problem(name, number, "", f"line is longer than {limit} bytes; split it"))
                 continue
@@ -350,8 +350,8 @@ def parse_object(path: Path, number: int, line: bytes, report: Report) -> dict[s
     try:
         raw = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        what = "holds NUL bytes" if b"\x00" in line else f"not JSON ({error.msg})"
-        message = f"column {error.colno}: {what}; a line is one JSON object"
+        problem = "holds NUL bytes" if b"\x00" in line else f"not JSON ({error.msg})"
+        message = f"column {error.colno}: {problem}; a line is one JSON object"
         report(Problem(str(path), number, "", message))
         return None
     if not isinstance(raw, dict):
@@ -459,12 +459,12 @@ def _say_little(cases: list[TestCase]) -> bool:
 
 def recurs(*hashes: array[int]) -> bool:
     """True when a number stands there twice. Looks at a portion at a time, to save memory."""
-    known = array("q")
+    all_hashes = array("q")
     for part in hashes:
-        known.extend(part)
-    portions = 1 + len(known) // 200_000
+        all_hashes.extend(part)
+    portions = 1 + len(all_hashes) // 200_000
     for rest in range(portions):
-        portion = known if portions == 1 else [n for n in known if n % portions == rest]
+        portion = all_hashes if portions == 1 else [n for n in all_hashes if n % portions == rest]
         if len(set(portion)) < len(portion):
             return True
     return False
@@ -480,9 +480,9 @@ def _report_repeats(
         identity = canonical(parse_object(path, number, line, ignore) or {}).get("id")
         if not isinstance(identity, str) or hash(identity) not in recurring:
             continue
-        known = first.setdefault(identity, number)
-        if known != number:
-            message = f"{identity!r} is also the id of line {known}; give it another"
+        first_number = first.setdefault(identity, number)
+        if first_number != number:
+            message = f"{identity!r} is also the id of line {first_number}; give it another"
             report(Problem(str(path), number, "id", message))
 
 

@@ -83,8 +83,8 @@ def _style(like: bytes | None) -> tuple[tuple[str, str], bool]:
         text = like.strip()
         record = decode(text)
         for separators, ascii_only in _STYLES:
-            made = json.dumps(record, ensure_ascii=ascii_only, separators=separators)
-            if made.encode("utf-8", "surrogatepass") == text:
+            encoded = json.dumps(record, ensure_ascii=ascii_only, separators=separators)
+            if encoded.encode("utf-8", "surrogatepass") == text:
                 return separators, ascii_only
         if b'":"' in text or b'","' in text:
             return (",", ":"), False
@@ -130,15 +130,15 @@ class Document(Mapping[str, Record]):
         for number, line in enumerate(self._lines, start=1):
             if not line.raw or line.raw.isspace():
                 continue
-            found, problem = identify(line.raw)
-            if found is not None and found in self._at:
-                problem = f"{found!r} is the id of an earlier line too; this line is left alone"
-                found = None
-            if found is None:
+            identity, problem = identify(line.raw)
+            if identity is not None and identity in self._at:
+                problem = f"{identity!r} is the id of an earlier line too; this line is left alone"
+                identity = None
+            if identity is None:
                 self.problems.append((number, problem))
                 continue
-            line.id = found
-            self._at[found] = line
+            line.id = identity
+            self._at[identity] = line
 
     def __getitem__(self, key: str) -> Record:
         return self._record(self._at[key].raw)
@@ -154,13 +154,13 @@ class Document(Mapping[str, Record]):
 
     def complaints(self, name: str) -> list[str]:
         """A sentence for each of the first lines that cannot be used, and their number."""
-        said = [
+        sentences = [
             f"{name}:{number}: {message}; the line is kept as it is."
             for number, message in self.problems[:SHOWN]
         ]
         if len(self.problems) > SHOWN:
-            said.append(f"{name}: {len(self.problems)} such lines; --validate lists them.")
-        return said
+            sentences.append(f"{name}: {len(self.problems)} such lines; --validate lists them.")
+        return sentences
 
     def patch(self, changes: Mapping[str, Record | None], order: list[str]) -> None:
         """Set records, take out those that are None, and add new ones where `order` has them."""
@@ -200,8 +200,8 @@ class Document(Mapping[str, Record]):
                 return
         model = next((line for line in self._lines if line.id is not None), None)
         line = Line(self._line(record, model.raw if model else None), self._newline, key)
-        place = self._place(key, order)
-        self._lines.insert(place, line)
+        index = self._index_for(key, order)
+        self._lines.insert(index, line)
         self._at[key] = line
 
     def _record(self, raw: bytes) -> Record:
@@ -213,19 +213,19 @@ class Document(Mapping[str, Record]):
             record = respelled(record, decode(like))
         return encode(record, like)
 
-    def _place(self, key: str, order: list[str]) -> int:
+    def _index_for(self, key: str, order: list[str]) -> int:
         """Behind the nearest case before it; else before the first case; else at the end."""
         before = order[: order.index(key)] if key in order else order
         for other in reversed(before):
             if other in self._at:
                 return self._lines.index(self._at[other]) + 1
-        for place, line in enumerate(self._lines):
+        for index, line in enumerate(self._lines):
             if line.id is not None and not line.gone:
-                return place
+                return index
         return len(self._lines)
 
 
-KEPT: Final = 10
+BACKUPS: Final = 10
 
 STAMP: Final = r"\d{8}-\d{6}"
 
@@ -240,7 +240,7 @@ def back_up(path: Path, data: bytes, at: str) -> Path:
     replace_bytes(copy, data)
     pattern = re.compile(re.escape(path.name) + rf"\.{STAMP}\.bak")
     copies = sorted(p for p in path.parent.iterdir() if pattern.fullmatch(p.name))
-    for old in copies[:-KEPT]:
+    for old in copies[:-BACKUPS]:
         with contextlib.suppress(OSError):
             old.unlink()
     return copy

@@ -39,13 +39,13 @@ class StorageError(click.ClickException):
     @classmethod
     def from_problems(cls, problems: Iterable[Problem]) -> StorageError:
         """All problems in one error, a line each; the count comes last."""
-        found = tuple(problems)
-        lines = [str(problem) for problem in found[:MAX_SHOWN]]
-        if len(found) > MAX_SHOWN:
-            lines.append(f"… and {len(found) - MAX_SHOWN} more")
-        noun = "problem" if len(found) == 1 else "problems"
-        lines.append(f"{len(found)} {noun}; nothing was written.")
-        return cls("\n".join(lines), found)
+        all_problems = tuple(problems)
+        lines = [str(problem) for problem in all_problems[:MAX_SHOWN]]
+        if len(all_problems) > MAX_SHOWN:
+            lines.append(f"… and {len(all_problems) - MAX_SHOWN} more")
+        noun = "problem" if len(all_problems) == 1 else "problems"
+        lines.append(f"{len(all_problems)} {noun}; nothing was written.")
+        return cls("\n".join(lines), all_problems)
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to stderr: one ``Error:`` line, or the list of problems as it is."""

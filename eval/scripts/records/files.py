@@ -107,12 +107,12 @@ def read_json(path: Path, schema: int = 1) -> dict[str, Any]:
     return value
 
 
-def check_schema(path: Path, found: object, known: int = 1, line: int | None = None) -> None:
+def check_schema(path: Path, schema: object, supported: int = 1, line: int | None = None) -> None:
     """Refuse a file that another version of the toolkit wrote."""
-    if found != known:
+    if schema != supported:
         where = f"{path}:{line}" if line else f"{path}"
         raise StorageError(
-            f"{where}: schema: this version reads schema {known}, the file says {found!r}; "
+            f"{where}: schema: this version reads schema {supported}, the file says {schema!r}; "
             "use the version of the toolkit that wrote it, or make the run again."
         )
 
@@ -292,9 +292,9 @@ def _lock(file: int) -> None:
 def _described(note: bytes) -> str:
     """Who holds the lock, from its note; the note may be empty or torn."""
     try:
-        known: dict[str, Any] = json.loads(note)
-        where = f"on {known['host']}, process {known['pid']}"
-        return f"{known['annotator']} {where}, since {known['since']}"
+        holder: dict[str, Any] = json.loads(note)
+        where = f"on {holder['host']}, process {holder['pid']}"
+        return f"{holder['annotator']} {where}, since {holder['since']}"
     except (ValueError, KeyError, TypeError):
         return "another session"
 

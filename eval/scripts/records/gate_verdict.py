@@ -105,24 +105,24 @@ class Verdict:
             "passed": self.passed,
             "counts": self.counts(),
             "checks": [check.to_dict() for check in self.checks],
-            "accepts": [asdict(one) for one in self.accepts],
+            "accepts": [asdict(accept) for accept in self.accepts],
             "caveats": list(self.caveats),
         }
 
 
 def parse_accepts(texts: Iterable[str]) -> list[Accept]:
     """``metric=reason`` each. Raises StorageError without a reason, and for a name given twice."""
-    found: dict[str, Accept] = {}
+    accepts: dict[str, Accept] = {}
     for text in texts:
         name, _, reason = (part.strip() for part in text.partition("="))
         if not name or not reason:
             raise StorageError(
                 f"--accept {text!r}: write metric=reason; whoever reads the verdict wants to know."
             )
-        if name in found:
+        if name in accepts:
             raise StorageError(f"--accept {name}: given twice; give one reason.")
-        found[name] = Accept(name, reason)
-    return list(found.values())
+        accepts[name] = Accept(name, reason)
+    return list(accepts.values())
 
 
 def with_accepts(
@@ -134,19 +134,19 @@ def with_accepts(
     its metric alone. Raises StorageError for names that no check has.
     """
     names = {name for check in checks for name in (check.name, check.metric)}
-    if unknown := [one.name for one in accepts if one.name not in names]:
-        known = ", ".join(sorted({check.name for check in checks})) or "none"
+    if unknown := [accept.name for accept in accepts if accept.name not in names]:
+        looked_at = ", ".join(sorted({check.name for check in checks})) or "none"
         raise StorageError(
-            f"--accept {', '.join(unknown)}: no gate looks at that. The gates look at: {known}."
+            f"--accept {', '.join(unknown)}: no gate looks at that. The gates look at: {looked_at}."
         )
-    reasons = {one.name: one.reason for one in accepts}
+    reasons = {accept.name: accept.reason for accept in accepts}
     needed = set()
-    found = []
+    accepted = []
     for check in checks:
         own = (check.name,) if check.rule in GUARDS else (check.name, check.metric)
         name = next((name for name in own if name in reasons), None)
         if name is not None and check.status == "failed":
             needed.add(name)
             check = replace(check, status="accepted", accepted=reasons[name])
-        found.append(check)
-    return found, [replace(one, needed=one.name in needed) for one in accepts]
+        accepted.append(check)
+    return accepted, [replace(accept, needed=accept.name in needed) for accept in accepts]

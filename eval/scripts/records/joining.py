@@ -59,32 +59,32 @@ def join_stream(
     blocks = iter_result_blocks(work.results, report, work.start, work.end, Lean(TestResult))
     read: list[TestCase] = []
     for results in _whole_cases(blocks):
-        wanted = list(map(_CASE_OF, results))
-        read += islice(cases, max(0, len(wanted) - len(read)))
-        found, rest = read[: len(wanted)], read[len(wanted) :]
-        if list(map(_ID, found)) != wanted:
-            found, rest = _pass_over(read, cases, wanted)
-        yield found, results
+        case_ids = list(map(_CASE_OF, results))
+        read += islice(cases, max(0, len(case_ids) - len(read)))
+        matches, rest = read[: len(case_ids)], read[len(case_ids) :]
+        if list(map(_ID, matches)) != case_ids:
+            matches, rest = _pass_over(read, cases, case_ids)
+        yield matches, results
         read = rest
     for _ in cases:
         pass  # what no result asks for is checked as well
 
 
 def _pass_over(
-    read: list[TestCase], cases: Iterator[TestCase], wanted: Iterable[str]
+    read: list[TestCase], cases: Iterator[TestCase], case_ids: Iterable[str]
 ) -> tuple[list[TestCase], list[TestCase]]:
     """The case of each wanted id in turn, and what was read and comes behind them."""
     rest = iter(read)
     source = chain(rest, cases)
-    found: list[TestCase] = []
-    for case_id in wanted:
-        case = found[-1] if found else next(source, None)
+    matches: list[TestCase] = []
+    for case_id in case_ids:
+        case = matches[-1] if matches else next(source, None)
         while case is not None and case.id != case_id:
             case = next(source, None)
         if case is None:
             raise OutOfOrderError(case_id)
-        found.append(case)
-    return found, list(rest)
+        matches.append(case)
+    return matches, list(rest)
 
 
 def _whole_cases(blocks: Iterable[list[TestResult]]) -> Iterator[list[TestResult]]:
@@ -108,14 +108,14 @@ def join_indexed(work: Work, labels: Labels, report: Report) -> Iterator[Joined]
     A result whose case the set does not have is reported.
     """
     cases = {case.id: case for case in iter_cases(work.eval_set, report, labels)}
-    found: dict[str, list[TestResult]] = {}
+    by_case: dict[str, list[TestResult]] = {}
     for result in iter_results(work.results, report):
-        found.setdefault(result.test_case_id, []).append(result)
-    for case_id in found.keys() - cases.keys():
+        by_case.setdefault(result.test_case_id, []).append(result)
+    for case_id in by_case.keys() - cases.keys():
         message = f"{case_id!r} is not in {work.eval_set}; give the set that the run was asked with"
         report(Problem(str(work.results), None, "test_case_id", message))
     for case_id, case in cases.items():
-        if repeats := found.get(case_id):
+        if repeats := by_case.get(case_id):
             yield [case] * len(repeats), sorted(repeats, key=attrgetter("repeat"))
 
 
@@ -134,15 +134,17 @@ def split(whole: Work, parts: int) -> list[Work]:
     """
     try:
         cuts = _result_cuts(whole.results, parts)
-        places = _case_places(whole.eval_set, cuts.values())
+        offsets = _case_places(whole.eval_set, cuts.values())
     except (msgspec.MsgspecError, ValueError, OSError):  # mmap: an empty file is a ValueError
         return [whole]
     works, start, cases_start = [], 0, 0
-    for cut, place in zip(cuts, places, strict=True):
-        if place is None or place <= cases_start:
+    for cut, offset in zip(cuts, offsets, strict=True):
+        if offset is None or offset <= cases_start:
             return [whole]
-        works.append(replace(whole, start=start, end=cut, cases_start=cases_start, cases_end=place))
-        start, cases_start = cut, place
+        works.append(
+            replace(whole, start=start, end=cut, cases_start=cases_start, cases_end=offset)
+        )
+        start, cases_start = cut, offset
     return [*works, replace(whole, start=start, cases_start=cases_start)]
 
 
@@ -167,10 +169,10 @@ def _result_cuts(results: Path, parts: int) -> dict[int, str]:
     return cuts
 
 
-def _case_places(eval_set: Path, wanted: Iterable[str]) -> list[int | None]:
+def _case_places(eval_set: Path, case_ids: Iterable[str]) -> list[int | None]:
     """The offset of the line of each wanted case; None when its id is not spelled plainly."""
     with open(eval_set, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
-        return [_case_place(text, case_id) for case_id in wanted]
+        return [_case_place(text, case_id) for case_id in case_ids]
 
 
 def _case_place(text: mmap, case_id: str) -> int | None:

@@ -91,7 +91,7 @@ def _lean(full: type[Record], keys: set[str]) -> type[Record]:
         else:
             absent[field.name] = field.default_factory()
     unknown = sorted(keys - {field.name for field in msgspec.structs.fields(full)})
-    names = {f"unknown_{place}": key for place, key in enumerate(unknown)}
+    names = {f"unknown_{number}": key for number, key in enumerate(unknown)}
     fields += [(name, msgspec.Raw, msgspec.Raw()) for name in names]
     methods = {name: value for name, value in vars(full).items() if callable(value)}
     struct = msgspec.defstruct(
@@ -158,7 +158,7 @@ T = TypeVar("T")
 def read(
     path: Path,
     kind: type[T],
-    what: str = "score line",
+    noun: str = "score line",
     remedy: str = "score the run again",
     report: Callable[[Problem], None] | None = None,
     at: Iterable[int] | None = None,
@@ -177,8 +177,8 @@ def read(
                 try:
                     record = decode(line)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    told = f"is no {what} ({error}); {remedy}"
-                    problem = Problem(str(path), number or None, "", told)
+                    message = f"is no {noun} ({error}); {remedy}"
+                    problem = Problem(str(path), number or None, "", message)
                     if report is None:
                         raise StorageError.from_problems([problem]) from None
                     report(problem)

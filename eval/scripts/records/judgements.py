@@ -56,8 +56,8 @@ class Judgement:
 
     def items(self, name: str) -> dict[str, str]:
         """The claims or facts that were asked about: text by id."""
-        found = (item for line in self.lines for item in line["input"].get(name, ()))
-        return {item["id"]: item["text"] for item in found}
+        items = (item for line in self.lines for item in line["input"].get(name, ()))
+        return {item["id"]: item["text"] for item in items}
 
     @property
     def verdicts(self) -> list[str]:

@@ -38,7 +38,7 @@ def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, 
     safety_labels.jsonl that bring a ``text`` of their own are prompts, not labels of cases.
     """
     labels: Labels = {}
-    places: dict[str, tuple[Path, int]] = {}
+    locations: dict[str, tuple[Path, int]] = {}
     for name in LABEL_FILES if folder is not None else ():
         path = Path(folder or ".") / f"{name}.jsonl"
         if not path.exists():
@@ -57,9 +57,9 @@ def read_labels(folder: Path | None, report: Report) -> tuple[Labels, dict[str, 
                 report(Problem(str(path), number, "case_id", message))
                 continue
             in_file[case_id] = number
-            places.setdefault(case_id, (path, number))
+            locations.setdefault(case_id, (path, number))
             _check_labels(path, number, case_id, raw, labels, report)
-    return labels, places
+    return labels, locations
 
 
 def _check_labels(
@@ -70,17 +70,17 @@ def _check_labels(
         (field, "a label line cannot have it; its fields are those of a case but id and question")
         for field in raw.keys() - LABEL_FIELDS
     ]
-    _, found = case_from_dict({"question": "?"} | raw | {"id": case_id})
+    _, of_fields = case_from_dict({"question": "?"} | raw | {"id": case_id})
     # what a group of supports means depends on the supports, which may stand in the set
-    findings += [pair for pair in found if not pair[0].startswith("required_support_groups")]
-    known = labels.setdefault(case_id, {})
+    findings += [pair for pair in of_fields if not pair[0].startswith("required_support_groups")]
+    of_case = labels.setdefault(case_id, {})
     findings += [
-        (field, f"{case_id!r} has it from another label file too") for field in raw.keys() & known
+        (field, f"{case_id!r} has it from another label file too") for field in raw.keys() & of_case
     ]
     for field, message in findings:
         report(Problem(str(path), number, field, message))
     if not findings:  # a faulty line would give its case faults of its own
-        known.update(raw)
+        of_case.update(raw)
 
 
 def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
@@ -89,19 +89,19 @@ def read_cases(path: Path, labels_dir: Path | None = None) -> list[TestCase]:
     Raises StorageError naming every problem in all files as ``file:line: field: …``.
     """
     problems: list[Problem] = []
-    labels, places = read_labels(labels_dir, problems.append)
+    labels, locations = read_labels(labels_dir, problems.append)
     before = len(problems)
     cases = list(iter_cases(path, problems.append, labels))
     problems[before:] = sorted(problems[before:], key=lambda problem: problem.line or 0)
     if len(problems) == before:  # an unsound set would make its own labels look unknown
-        problems.extend(unknown_labels(labels, places, path, {case.id for case in cases}))
+        problems.extend(unknown_labels(labels, locations, path, {case.id for case in cases}))
     if problems:
         raise StorageError.from_problems(problems)
     return cases
 
 
 def unknown_labels(
-    labels: Labels, places: dict[str, tuple[Path, int]], eval_set: Path, ids: set[str]
+    labels: Labels, locations: dict[str, tuple[Path, int]], eval_set: Path, ids: set[str]
 ) -> Iterator[Problem]:
     """A problem for each label of a case that the set does not hold.
 
@@ -111,7 +111,7 @@ def unknown_labels(
     if missing:
         missing -= {case.id for case in iter_cases(eval_set, ignore)}
     for case_id in sorted(missing):
-        path, line = places[case_id]
+        path, line = locations[case_id]
         message = f"{case_id!r} is not in {eval_set}; correct it or remove the line"
         yield Problem(str(path), line, "case_id", message)
 

@@ -32,15 +32,15 @@ def update_metrics(
     path = folder / METRICS
     with locked(path):
         clear_leftovers(path)
-        known: dict[str, Any] = {"schema": SCHEMA}
+        metrics: dict[str, Any] = {"schema": SCHEMA}
         if path.exists():
-            known = read_json(path, SCHEMA)
+            metrics = read_json(path, SCHEMA)
         if any(
-            name in known and known[name] != header[name] for name in OF_RESULTS & header.keys()
+            name in metrics and metrics[name] != header[name] for name in OF_RESULTS & header.keys()
         ):
-            known = {"schema": SCHEMA}
-        sections = known.get("sections", {}) | {section: rounded(values)}
-        replace_json(path, known | rounded(header) | {"sections": sections})
+            metrics = {"schema": SCHEMA}
+        sections = metrics.get("sections", {}) | {section: rounded(values)}
+        replace_json(path, metrics | rounded(header) | {"sections": sections})
     return path
 
 
@@ -150,26 +150,26 @@ def read_sections(
     ``whole``: what a section with means must hold; other scripts may keep other sections. Raises
     StorageError, with ``remedy``, that names each part that is not of its type.
     """
-    found = read_json(path, SCHEMA)
-    faults = list(_faults("", found, _AnySections))
-    for name, section in found.get("sections", {}).items() if not faults else ():
+    metrics = read_json(path, SCHEMA)
+    faults = list(_faults("", metrics, _AnySections))
+    for name, section in metrics.get("sections", {}).items() if not faults else ():
         faults += _faults(
             f"sections.{name}", section, whole if "mean" in section else MetricsSection
         )
     if faults:
         raise StorageError.from_problems(
-            Problem(str(path), None, field, f"{told}; {remedy}") for field, told in faults
+            Problem(str(path), None, field, f"{message}; {remedy}") for field, message in faults
         )
-    return found
+    return metrics
 
 
 def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
     """Field and fault of each part that is not of its type; of a table, of each of its entries."""
     for field in msgspec.structs.fields(kind):
-        place = f"{where}.{field.name}".removeprefix(".")
+        path_of_part = f"{where}.{field.name}".removeprefix(".")
         if field.name not in value:
             if field.required:
-                yield place, "is not there"
+                yield path_of_part, "is not there"
             continue
         part = value[field.name]
         table = isinstance(part, dict)
@@ -177,8 +177,8 @@ def _faults(where: str, value: Any, kind: type[msgspec.Struct]) -> Iterator[tupl
             try:
                 msgspec.convert(entry, field.type)
             except msgspec.ValidationError as error:
-                told = str(error).removesuffix(" - at `$[...]`")
-                yield f"{place}.{key}" if table else place, told
+                message = str(error).removesuffix(" - at `$[...]`")
+                yield f"{path_of_part}.{key}" if table else path_of_part, message
 
 
 class Estimable(msgspec.Struct):

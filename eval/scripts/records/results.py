@@ -109,8 +109,8 @@ class TestResult(msgspec.Struct):
     def chunks(self) -> list[RetrievedChunk]:
         """The retrieved passages in rank order; plain ids become chunks ranked by their place."""
         chunks = [
-            RetrievedChunk(chunk_id=item, rank=place) if isinstance(item, str) else item
-            for place, item in enumerate(self.retrieved, start=1)
+            RetrievedChunk(chunk_id=item, rank=rank) if isinstance(item, str) else item
+            for rank, item in enumerate(self.retrieved, start=1)
         ]
         if all(chunk.rank is not None for chunk in chunks):
             chunks.sort(key=lambda chunk: chunk.rank or 0)
@@ -118,10 +118,12 @@ class TestResult(msgspec.Struct):
 
     def to_dict(self, *, store_full_text: bool = False) -> dict[str, Any]:
         """As a plain dict; chunk texts are cut to ``TEXT_LIMIT`` unless ``store_full_text``."""
-        kept = self.retrieved
+        retrieved = self.retrieved
         if not store_full_text:
-            kept = [item if isinstance(item, str) else item.cut() for item in kept]
-        data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, retrieved=kept))
+            retrieved = [item if isinstance(item, str) else item.cut() for item in retrieved]
+        data: dict[str, Any] = msgspec.to_builtins(
+            msgspec.structs.replace(self, retrieved=retrieved)
+        )
         return data
 
 
@@ -201,11 +203,11 @@ def _sound_results(path: Path, refuse: Report, block: Block) -> Iterator[TestRes
     """The sound lines of one block, the others refused with their numbers."""
     lines = iter_lines(path, refuse, block.start, block.end, limit=None, lines=block.before)
     for number, line in lines:
-        found = result_of(path, number, line, "run it again")
-        if isinstance(found, Problem):
-            refuse(found)
+        result = result_of(path, number, line, "run it again")
+        if isinstance(result, Problem):
+            refuse(result)
         else:
-            yield found
+            yield result
 
 
 def result_of(path: Path, number: int, line: bytes, remedy: str) -> TestResult | Problem:

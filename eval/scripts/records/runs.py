@@ -80,8 +80,8 @@ def find_run(results_dir: Path, run: str) -> Path:
     for folder in (results_dir / run, Path(run)):
         if folder.is_dir():
             return folder
-    known = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
-    shown = ", ".join(known[-5:]) or "none"
+    names = sorted(path.name for path in results_dir.glob("*") if path.is_dir())
+    shown = ", ".join(names[-5:]) or "none"
     raise StorageError(f"run {run!r}: no such folder in {results_dir}; the newest are: {shown}.")
 
 
@@ -166,7 +166,7 @@ class ResultsWriter:
         source = self._partial if self._partial.exists() else target
         if not source.exists():
             return set()
-        kept: dict[tuple[str, int], int] = {}
+        offsets: dict[tuple[str, int], int] = {}
         dropped = False
         with open(source, "rb") as lines:
             offset = 0
@@ -176,16 +176,16 @@ class ResultsWriter:
                     raise StorageError.from_problems([result])
                 key = (result.test_case_id, result.repeat)
                 if keep(result):
-                    kept[key] = offset
+                    offsets[key] = offset
                 else:
                     dropped = True
-                    kept.pop(key, None)
+                    offsets.pop(key, None)
                 offset += len(line)
-        self._finished = [*kept.values()]
+        self._finished = [*offsets.values()]
         if source == self._partial or dropped:
-            _copy_lines(source, kept.values(), self._partial)
+            _copy_lines(source, offsets.values(), self._partial)
             target.unlink(missing_ok=True)
-        return set(kept)
+        return set(offsets)
 
     def write_result(self, result: TestResult, store_full_text: bool | None = None) -> None:
         """Append one result; chunk texts are cut to 200 characters unless full text is stored."""
@@ -209,18 +209,18 @@ class ResultsWriter:
             if not target.exists():
                 replace_bytes(target, b"")
             return target
-        places: dict[str, dict[int, int]] = {}
+        offsets_of: dict[str, dict[int, int]] = {}
         decode = msgspec.json.Decoder(_Key).decode
         with open(self._partial, "rb") as source:
             offset = 0
             for line in source:
                 key = decode(line)
-                places.setdefault(key.test_case_id, {})[key.repeat] = offset
+                offsets_of.setdefault(key.test_case_id, {})[key.repeat] = offset
                 offset += len(line)
-        wanted = (
-            offset for case_id in order for _, offset in sorted(places.pop(case_id, {}).items())
+        in_order = (
+            offset for case_id in order for _, offset in sorted(offsets_of.pop(case_id, {}).items())
         )
-        _copy_lines(self._partial, wanted, target)
+        _copy_lines(self._partial, in_order, target)
         self._partial.unlink()
         return target
 

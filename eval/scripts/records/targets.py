@@ -61,8 +61,8 @@ def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
 
 def parse_target(text: object) -> Target | None:
     """``"> 0.7"``, ``">= 0.7"``, ``"< 0.2"`` or ``"<= 0.2"``; None for anything else."""
-    found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
-    return Target(found[1], float(found[2])) if found else None
+    match = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+    return Target(match[1], float(match[2])) if match else None
 
 
 def parse_targets(

@@ -289,8 +289,8 @@ def read_lines(
             continue
         check_schema(path, line.get("schema"), line=number)
         if fault := _fault(line):
-            told = f"{fault[1]}; {REMEDY}"
-            problem = Problem(str(path), number or None, fault[0], told)
+            message = f"{fault[1]}; {REMEDY}"
+            problem = Problem(str(path), number or None, fault[0], message)
             raise StorageError.from_problems([problem])
         if keep(line):
             yield line
@@ -364,9 +364,9 @@ def _fault(line: VerdictLine) -> tuple[str, str] | None:
             return f"extra.{name}", "is not there"
     if not kind.verdicts:
         return None
-    for place, entry in enumerate(line["verdicts"]):
+    for index, entry in enumerate(line["verdicts"]):
         if entry["verdict"] not in (*kind.verdicts, QUOTE_UNVERIFIED):
-            return f"verdicts[{place}].verdict", f"is none of {', '.join(kind.verdicts)}"
+            return f"verdicts[{index}].verdict", f"is none of {', '.join(kind.verdicts)}"
     asked = kind.ids_of(line["input"])
     if [entry["id"] for entry in line["verdicts"]] != asked:
         return "verdicts", f"has not one entry for each of {', '.join(asked) or 'no items'}"
@@ -439,11 +439,11 @@ def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
     """
     if not judging_runs or not path.exists():
         return
-    known = withdrawn(path)
-    found = {run for line in read_lines(path) for run in line.get("judging_runs", ())}
+    withdrawn_before = withdrawn(path)
+    judged_runs = {run for line in read_lines(path) for run in line.get("judging_runs", ())}
     with JsonlWriter(path) as writer:
         for run, reason in judging_runs.items():
-            if run in found and run not in known:
+            if run in judged_runs and run not in withdrawn_before:
                 writer.write(withdrawal(run, reason))
         writer.sync()
 
@@ -467,8 +467,8 @@ def judge_of(folder: Path) -> dict[str, Any]:
     try:
         msgspec.convert(judge, _Judge)
     except msgspec.ValidationError as error:
-        told = f"{folder / CONFIG}: judge: {error}; take the file from a backup."
-        raise StorageError(told) from None
+        message = f"{folder / CONFIG}: judge: {error}; take the file from a backup."
+        raise StorageError(message) from None
     return judge
 
 
@@ -482,10 +482,10 @@ def of_judge(judge: Mapping[str, Any]) -> Callable[[VerdictLine], bool]:
 
     def belongs(line: VerdictLine) -> bool:
         name = line["prompt"]["name"]
-        known = prompts.get(name)
+        prompt = prompts.get(name)
         return bool(
             line.get("judge") == identity
-            and (known is None or known["sha256"] == line["prompt"]["sha256"])
+            and (prompt is None or prompt["sha256"] == line["prompt"]["sha256"])
             and all(line.get("parameters", {}).get(k) == v for k, v in parameters.items())
         )
 
