@@ -16,6 +16,7 @@ from records.runs import VERDICTS, scores_file
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob
 from scorers.loop import score_run
+from terminal.tables import counted
 
 Status = Literal["scored", "nothing to score", "cannot run"]
 
@@ -77,7 +78,7 @@ def _most_common_reason(scores: Path) -> str:
     if not reasons:
         return "no case"
     reason, count = reasons.most_common(1)[0]
-    return f"{reason} ({count} cases)"
+    return f"{reason} ({counted(count, 'case')})"
 
 
 def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:

@@ -22,6 +22,7 @@ from records.results import RunConfig, iter_results
 from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -226,7 +227,8 @@ def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSe
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        texts.append(f"{failed} cases failed in this run and count nowhere.")
+        verb = "counts" if failed == 1 else "count"
+        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
     return texts
 
 
