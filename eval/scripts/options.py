@@ -505,9 +505,9 @@ def score_options(function: F) -> F:
 class Streams:
     """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.quiet: bool = given["quiet"]
-        self.as_json: bool = given["as_json"]
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
 
     def console(self) -> Console:
         """The console of stdout."""

@@ -23,8 +23,7 @@ from ragmetrics.text.language import is_covered
 from ragmetrics.text.refusals import is_refusal
 from records import verdicts
 from records.results import SCHEMA
-from records.verdicts import KINDS, CallKind
-from records.verdicts import VerdictLine as VerdictsLine
+from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -267,8 +266,8 @@ CALLS: Mapping[str, Call] = {
 
 def _line(
     subject: JudgedAnswer, metric: str, status: str, repeat: int = 0, **more: Any
-) -> VerdictsLine:
-    base: VerdictsLine = {
+) -> VerdictLine:
+    base: VerdictLine = {
         "schema": SCHEMA,
         "case_id": subject.case.id,
         "repeat": subject.result.repeat,
@@ -305,12 +304,12 @@ def _prompt(metric: str) -> dict[str, Any]:
     return {"name": known.name, "version": known.version, "sha256": known.sha256}
 
 
-def not_applicable(subject: JudgedAnswer, metric: str, reason: str) -> VerdictsLine:
+def not_applicable(subject: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
     """The case lacks what the metric needs; nobody was asked."""
     return _line(subject, metric, "not_applicable", reason=reason)
 
 
-def failed(subject: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) -> VerdictsLine:
+def failed(subject: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
         subject,
@@ -333,7 +332,7 @@ def by_code(
     why: str,
     extra: Mapping[str, Any] | None = None,
     quote: str = "",
-) -> VerdictsLine:
+) -> VerdictLine:
     """Every item gets the verdict that the definition fixes; nobody was asked."""
     entries = [
         {"id": name, "context": None, "quote": quote, "reason": why, "verdict": verdict}
@@ -359,7 +358,7 @@ def from_opinion(
     repeat: int,
     extra: Mapping[str, Any],
     contexts: Sequence[Item] = (),
-) -> list[VerdictsLine]:
+) -> list[VerdictLine]:
     """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
     lines = []
     for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
@@ -380,7 +379,7 @@ def _judged(
     opinion: Opinion,
     repeat: int,
     extra: Mapping[str, Any],
-) -> VerdictsLine:
+) -> VerdictLine:
     told = {
         name: opinion.reply[name]
         for name in ("addresses_question", "noncommittal", "questions", "notes")
@@ -406,7 +405,7 @@ def _judged(
     )
 
 
-def _spent(calls: Sequence[Verdict]) -> VerdictsLine:
+def _spent(calls: Sequence[Verdict]) -> VerdictLine:
     return {
         "mode": calls[0].mode,
         "usage": usage_of(calls),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terminal.safe_text import one_line
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
-from views.browser.lines import score
-from views.browser.model import Detail, Passage
+from views.browser.model import Detail, RetrievedPassage
+from views.browser.rows import score
 
 GOLD_INDENT = 19
 
@@ -109,7 +109,7 @@ def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retriev
             doc.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
 
 
-def _passage_head(doc: Doc, passage: Passage) -> None:
+def _passage_head(doc: Doc, passage: RetrievedPassage) -> None:
     scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
     style = "good" if passage.gold else "key"
     doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
@@ -192,7 +192,7 @@ WIDEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class CaseInRun:
     """One of the two: the run's name, the case in it, and why it fails (empty: it does not)."""
 
     name: str
@@ -204,7 +204,7 @@ class Side:
         return f"fails: {self.fails}" if self.fails else "succeeds"
 
 
-def head_part(doc: Doc, base: Side, new: Side, word: str, style: str) -> None:
+def head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) -> None:
     """The question and what became of the case."""
     doc.part("Question", new.detail.case_id)
     doc.line(new.detail.question, "term")
@@ -215,7 +215,7 @@ def head_part(doc: Doc, base: Side, new: Side, word: str, style: str) -> None:
             doc.line(f"! {side.name}: {problem}", "warn")
 
 
-def ranks_part(doc: Doc, base: Side, new: Side) -> None:
+def ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Ranks of gold before and after, one line a gold support."""
     doc.part("Gold ranks", "base, new")
     arrow = "->" if doc.ascii else "→"
@@ -235,7 +235,7 @@ def ranks_part(doc: Doc, base: Side, new: Side) -> None:
     doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
 
 
-def changes_part(doc: Doc, base: Side, new: Side) -> None:
+def changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Scores that differ."""
     before, after = base.detail.values(), new.detail.values()
     names = [name for name in after if name in before and before[name] != after[name]]
@@ -247,7 +247,7 @@ def changes_part(doc: Doc, base: Side, new: Side) -> None:
         doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
 
 
-def side_part(doc: Doc, side: Side, title: str) -> None:
+def side_part(doc: Doc, side: CaseInRun, title: str) -> None:
     """One run's answer and its claims that are not supported."""
     answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
     for claim in side.detail.claims:
@@ -259,7 +259,7 @@ def side_part(doc: Doc, side: Side, title: str) -> None:
 
 
 def pair_docs(
-    blank: Blank, base: Side, new: Side, change: tuple[str, str], *, two: bool
+    blank: Blank, base: CaseInRun, new: CaseInRun, change: tuple[str, str], *, two: bool
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, one run under the other, or as two side by side."""
     left = blank()
@@ -281,12 +281,3 @@ def pair_docs(
     passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
     gold_part(left, new.detail)
     return left, None
-
-
-def flips(keys: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
-    """New row to broke or fixed, for pairs of rows whose success differs."""
-    found = {}
-    for base, new in keys:
-        if bool(before[base]) != bool(after[new]):
-            found[new] = "broke" if after[new] else "fixed"
-    return found

@@ -65,7 +65,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RetrievedPassage:
     """One retrieved chunk. ``gold``: whether it matched a gold support; None when nobody looked."""
 
     rank: int
@@ -79,7 +79,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class GoldMatch:
     """A gold support of the case; ``rank``: of the first chunk that matches it, None if none."""
 
     place: str
@@ -89,7 +89,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedMetric:
     """What a judge said of one answer for one metric: ``items`` are its claims or facts."""
 
     metric: str
@@ -129,13 +129,13 @@ class Detail:
     abstained: bool | None = None
     claims: tuple[Claim, ...] = ()
     claims_by: str = ""
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[RetrievedPassage, ...] = ()
     hits: tuple[int, ...] | None = None
     match: str = ""
-    gold: tuple[Gold, ...] = ()
+    gold: tuple[GoldMatch, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     scores: tuple[SectionScores, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedMetric, ...] = ()
     trace: tuple[tuple[str, str], ...] = ()
     raw: str = ""
     problems: tuple[str, ...] = ()

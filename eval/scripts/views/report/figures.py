@@ -104,8 +104,8 @@ def verdict(
     """Targets met, missed and not measured over all sections, in a sentence and by name.
 
     ``missed``, ``unsure`` (met, but too close to call) and ``open`` (no verdict, in a perspective
-    with any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
-    verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
+    with any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far
+    the verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
         {"place": number, "section": part["name"]}
