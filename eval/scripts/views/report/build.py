@@ -20,8 +20,9 @@ from records.metrics import Drawn, read_metrics, rounded
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import Target
+from views.detail import describe
 from views.report import answers, figures
-from views.report.answers import describe, rarity, worst_by, worst_rows
+from views.report.answers import rarity, worst_by, worst_rows
 from views.report.scan import (
     PROMPTS,
     Check,
