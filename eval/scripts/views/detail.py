@@ -103,7 +103,7 @@ def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
 
 
 def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> dict[str, ScoreLine]:
-    found: dict[str, ScoreLine] = {}
+    readable: dict[str, ScoreLine] = {}
     for section, line in lines.items():
         try:
             score = msgspec.json.decode(line, type=line_type(section))
@@ -111,8 +111,8 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
             problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
-            found[section] = score
-    return found
+            readable[section] = score
+    return readable
 
 
 E = TypeVar("E", bound=msgspec.Struct)
@@ -162,7 +162,7 @@ def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Tes
         problems.append("the case in the eval set was changed since it was read")
         return None
     case, findings = case_from_dict(raw | labels.get(case_id, {}))
-    problems += [f"eval set: {field}: {what}" for field, what in findings]
+    problems += [f"eval set: {field}: {fault}" for field, fault in findings]
     return case
 
 
@@ -477,8 +477,7 @@ def _because(lines: ScoreLines) -> Iterable[str]:
             yield f"{text}: {', '.join(map(str, pipeline[key]))}"
     for stage, over in pipeline.get("over_budget", {}).items():
         yield f"{stage} took {over['ms']:,.0f} ms of {over['budget_ms']:,.0f} ms"
-    found = _plain_evidence(lines, "retrieval")
-    gold = found.get("found") or ()
+    gold = _plain_evidence(lines, "retrieval").get("found") or ()
     if missing := sum(rank is None for rank in gold):
         yield f"{missing} of {len(gold)} wanted passages were not retrieved"
     grounded = _plain_evidence(lines, "groundedness")
@@ -508,19 +507,19 @@ def _gold_rows(
     """The wanted passages, and the rank at which each was found where the scorer says it."""
     if case is None:
         return []
-    found = (evidence.get("found") or ()) if evidence.get("match") == "anchor" else ()
+    ranks_of_gold = (evidence.get("found") or ()) if evidence.get("match") == "anchor" else ()
     gold = []
-    for place, one in enumerate(case.gold_supports):
-        rank = found[place] if place < len(found) else None
-        quote = cut(one.snippets[0], QUOTE) if one.snippets else None
-        where = " › ".join(part for part in (one.rel_path, one.heading_path) if part)
+    for index, support in enumerate(case.gold_supports):
+        rank = ranks_of_gold[index] if index < len(ranks_of_gold) else None
+        quote = cut(support.snippets[0], QUOTE) if support.snippets else None
+        where = " › ".join(part for part in (support.rel_path, support.heading_path) if part)
         gold.append({"place": where, "quote": quote, "rank": rank})
     hits = set(evidence.get("hits") or ())
     ranks: dict[str, int] = {}
-    for place, chunk in enumerate(chunks, start=1):
+    for rank_of_chunk, chunk in enumerate(chunks, start=1):
         for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path):
-            if place in hits and name:
-                ranks.setdefault(name, place)
+            if rank_of_chunk in hits and name:
+                ranks.setdefault(name, rank_of_chunk)
     ids: tuple[str, ...] = ()
     if not case.gold_supports:
         ids = (*case.relevant_chunks, *case.chunk_relevance_grades)

@@ -29,41 +29,41 @@ SLICE_FIGURES = ("specificity", "sensitivity", "kappa")
 Part = dict[str, Any]
 
 
-def calibration(found: Mapping[str, Any]) -> Part:
+def calibration(stored: Mapping[str, Any]) -> Part:
     """What a stored calibration holds, in the order in which a report tells it.
 
     ``tables``: heads and rows of counts, labels by verdicts. ``figures`` and ``shares`` are rows of
     name, value and interval; figures are empty when too few claims are labelled, and ``too_few``
     then tells how many are.
     """
-    prompt, labels, words = found["prompt"], found.get("labels") or {}, words_of(found)
-    figures, corrected = found.get("figures") or {}, found.get("corrected") or {}
+    prompt, labels, words = stored["prompt"], stored.get("labels") or {}, words_of(stored)
+    figures, corrected = stored.get("figures") or {}, stored.get("corrected") or {}
     shares = []
-    for name, text in share_names(found).items():
+    for name, text in share_names(stored).items():
         row = corrected.get(name)
         shares.append(
             (text, row["mean"], row["ci95"]) if isinstance(row, dict) else (text, row, None)
         )
     return {
-        "judge": judge_name(found["judge"]),
+        "judge": judge_name(stored["judge"]),
         "prompt": f"{prompt.get('name')}@{prompt.get('version')}" if prompt else None,
-        "metric": found["metric"],
+        "metric": stored["metric"],
         "items": words["items"],
         "good": words["good"],
         "bad": words["bad"],
         "groups": words["sources"],
-        "n": found.get("n", 0),
-        "sources": found.get("sources", 0),
-        "supported": found.get("supported", 0),
-        "unsupported": found.get("unsupported", 0),
-        "too_few": f"{labelled(found)} are labelled" if found["too_few"] else None,
+        "n": stored.get("n", 0),
+        "sources": stored.get("sources", 0),
+        "supported": stored.get("supported", 0),
+        "unsupported": stored.get("unsupported", 0),
+        "too_few": f"{labelled(stored)} are labelled" if stored["too_few"] else None,
         "annotators": sorted(labels.get("annotators") or {}),
         "alpha": labels.get("alpha"),
-        "confusion": found.get("confusion"),
-        "tables": [{"head": head, "rows": rows} for head, rows in verdict_tables(found)],
+        "confusion": stored.get("confusion"),
+        "tables": [{"head": head, "rows": rows} for head, rows in verdict_tables(stored)],
         "figures": [
             {"name": text, "value": row.get("value"), "ci95": row.get("ci95")}
-            for name, text in figure_names(found).items()
+            for name, text in figure_names(stored).items()
             if (row := figures.get(name)) is not None
         ],
         "shares": [
@@ -71,10 +71,10 @@ def calibration(found: Mapping[str, Any]) -> Part:
             for name, value, interval in shares
             if value is not None
         ],
-        "slices": _slices(found.get("by") or {}),
+        "slices": _slices(stored.get("by") or {}),
         "worst": [
-            _disagreement(one) | {"human": people_say(found, one["human"])}
-            for one in (found.get("worst") or ())[:MOST_DISAGREEMENTS]
+            _disagreement(disagreement) | {"human": people_say(stored, disagreement["human"])}
+            for disagreement in (stored.get("worst") or ())[:MOST_DISAGREEMENTS]
         ],
     }
 
@@ -89,9 +89,9 @@ def _slices(by: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Part]:
     ]
 
 
-def _disagreement(one: Mapping[str, Any]) -> Part:
-    kept = {name: one.get(name) for name in ("case_id", "claim_id", "verdict", "reason")}
-    return kept | {"claim": cut(one.get("claim"), JUDGE_QUOTE)}
+def _disagreement(disagreement: Mapping[str, Any]) -> Part:
+    fields = {name: disagreement.get(name) for name in ("case_id", "claim_id", "verdict", "reason")}
+    return fields | {"claim": cut(disagreement.get("claim"), JUDGE_QUOTE)}
 
 
 SECOND = 0.001
@@ -105,31 +105,31 @@ def rarity(scan: Scan) -> list[float]:
     """
     looked, missed = [0] * len(scan.checks), [0] * len(scan.checks)
     for seen, bad in zip(scan.looked_at, scan.missed, strict=True):
-        for place in range(len(scan.checks)):
-            looked[place] += seen >> place & 1
-            missed[place] += bad >> place & 1
+        for bit in range(len(scan.checks)):
+            looked[bit] += seen >> bit & 1
+            missed[bit] += bad >> bit & 1
     return [1 - b / n if n else 0.0 for b, n in zip(missed, looked, strict=True)]
 
 
-def weight(scan: Scan, mask: int, kept: list[float]) -> float:
+def weight(scan: Scan, mask: int, rarities: list[float]) -> float:
     """How bad an answer is: the sum over sections of its rarest miss; the rest decides ties."""
     rarest: dict[str, float] = {}
     total = 0.0
-    for place, check in enumerate(scan.checks):
-        if mask >> place & 1:
-            rarest[check.section] = max(rarest.get(check.section, 0.0), kept[place])
-            total += kept[place]
+    for bit, check in enumerate(scan.checks):
+        if mask >> bit & 1:
+            rarest[check.section] = max(rarest.get(check.section, 0.0), rarities[bit])
+            total += rarities[bit]
     return sum(rarest.values()) + SECOND * total
 
 
 def worst_rows(scan: Scan, count: int) -> list[int]:
     """The ``count`` answers that miss most, worst first, in set order on ties."""
-    kept = rarity(scan)
-    known = {mask: weight(scan, mask, kept) for mask in set(scan.missed)}
+    rarities = rarity(scan)
+    weights = {mask: weight(scan, mask, rarities) for mask in set(scan.missed)}
     return heapq.nsmallest(
         count,
         (row for row, mask in enumerate(scan.missed) if mask),
-        key=lambda row: (-known[scan.missed[row]], row),
+        key=lambda row: (-weights[scan.missed[row]], row),
     )
 
 

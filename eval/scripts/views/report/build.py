@@ -256,7 +256,7 @@ def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
     """
     placed = [
         (rank, (section, name))
-        for section, names in scan.wanted.items()
+        for section, names in scan.columns.items()
         for rank, name in enumerate(names)
         if not all(map(isnan, scan.column((section, name))))
     ]
