@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.fake_bot import FakeBot
 from tests.fake_judge import FakeJudge
+from tests.hostile_texts import CONTROLS, MARKUP, WIDE
 
 # A busy machine makes examples slow, which says nothing about the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -56,3 +61,35 @@ def fake_judge() -> Iterator[FakeJudge]:
     judge = FakeJudge()
     yield judge
     judge.close()
+
+
+@pytest.fixture(scope="session")
+def pseudo_terminal() -> Callable[..., Any]:
+    """`PseudoTerminal` of the benchmark: a real process in a real pty."""
+    path = Path(__file__).parents[1] / "bench" / "pseudo_terminal.py"
+    spec = importlib.util.spec_from_file_location("pseudo_terminal", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["pseudo_terminal"] = module
+    spec.loader.exec_module(module)
+    terminal: Callable[..., Any] = module.PseudoTerminal
+    return terminal
+
+
+@pytest.fixture(scope="session")
+def hostile() -> tuple[str, ...]:
+    """Every hostile string: markup, control sequences, characters of unusual width."""
+    return MARKUP + CONTROLS + WIDE
+
+
+@pytest.fixture(scope="session")
+def markup() -> tuple[str, ...]:
+    """Strings that a markup parser would crash on or obey."""
+    return MARKUP
+
+
+@pytest.fixture(scope="session")
+def controls() -> tuple[str, ...]:
+    """Strings with characters that a terminal would obey or hide."""
+    return CONTROLS

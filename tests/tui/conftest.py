@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,79 +14,6 @@ from labeller.ports import Arrival, Conflict
 from labeller.screen import MainScreen
 from labeller.session import Session, View
 from terminal.frame import Look
-
-MARKUP = (
-    "[/]",
-    "[bold]",
-    "[/path]",
-    "[link=http://example.org]x[/link]",
-    "[@click=app.quit]leave[/]",
-    "[$primary]",
-    "a [b",
-    "[[x]]",
-    "\\[bold]",
-    "[red on blue]warm[/red on blue]",
-    "[]",
-    "[/bold",
-    "[not closed",
-    "x[1]y[2]",
-    "[on #ff0000]",
-    "[bold italic underline]",
-    "[@click='app.bell']ring[/]",
-    "[link]",
-    "{markup}",
-    ":smile:",
-    "[b]unclosed",
-    "]backwards[",
-)
-CONTROLS = (
-    "\x1b]0;taken over\x07",
-    "\x1b]52;c;aGVsbG8=\x07",
-    "\x1b[2J",
-    "\x1b[31mred",
-    "\x1bc",
-    "\x9b2J",
-    "\x9d0;taken over\x9c",
-    "\x00",
-    "\x07\x08\x0b\x0c",
-    "\x0e\x0f",
-    "\x7f",
-    "one\rtwo",
-    "\u202egnirts\u202c",
-    "\u2066isolate\u2069",
-    "zero\u200bwidth\ufeff",
-    "line\u2028separator\u2029end",
-    "\ud800 alone",
-    "\U000e0041tag",
-    "a\tb\r\nc",
-)
-WIDE = (
-    "日本語のテキスト",
-    "👨‍👩‍👧‍👦 family",
-    "🇨🇭 flag",
-    "e\u0301" + "\u0301" * 300,
-    "ไทย",
-    "مرحبا",
-    "❤️ heart",
-)
-
-
-@pytest.fixture(scope="session")
-def hostile() -> tuple[str, ...]:
-    """Every hostile string: markup, control sequences, characters of unusual width."""
-    return MARKUP + CONTROLS + WIDE
-
-
-@pytest.fixture(scope="session")
-def markup() -> tuple[str, ...]:
-    """Strings that a markup parser would crash on or obey."""
-    return MARKUP
-
-
-@pytest.fixture(scope="session")
-def controls() -> tuple[str, ...]:
-    """Strings with characters that a terminal would obey or hide."""
-    return CONTROLS
 
 
 class FakeStore:
@@ -267,17 +191,3 @@ class Bench:
 def bench() -> type[Bench]:
     """Makes an app over fakes: `bench(cases=…, chunks=…)`."""
     return Bench
-
-
-@pytest.fixture(scope="session")
-def pseudo_terminal() -> Callable[..., Any]:
-    """`PseudoTerminal` of the benchmark: a real process in a real pty."""
-    path = Path(__file__).parents[2] / "bench" / "pseudo_terminal.py"
-    spec = importlib.util.spec_from_file_location("pseudo_terminal", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["pseudo_terminal"] = module
-    spec.loader.exec_module(module)
-    made: Callable[..., Any] = module.PseudoTerminal
-    return made
