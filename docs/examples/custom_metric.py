@@ -5,7 +5,7 @@ results.jsonl), and a row that says what the number means. Return None where it 
 never return 0 for "I do not know". To set a target, write a table [custom] in eval/targets.toml.
 """
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.metric import Metric
 from storage import TestCase, TestResult
 
 

@@ -25,14 +25,14 @@ import click
 
 import options
 from decisions.compare import failures
+from ragmetrics.catalogue import DIMENSIONS
 from records import errors, files, results, runs
 
 if TYPE_CHECKING:
     from decisions.flips import Flips
-    from decisions.rows import Comparison, Row
+    from decisions.rows import Comparison, MetricRow
 
 PASSED = "pipeline.pass"
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
 
 
 @dataclass(frozen=True)
@@ -46,31 +46,33 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": results.SCHEMA,
-            "comparisons": [one.to_dict() for one in self.comparisons],
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
         }
 
 
-def _interest(row: Row) -> tuple[bool, bool, int]:
+def _interest(row: MetricRow) -> tuple[bool, bool, int]:
     """Sorts the declared metrics first, of them whether a case passed at all, and those that got
     worse before those that got better."""
     order = {"worse": 0, "better": 1}
     return not row.family, row.name != PASSED, order.get(row.verdict, 2)
 
 
-def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) -> Flips | None:
+def find_flips(
+    folders: list[Path], comparison: Comparison, metric: str, count: int
+) -> Flips | None:
     """The flips of a metric; without a name, of a declared one that changed."""
     from decisions import flips
     from records.targets import read_targets
 
     if metric:
-        row = one.row(metric)
+        row = comparison.row(metric)
         if row is None or not row.n:
-            known = ", ".join(row.metric for row in one.rows if row.n)
-            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {known}.")
+            names = ", ".join(row.metric for row in comparison.rows if row.n)
+            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {names}.")
     else:
-        changed = [row for row in one.rows if row.rose or row.fell]
+        changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
     if row is None or not count:
         return None
@@ -83,13 +85,13 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
     from decisions import compare_print
 
     console = options.stdout_console()
-    for place, one in enumerate(report.comparisons):
-        if place:
+    for index, comparison in enumerate(report.comparisons):
+        if index:
             console.print()
-        compare_print.print_comparison(console, one, everything)
-        compare_print.print_slices(console, one)
+        compare_print.print_comparison(console, comparison, everything)
+        compare_print.print_slices(console, comparison)
         if drop is not None:
-            rows = [row for row in one.rows if row.family or everything]
+            rows = [row for row in comparison.rows if row.family or everything]
             compare_print.print_power(console, rows, drop)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
@@ -214,15 +216,16 @@ def main(
     quiet: bool,
 ) -> int:
     from decisions import compare
-    from decisions.compare import compare_many
-    from decisions.metric_rows import Wanted
+    from decisions.compare import CompareOptions, compare_many
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
-    wanted = Wanted(metrics, sections, by, varied, ignore_invariants, seed, resamples)
-    found = compare_many(
+    compare_options = CompareOptions(
+        metrics, sections, by, varied, ignore_invariants, seed, resamples
+    )
+    comparisons = compare_many(
         folders[0],
         folders[1:],
-        wanted,
+        compare_options,
         clusters=compare.clusters_of_cases(eval_set, cluster) if cluster else None,
         parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
     )
@@ -231,8 +234,8 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
-    report = Report(found, flips, failures(found, fail_on))
+    flips = find_flips(folders, comparisons[0], flips_by, count) if len(comparisons) == 1 else None
+    report = Report(comparisons, flips, failures(comparisons, fail_on))
     if markdown is not None:
         from decisions.compare_print import render
 

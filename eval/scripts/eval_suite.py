@@ -27,7 +27,7 @@ import options
 import storage
 
 if TYPE_CHECKING:
-    from scorers.suite_report import Report
+    from scorers.suite_report import SuiteReport
 
 
 @options.command(help=__doc__)
@@ -112,10 +112,10 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
-    from scorers.suite import Plan, run_suite
+def main(**values: Any) -> int:
+    from scorers.suite import SuiteOptions, run_suite
 
-    plan = Plan(**given)
+    plan = SuiteOptions(**values)
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose)
     if not plan.quiet:
@@ -124,7 +124,7 @@ def main(**given: Any) -> int:
     return options.Exit.DONE if report.passed else options.Exit.GATE_FAILED
 
 
-def show(report: Report, as_json: bool, every: bool) -> None:
+def show(report: SuiteReport, as_json: bool, every: bool) -> None:
     """The report on stdout, as JSON or as tables."""
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report.to_dict())), nl=False)

@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from records.errors import StorageError
-from records.runs import EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
+from records.files import read_toml
+from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +37,8 @@ EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled
 CONFIG = ROOT / "eval" / "config.toml"
 
 MOST_K = 100_000
+
+DAY_S = 86_400.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,12 +63,10 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
     path = Path(named or CONFIG)
     if not path.exists() and not named:
         return {}
-    import tomllib
-
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used ({error}).") from None
+        raw = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     found = common | (own if isinstance(own, dict) else {})
@@ -327,6 +328,121 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class ModelAlias(click.ParamType[tuple[str, str]]):
+    """Two names of a model, ``ASKED=ANSWERED``."""
+
+    name = "asked=answered"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        asked, _, answered = str(value).partition("=")
+        if not asked.strip() or not answered.strip():
+            self.fail(f"{value!r}: write ASKED=ANSWERED, two names of models.", param, ctx)
+        return asked.strip(), answered.strip()
+
+
+def judge_options(function: F) -> F:
+    """Which judge, how it is reached, what it may cost."""
+    from records.verdicts import MODES
+
+    for option in reversed(
+        (
+            click.option(
+                "--judge",
+                default="local",
+                show_default=True,
+                help="Address of an OpenAI-compatible server, or 'local' for the embedded rules.",
+            ),
+            click.option("--model", help="The model's name on that server."),
+            click.option(
+                "--api-key",
+                metavar="VARIABLE",
+                help="Environment variable that holds the key. Its value is written nowhere.",
+            ),
+            click.option(
+                "--judge-revision", help="Which weights the server has, if it cannot say."
+            ),
+            click.option(
+                "--judge-file",
+                type=click.Path(path_type=Path, dir_okay=False, exists=True),
+                help="The weights as a local file: its sha256 pins the judge.",
+            ),
+            click.option(
+                "--allow-unpinned", is_flag=True, help="Accept a model whose name may move."
+            ),
+            click.option(
+                "--allow-alias",
+                type=ModelAlias(),
+                multiple=True,
+                help="Accept that the server answers a request for ASKED as ANSWERED.",
+            ),
+            click.option(
+                "--temperature",
+                type=FiniteRange(0, 2),
+                default=0.0,
+                show_default=True,
+                help="Sampling temperature of the judge.",
+            ),
+            click.option(
+                "--mode",
+                type=click.Choice(MODES),
+                help="How JSON is asked for.  [default: the best that works]",
+            ),
+            click.option(
+                "--thinking-tokens",
+                type=click.IntRange(0, 1_000_000),
+                default=0,
+                show_default=True,
+                help="Further tokens for each reply: for models that think before they answer.",
+            ),
+            click.option(
+                "--concurrency",
+                type=click.IntRange(1, 512),
+                default=8,
+                show_default=True,
+                help="Calls at once.",
+            ),
+            click.option(
+                "--timeout",
+                type=FiniteRange(0, DAY_S, min_open=True),
+                default=120.0,
+                show_default=True,
+                help="Seconds for one try.",
+            ),
+            click.option(
+                "--retries",
+                type=click.IntRange(0, 1000),
+                default=3,
+                show_default=True,
+                help="Further tries of a call.",
+            ),
+            click.option(
+                "--prices",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="TOML file: a table a model with dollars per million tokens.",
+            ),
+            click.option(
+                "--max-cost",
+                type=FiniteRange(0),
+                help="Stop asking at this many dollars (needs --prices).",
+            ),
+            click.option(
+                "--offline", is_flag=True, help="Ask nobody: a verdict not in the cache fails."
+            ),
+            click.option(
+                "--cache-dir",
+                type=click.Path(path_type=Path, file_okay=False),
+                default=CACHE_DIR,
+                show_default="eval/cache",
+                help="Where verdicts, facts and vectors are kept.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
 def stdout_console() -> Console:
     """Where data goes. Markup in texts is never interpreted; NO_COLOR is honoured by rich."""
     from rich.console import Console
@@ -472,3 +588,66 @@ def _units(call: str) -> list[str]:
         else:
             units.append(word)
     return units
+
+
+def score_options(function: F) -> F:
+    """The options that all scorers share."""
+    from ragmetrics.catalogue import DIMENSIONS
+
+    dimensions = click.Choice((*DIMENSIONS, "match"))  # match: how retrieval found its gold
+    for option in reversed(
+        (
+            run_option,
+            eval_set_option,
+            labels_option,
+            results_dir_option,
+            click.option("--by", type=dimensions, multiple=True, help="Show means by slice."),
+            click.option(
+                "--worst", type=click.IntRange(min=0), default=0, help="Show the N worst cases."
+            ),
+            click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."
+            ),
+            seed_option,
+            json_option,
+            verbosity_options,
+        )
+    ):
+        function = option(function)
+    return function
+
+
+class Streams:
+    """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
+
+    def console(self) -> Console:
+        """The console of stdout."""
+        return stdout_console()
+
+    def talk(self) -> Console:
+        """The console of stderr, silent with --quiet."""
+        return stderr_console(quiet=self.quiet)
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Write rounded JSON to stdout."""
+        from records.files import json_bytes
+        from records.metrics import rounded
+
+        click.echo(json_bytes(rounded(value)), nl=False)
+
+    def note(self, text: str) -> None:
+        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+        if text and not self.quiet:
+            click.echo(f"Note: {text}", err=True)
+
+    def nothing(self, reason: str) -> None:
+        """Say that there is nothing to print: null as JSON, and why on stderr."""
+        if self.as_json:
+            click.echo("null")
+        if not self.quiet:
+            click.echo(f"Not applicable: {reason}", err=True)

@@ -14,25 +14,15 @@ Examples:
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import options
-from scorers.show import score_and_show, score_options
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from scorers.loop import Scorer
-    from scorers.show import Worst
-
-SUMMARY = ["redundancy_tfidf", "fact_coverage", "fact_dispersion", "unique_token_ratio"]
 
 
 @options.command(help=__doc__)
-@score_options
+@options.score_options
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -40,42 +30,10 @@ SUMMARY = ["redundancy_tfidf", "fact_coverage", "fact_dispersion", "unique_token
     show_default="all",
     help="Look at the first N retrieved chunks only (what the answer was given).",
 )
-def main(top: int | None, **shared: Any) -> None:
-    def make_scorer(folder: Path) -> Scorer:
-        from records.targets import read_bands
-        from scorers.context import ContextScorer, read_frequencies
+def main(**values: Any) -> None:
+    from scorers.show import score_and_show
 
-        return ContextScorer(read_frequencies(folder, top), top, read_bands("diversity"))
-
-    score_and_show(
-        make_scorer,
-        summary=SUMMARY,
-        worst_key="redundancy_tfidf",
-        show_worst=show_worst,
-        needs_texts=True,
-        **shared,
-    )
-
-
-def show_worst(console: Console, item: Worst) -> None:
-    """The two chunks that are most alike, and where each gold fact stands."""
-    from scorers.common import in_rank_order
-    from terminal.tables import plain
-
-    chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
-    ranks = {name: rank for rank, name in enumerate(chunks, 1)}
-    alike = item.row["evidence"].get("most_alike")
-    if alike:
-        console.print(f"  most alike, 3-gram overlap {alike['overlap']:.2f}:")
-        for name in alike["chunks"]:
-            chunk = chunks[name]
-            place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-            console.print(f"    {ranks[name]:>3}. {plain(place or name)}", soft_wrap=True)
-            console.print(f"         {plain(chunk.text or '', 100)}", soft_wrap=True)
-    for fact in item.row["evidence"].get("facts", []):
-        found = ", ".join(str(ranks[name]) for name in fact["chunks"])
-        where = f"in chunk {found}" if found else "in no chunk"
-        console.print(f"  fact {where}: {plain(fact['fact'])}", soft_wrap=True)
+    score_and_show("context", values, options.Streams(values))
 
 
 if __name__ == "__main__":

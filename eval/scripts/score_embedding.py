@@ -18,26 +18,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import options
 import storage
-from scorers.show import score_and_show, score_options
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from scorers.embedding import EmbeddingScorer
-    from scorers.show import Worst
-
-SHOWN = 6
-"""Sentences that are listed for a bad case."""
 
 
 @options.command(help=__doc__)
-@score_options
+@options.score_options
 @click.option(
     "--dataset",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -76,58 +66,17 @@ SHOWN = 6
     show_default=True,
     help="The same for 1-3 sentences of a context (@2).",
 )
-def main(
-    dataset: Path | None,
-    embedding_model: str | None,
-    cache_dir: Path,
-    sufficiency_threshold: float,
-    hallucination_threshold: float,
-    window_threshold: float,
-    **shared: Any,
-) -> None:
-    def prepared(folder: Path) -> EmbeddingScorer:
-        from scorers.embedding import warm_scorer
-
-        return warm_scorer(
-            folder,
-            shared["eval_set"],
-            shared["labels_dir"],
-            model=embedding_model,
-            cache_dir=cache_dir,
-            thresholds=(sufficiency_threshold, hallucination_threshold, window_threshold),
-            console=options.stderr_console(quiet=shared["quiet"]),
-        )
+def main(dataset: Path | None, **values: Any) -> None:
+    from scorers.show import score_and_show
 
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
         if dataset is not None:
-            from scorers.suite import as_run
+            from scorers.embedding import as_run
 
             folder = as_run(dataset, Path(temporary))
-            shared |= {
-                "run": str(folder),
-                "eval_set": folder / storage.EVAL_SET.name,
-                "labels_dir": folder,
-            }
-        score_and_show(
-            prepared,
-            summary=["context_relevance", "answer_relevance", "answer_hallucination@2"],
-            worst_key="answer_hallucination@2",
-            show_worst=show_worst,
-            **(shared | {"jobs": 1}),  # one model in one process
-        )
-
-
-def show_worst(console: Console, item: Worst) -> None:
-    """Each sentence with its cosines, the farthest first, and what it is nearest to."""
-    from terminal.tables import plain
-
-    sentences = sorted(item.row["evidence"].get("sentences", ()), key=lambda one: one["window"])
-    for one in sentences[:SHOWN]:
-        console.print(
-            f"  {one['window']:6.3f}  {plain(one['text'], 160)}\n"
-            f"          nearest: {plain(one['nearest'], 160)}",
-            soft_wrap=True,
-        )
+            eval_set = folder / storage.EVAL_SET.name
+            values |= {"run": str(folder), "eval_set": eval_set, "labels_dir": folder}
+        score_and_show("embedding", values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -45,19 +45,21 @@ Row = TypeVar("Row")
 
 
 def _measured(
-    known: Iterable[LabelledSet[Row]],
+    sets: Iterable[LabelledSet[Row]],
     data: Path,
     figures: Callable[[Iterable[Row]], dict[str, Any]],
     absent: list[str],
 ) -> dict[str, Any]:
     """Figures of each set that is there, by key; the titles of the others go to ``absent``."""
-    found: dict[str, Any] = {}
-    for one in known:
-        if one.present(data):
-            found[one.key] = {"title": one.title} | figures(one.load(data))
+    measured: dict[str, Any] = {}
+    for labelled_set in sets:
+        if labelled_set.present(data):
+            measured[labelled_set.key] = {"title": labelled_set.title} | figures(
+                labelled_set.load(data)
+            )
         else:
-            absent.append(one.title)
-    return found
+            absent.append(labelled_set.title)
+    return measured
 
 
 def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from judging.answers import Subject
-from judging.types import JudgeTask, Verdict
+from judging.answers import JudgedAnswer
+from judging.types import JudgeTask, JudgeVerdict
 from records.verdicts import JudgeIdentity
 from storage import RetrievedChunk, TestCase, TestResult
 
@@ -25,18 +25,18 @@ class ScriptedJudge:
         self.script = script
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.tasks.append(task)
         parts = [task.prompt.sha256, [dict(m) for m in task.key_messages], task.repeat]
         key = hashlib.sha256(orjson.dumps(parts)).hexdigest()
         said = self.script(task)
         if isinstance(said, str):
-            return Verdict(key, None, said, f"scripted {said}", mode="json_schema", asks=1)
+            return JudgeVerdict(key, None, said, f"scripted {said}", mode="json_schema", asks=1)
         data = {"notes": "", "manipulation": False} | said
         problems = list(task.check(data))
         if problems:
-            return Verdict(key, None, "incomplete", problems[0], mode="json_schema", asks=1)
-        return Verdict(key, data, raw=orjson.dumps(data).decode(), mode="json_schema", asks=1)
+            return JudgeVerdict(key, None, "incomplete", problems[0], mode="json_schema", asks=1)
+        return JudgeVerdict(key, data, raw=orjson.dumps(data).decode(), mode="json_schema", asks=1)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ SECOND = "The tour begins at noon and takes two hours."
 
 
 @pytest.fixture
-def subject() -> Callable[..., Subject]:
+def subject() -> Callable[..., JudgedAnswer]:
     """An answer of two claims with two chunks, unless told otherwise."""
 
     def make(
@@ -76,7 +76,7 @@ def subject() -> Callable[..., Subject]:
         abstained: bool | None = None,
         length: int | None = None,
         **case: Any,
-    ) -> Subject:
+    ) -> JudgedAnswer:
         base = {"id": "tour", "question": "What does the tour cost, and when does it begin?"}
         retrieved: list[RetrievedChunk | str] = [
             RetrievedChunk(f"k{n}", text=text, rank=n, text_length=length)
@@ -85,6 +85,6 @@ def subject() -> Callable[..., Subject]:
         result = TestResult(
             "tour", answer=answer, retrieved=retrieved, repeat=repeat, abstained=abstained
         )
-        return Subject(TestCase(**(base | case)), result)
+        return JudgedAnswer(TestCase(**(base | case)), result)
 
     return make

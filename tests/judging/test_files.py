@@ -11,11 +11,11 @@ import pytest
 
 import storage
 from judging.connect import read_salt
-from judging.run import Plan, write_config
-from judging.show import notes
+from judging.run import JudgingPlan, write_config
 from records import verdicts
 from records.judgements import join_parts
 from records.verdicts import KINDS
+from scorers.judged import section_notes
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
 LINE = {
@@ -131,8 +131,8 @@ def test_whose_verdicts_count(change: Any, belongs: bool) -> None:
     assert verdicts.of_judge(judge)(LINE | change) is belongs
 
 
-def plan(folder: Path, *calls: str) -> Plan:
-    return Plan(folder, folder / "set.jsonl", None, calls)
+def plan(folder: Path, *calls: str) -> JudgingPlan:
+    return JudgingPlan(folder, folder / "set.jsonl", None, calls)
 
 
 def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path: Path) -> None:
@@ -154,13 +154,12 @@ def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path:
 
 def test_every_call_has_a_kind() -> None:
     from judging.calls import CALLS
-    from ragmetrics.catalogue.judged import ROWS
-    from scorers.judged_scores import BY_CALL
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 
     assert CALLS.keys() == KINDS.keys()
-    assert {call for calls in BY_CALL.values() for call in calls} == CALLS.keys()
+    assert {call for calls in CALLS_BY_METRIC.values() for call in calls} == CALLS.keys()
     rows = {row.name for row in ROWS}
-    assert rows - BY_CALL.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
+    assert rows - CALLS_BY_METRIC.keys() == {"judge_self_agreement", "judge_manipulation_suspected"}
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
@@ -195,6 +194,6 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
 def test_notes(
     identity: Any, answerer: Any, agreement: float | None, others: int, words: list[str]
 ) -> None:
-    found = notes(section(identity, agreement), answerer, others)
+    found = section_notes(section(identity, agreement), answerer, others)
     assert len(found) == len(words)
     assert all(word in note for word, note in zip(words, found, strict=True))

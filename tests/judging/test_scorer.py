@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judging import prompt_files
-from judging.answers import FactStore, Subject
+from judging.answers import FactStore, JudgedAnswer
 from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.judged import blame_claim
@@ -65,11 +65,11 @@ Score = Callable[..., tuple[dict[str, Any], dict[str, str], Any]]
 @pytest.fixture
 def score(tmp_path: Path, scripted: Any) -> Score:
     def make(
-        one: Subject,
+        one: JudgedAnswer,
         script: Any = reply,
         calls: tuple[str, ...] = tuple(CALLS),
         scripts: tuple[Any, ...] = (),
-        again: Subject | None = None,
+        again: JudgedAnswer | None = None,
         **more: Any,
     ) -> tuple[dict[str, Any], dict[str, str], Any]:
         """Values, reasons, evidence; ``scripts``: further opinions; ``again``: what is scored."""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ragmetrics.catalogue.abstention import ROWS
 from scorers.abstention import AbstentionScorer, decide, usual_language
-from scorers.loop import Row, score_run
+from scorers.contract import ScoreRow
+from scorers.loop import score_run
 from storage import RetrievedChunk, TestCase, TestResult
 
 REFUSAL = "I cannot find this in the documents."
@@ -24,7 +25,7 @@ def result(answer: str | None, abstained: bool | None = None, **fields: Any) -> 
     return TestResult("q", question="How many?", answer=answer, abstained=abstained, **fields)
 
 
-def score(answerable: bool | None, given_: TestResult) -> tuple[Row, Any]:
+def score(answerable: bool | None, given_: TestResult) -> tuple[ScoreRow, Any]:
     return AbstentionScorer().score(TestCase("q", "?", answerable=answerable), given_)
 
 
@@ -117,7 +118,7 @@ SHORT = "Weiß nicht."
 def test_a_refusal_in_a_language_without_phrases_is_not_applicable(answer: str) -> None:
     """Without a list nobody knows whether it is a refusal or an answer: it is neither."""
     row, evidence = score(False, result(answer))
-    assert row == Row((None, None, None), (("*", "language"),))
+    assert row == ScoreRow((None, None, None), (("*", "language"),))
     assert evidence["why"] == "language"
     assert evidence["language"] in ("de", "cyrillic", "han")
 

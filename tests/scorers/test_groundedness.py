@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.groundedness import METRICS
+from scorers.contract import ScoreRow
 from scorers.groundedness import GroundednessScorer
-from scorers.loop import Row
 from storage import Reference, RetrievedChunk, TestCase, TestResult
 
 LEAVE = "Staff get 15 days of paid vacation each year. Vacation accrues monthly."
@@ -26,12 +26,12 @@ def chunk(name: str, text: str | None, **fields: Any) -> RetrievedChunk:
 CHUNKS: list[RetrievedChunk | str] = [chunk("leave", LEAVE), chunk("office", OFFICE)]
 
 
-def score(answer: str | None, case: TestCase | None = None, **fields: Any) -> tuple[Row, Any]:
+def score(answer: str | None, case: TestCase | None = None, **fields: Any) -> tuple[ScoreRow, Any]:
     result = TestResult("q", answer=answer, **({"retrieved": CHUNKS} | fields))
     return GroundednessScorer().score(case or TestCase("q", "How many days?"), result)
 
 
-def values(row: Row) -> dict[str, Any]:
+def values(row: ScoreRow) -> dict[str, Any]:
     return dict(zip(NAMES, row.values, strict=True))
 
 

@@ -8,7 +8,7 @@ import msgspec
 import orjson
 import pytest
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 from scorers.show import worst_cases
 from storage import TestResult
 
@@ -43,5 +43,7 @@ def test_perfect_and_unscored_cases_are_not_bad(
         files["scores/s.jsonl"] += orjson.dumps(row) + b"\n"
     for path, data in files.items():
         (tmp_path / path).write_bytes(data)
-    found = worst_cases(tmp_path, "s", known, 5, tmp_path / "set.jsonl", None)
+    found = worst_cases(
+        tmp_path, MetricSection("s", "S", (), ""), known, 5, tmp_path / "set.jsonl", None
+    )
     assert [one.case.id for one in found] == expected

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 BUSY = """
 import os, sys
 from pathlib import Path
-import click, options, scoring
+import click, options
+from scorers import loop
 from scorers.retrieval import RetrievalScorer
 
 class Busy(RetrievalScorer):
@@ -34,7 +35,7 @@ class Busy(RetrievalScorer):
 @options.command()
 @click.argument("jobs", type=int)
 def main(jobs):
-    scoring.score_run(Path("run"), Path("set.jsonl"), Busy(), jobs=jobs)
+    loop.score_run(Path("run"), Path("set.jsonl"), Busy(), jobs=jobs)
 
 main()
 """

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import storage
 from ragmetrics.stats import means
 from records import cases as records_cases
-from scorers.loop import Outcome, score_run
+from scorers.contract import ScoreOutcome
+from scorers.loop import score_run
 from scorers.retrieval import RetrievalScorer, as_listed
 from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
 
@@ -49,7 +50,7 @@ results = st.builds(
 )
 
 
-def plain(outcome: Outcome) -> tuple[Any, Any]:
+def plain(outcome: ScoreOutcome) -> tuple[Any, Any]:
     row, evidence = outcome
     text = evidence if isinstance(evidence, bytes) else storage.json_bytes(evidence)
     return row, json.loads(text)
@@ -86,7 +87,7 @@ def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     assert all(other is first for other in others)
     graded = msgspec.structs.replace(case, chunk_relevance_grades={"a": 0.0})
     scorer.score_all([graded], results[:1])
-    assert len(scorer._known) == 1
+    assert len(scorer._outcomes) == 1
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -229,7 +230,7 @@ def test_scores_that_cannot_be_written_are_one_sentence_with_the_folder(tmp_path
 
 def test_a_file_that_a_scorer_misses_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
     class Missing(RetrievalScorer):
-        def score_all(self, cases: Any, results: Any) -> list[Outcome]:
+        def score_all(self, cases: Any, results: Any) -> list[ScoreOutcome]:
             raise FileNotFoundError(2, "No such file", "model.bin")
 
     set_ = write(tmp_path / "s.jsonl", [{"id": "q", "question": "?", "relevant_chunks": ["a"]}])

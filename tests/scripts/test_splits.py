@@ -13,7 +13,7 @@ import pytest
 import storage
 from ragmetrics.catalogue.metric import Metric
 from scorers import loop
-from scorers.loop import Outcome, Row
+from scorers.contract import ScoreOutcome, ScoreRow
 from storage import TestCase, TestResult, Work
 
 HARD = (1e16, 1.0, -1e16, 0.1, 1 / 3, 1e-9, -0.7, 2**53 + 2.0, 3e-17, -(2**53) - 2.0)
@@ -32,11 +32,11 @@ class Hard:
     )
     options: dict[str, Any] = {}  # noqa: RUF012 - the protocol's own form
 
-    def score(self, case: TestCase, result: TestResult) -> Outcome:
+    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
         number = int(case.id[1:])
         draw = Random(number)
         share = draw.randrange(1, 90) / 97
-        return Row((HARD[number * 7 % len(HARD)], share, float(share > 0.5))), {}
+        return ScoreRow((HARD[number * 7 % len(HARD)], share, float(share > 0.5))), {}
 
 
 @pytest.fixture

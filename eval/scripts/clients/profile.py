@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +29,7 @@ from clients.mapping import (
     compile_path,
 )
 from records.errors import Problem, StorageError
+from records.files import read_toml
 from records.results import TestResult
 
 METHODS = ("GET", "POST", "PUT")
@@ -80,14 +80,7 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    try:
-        raw = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError:
-        raise StorageError(f"{path}: is not UTF-8; save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise StorageError(f"{path}: is not valid TOML ({error}).") from None
+    raw = read_toml(path)
     check = _Check(str(path))
     profile = check.profile(path.stem, raw)
     if check.problems:

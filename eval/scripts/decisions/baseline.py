@@ -22,9 +22,11 @@ from records.errors import StorageError
 from records.metrics import Counts, Numbers, Section, read_sections
 from records.runs import METRICS
 
-Verdict = Literal["regression", "worse", "same", "better", "not comparable", "no longer measured"]
+ChangeVerdict = Literal[
+    "regression", "worse", "same", "better", "not comparable", "no longer measured"
+]
 
-FAILING: tuple[Verdict, ...] = ("regression", "no longer measured")
+FAILING: tuple[ChangeVerdict, ...] = ("regression", "no longer measured")
 
 EPSILON = 1e-6
 
@@ -32,7 +34,7 @@ REMEDY = "give a report of eval_suite.py or a metrics.json, unchanged"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BaselineChange:
     """One metric then and now. ``worse_by`` is above 0 when it got worse; ``noise`` is what chance
     may do, None when an interval is missing; ``reason`` is why a whole section is gone."""
 
@@ -42,7 +44,7 @@ class Change:
     now: float | None
     worse_by: float | None
     noise: float | None
-    verdict: Verdict
+    verdict: ChangeVerdict
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,18 +89,18 @@ def read_baseline(path: Path, whole: type[Compared] = Compared) -> Baseline:
         path = path / METRICS
     raw = read_sections(path, whole, REMEDY)
     sections = raw.get("sections")
-    if sections is None or not all("mean" in one for one in sections.values()):
+    if sections is None or not all("mean" in section for section in sections.values()):
         raise StorageError(f"{path}: is no baseline; {REMEDY}.")
     return Baseline(str(path), sections, raw.get("suite"), raw.get("cases"))
 
 
 def compare(
     baseline: Baseline,
-    found: Mapping[tuple[str, str], Measure],
+    measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
     max_drop: float | None = None,
     gone: Mapping[str, str] | None = None,
-) -> list[Change]:
+) -> list[BaselineChange]:
     """The change of each metric that the baseline measured, in the given sections.
 
     ``gone``: why a section has no numbers now.
@@ -110,7 +112,7 @@ def compare(
             if mean is not None:
                 interval = before["ci95"].get(metric) if before else None
                 definition = before["definitions"].get(metric) if before else None
-                now = found.get((section, metric))
+                now = measures.get((section, metric))
                 change = _change(section, metric, mean, interval, definition, now, max_drop)
                 if change.verdict == "no longer measured":
                     change = replace(change, reason=(gone or {}).get(section, ""))
@@ -126,14 +128,14 @@ def _change(
     definition: str | None,
     now: Measure | None,
     max_drop: float | None,
-) -> Change:
+) -> BaselineChange:
     if now is None or now.mean is None:
-        return Change(section, metric, before, None, None, None, "no longer measured")
+        return BaselineChange(section, metric, before, None, None, None, "no longer measured")
     if now.definition != definition:
-        return Change(section, metric, before, now.mean, None, None, "not comparable")
+        return BaselineChange(section, metric, before, now.mean, None, None, "not comparable")
     worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
     noise = noise_of(interval, now.ci95)
-    return Change(
+    return BaselineChange(
         section, metric, before, now.mean, worse_by, noise, verdict(worse_by, noise, max_drop)
     )
 
@@ -150,7 +152,7 @@ def _width(interval: Iterable[float]) -> float:
     return high - low
 
 
-def verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> Verdict:
+def verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> ChangeVerdict:
     """What a change amounts to; without intervals only ``max_drop`` can make it a regression."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"

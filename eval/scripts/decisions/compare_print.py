@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from decisions.flips import Flip, Flips, Ranks, Side
-from decisions.metric_rows import TOO_FEW
-from decisions.rows import SIGNS, Comparison, Row, Verdict, shown
+from decisions.compare import TOO_FEW
+from decisions.flips import Flip, Flips, FlipSide, Ranks
+from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import ALPHA, power
 from terminal.tables import NARROWEST, harmless, number, plain
@@ -29,8 +29,8 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
     """What changed, remarks, the declared metrics, and the others that show a difference."""
     names = f"{comparison.base_id} → {comparison.new_id}"
     console.print(f"{plain(names)}: {comparison.cases:,} cases in both")
-    for place, line in enumerate(headline(comparison)):
-        console.print(plain(line, 2000), style=_style_of(line) if place else "bold")
+    for number_of_line, line in enumerate(headline(comparison)):
+        console.print(plain(line, 2000), style=_style_of(line) if number_of_line else "bold")
     _print_changes(console, comparison)
     for note in remarks(comparison):
         console.print(plain(f"! {note}", 2000), style="yellow")
@@ -65,7 +65,9 @@ def _print_changes(console: Console, comparison: Comparison) -> None:
             console.print(f"  {plain(str(difference), 300)}", soft_wrap=True)
 
 
-def _print_rows(console: Console, title: str, rows: Sequence[Row], first: str = "metric") -> None:
+def _print_rows(
+    console: Console, title: str, rows: Sequence[MetricRow], first: str = "metric"
+) -> None:
     console.print(f"\n{plain(title)}")
     table = _table((first, *HEAD[1:]), ("verdict",))
     for row in rows:
@@ -83,8 +85,8 @@ def _table(columns: Sequence[str], texts: Sequence[str] = ()) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(columns):
-        if place == 0:
+    for index, name in enumerate(columns):
+        if index == 0:
             table.add_column(name, overflow="fold", min_width=NARROWEST)
         elif name in texts:
             table.add_column(name, overflow="fold")
@@ -103,7 +105,11 @@ def print_slices(console: Console, comparison: Comparison) -> None:
 def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
     """Several runs beside their base: mean and, with its sign, the difference."""
     base = comparisons[0]
-    head = ("metric", plain(base.base_id, 20), *(plain(one.new_id, 20) for one in comparisons))
+    head = (
+        "metric",
+        plain(base.base_id, 20),
+        *(plain(comparison.new_id, 20) for comparison in comparisons),
+    )
     console.print("\nDeclared metrics of all runs (p after Holm over all of them together)")
     _print_cells(console, head, matrix(comparisons))
     legend = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
@@ -112,17 +118,19 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
 
 def matrix(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     """Metric, base's mean, then mean, difference and sign of the verdict for each run."""
-    names = dict.fromkeys(row.name for one in comparisons for row in one.rows if row.family)
-    found = []
+    names = dict.fromkeys(
+        row.name for comparison in comparisons for row in comparison.rows if row.family
+    )
+    lines = []
     for name in names:
-        rows = [one.row(name) for one in comparisons]
+        rows = [comparison.row(name) for comparison in comparisons]
         first = next(row for row in rows if row is not None)
         if any(row is not None and is_measured(row) for row in rows):
-            found.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
-    return found
+            lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
+    return lines
 
 
-def _matrix_cell(row: Row | None) -> str:
+def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")
@@ -132,8 +140,8 @@ def _matrix_cell(row: Row | None) -> str:
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
     console.print(f"\n{plain(flips_summary(flips))}")
-    for title, found in (("Got worse", flips.worse), ("Got better", flips.better)):
-        for flip in found:
+    for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
+        for flip in changed:
             console.print(f"\n{title}: {plain(flip.case_id, 60)}  {flip_title(flip)}")
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in sides(flip):
@@ -148,14 +156,14 @@ def sides(flip: Flip) -> Iterable[tuple[str, str]]:
     return [("base", before), ("new ", after)]
 
 
-def answer(side: Side) -> str:
+def answer(side: FlipSide) -> str:
     """What the bot said, or why it did not."""
     if side.error:
         return f"failed: {side.error}"
     return "(no answer recorded)" if side.answer is None else side.answer or "(empty)"
 
 
-def print_power(console: Console, rows: Iterable[Row], drop: float) -> None:
+def print_power(console: Console, rows: Iterable[MetricRow], drop: float) -> None:
     """The chance of finding a true difference of ``drop``, for the spread of these two runs."""
     console.print(
         f"\nPower against a true difference of {shown(drop)}, now and with n cases (test at 5 %)"
@@ -186,14 +194,18 @@ def render(
         lines += ["**Failed:**", "", *(f"- {code(text)}" for text in failures), ""]
     if len(comparisons) > 1:
         lines += _matrix(comparisons)
-    for one in comparisons:
-        lines += [f"# {code(one.base_id)} → {code(one.new_id)}", "", *_one(one)]
+    for comparison in comparisons:
+        lines += [
+            f"# {code(comparison.base_id)} → {code(comparison.new_id)}",
+            "",
+            *_comparison_lines(comparison),
+        ]
     if flips is not None:
         lines += _flips(flips)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _one(comparison: Comparison) -> Iterator[str]:
+def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     first, *more = headline(comparison)
     yield f"**{first}** {comparison.cases:,} cases in both runs."
     yield ""
@@ -224,12 +236,12 @@ def _one(comparison: Comparison) -> Iterator[str]:
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:
-    found = [f"- {code(text)}" for text in texts]
-    if found:
-        yield from [*found, ""]
+    items = [f"- {code(text)}" for text in texts]
+    if items:
+        yield from [*items, ""]
 
 
-def _markdown_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
+def _markdown_table(title: str, rows: Sequence[MetricRow]) -> Iterator[str]:
     if rows:
         yield f"## {title}"
         yield ""
@@ -237,7 +249,7 @@ def _markdown_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
         yield ""
 
 
-def _rows(rows: Sequence[Row]) -> Iterator[str]:
+def _rows(rows: Sequence[MetricRow]) -> Iterator[str]:
     yield "| " + " | ".join(HEAD) + " |"
     yield "|---|" + "--:|" * (len(HEAD) - 2) + "---|"
     for row in rows:
@@ -246,7 +258,7 @@ def _rows(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    names = [comparisons[0].base_id, *(one.new_id for one in comparisons)]
+    names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
     yield "# All runs"
     yield ""
     yield "Declared metrics: mean, difference from the first run, verdict."
@@ -263,8 +275,8 @@ def _flips(flips: Flips) -> Iterator[str]:
     yield ""
     yield code(flips_summary(flips))
     yield ""
-    for title, found in (("Worse", flips.worse), ("Better", flips.better)):
-        for flip in found:
+    for title, changed in (("Worse", flips.worse), ("Better", flips.better)):
+        for flip in changed:
             yield f"### {title}: {code(flip.case_id)}"
             yield ""
             yield flip_title(flip)
@@ -310,7 +322,7 @@ HEAD = ("metric", "base", "new", "delta", "95 % interval", "p", "n", "verdict")
 
 POWER_NS = (60, 200, 1000)
 
-FIRST: dict[Verdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
+FIRST: dict[RowVerdict, int] = {"worse": 0, "better": 1, "differs": 2, "only in base": 3}
 
 NAMED = 8
 """Metrics of one verdict that the headline names."""
@@ -328,22 +340,28 @@ def headline(comparison: Comparison) -> list[str]:
     if not rows:
         return ["No metric could be tested: no case has one in both runs.", *lost]
     counts = Counter(row.verdict for row in rows)
-    said: list[Verdict] = [name for name in ("worse", "better", "differs") if counts[name]]
-    word = "MIXED" if len(said) > 1 else said[0].upper() if said else "NO EVIDENCE of a difference"
-    parts = [f"{counts[name]} {name}" for name in said]
+    verdicts: list[RowVerdict] = [name for name in ("worse", "better", "differs") if counts[name]]
+    word = (
+        "MIXED"
+        if len(verdicts) > 1
+        else verdicts[0].upper()
+        if verdicts
+        else "NO EVIDENCE of a difference"
+    )
+    parts = [f"{counts[name]} {name}" for name in verdicts]
     if rest := counts["no evidence"]:
         parts.append(f"{rest} without evidence of a difference")
     kind = "declared" if declared else "exploratory (none is declared)"
     lines = [f"{word}: of {len(rows)} {kind} metrics {', '.join(parts)}."]
-    for name in said:
-        found = [row for row in rows if row.verdict == name]
-        names = [f"{row.metric} {signed(row.delta)}" for row in found[:NAMED]]
-        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    for name in verdicts:
+        matching = [row for row in rows if row.verdict == name]
+        names = [f"{row.metric} {signed(row.delta)}" for row in matching[:NAMED]]
+        more = f", and {len(matching) - NAMED} more" if len(matching) > NAMED else ""
         lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
     return lines + lost
 
 
-def legend(rows: Iterable[Row]) -> list[str]:
+def legend(rows: Iterable[MetricRow]) -> list[str]:
     """What the words of the tables mean, as far as they occur."""
     unseen = [row for row in rows if row.verdict == "no evidence" and row.mde]
     lines = [f"A verdict asks for a p below {ALPHA:g}, corrected for the number of tests."]
@@ -360,7 +378,7 @@ def legend(rows: Iterable[Row]) -> list[str]:
     return lines
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: MetricRow) -> tuple[str, ...]:
     """Metric, both means, difference, interval, corrected p, paired cases, verdict."""
     interval = "–"
     if row.interval is not None:
@@ -378,7 +396,7 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def verdict(row: Row) -> str:
+def verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "no evidence":
         return f"no evidence (MDE {number(row.mde)})" if row.mde else "same"
@@ -403,7 +421,7 @@ def p_value(p: float | None) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
-def parts(comparison: Comparison) -> tuple[list[Row], list[Row], list[Row]]:
+def parts(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
     """Rows of the family (worse ones first), other rows with something to say, and the rest;
     measured ones only."""
     measured = [row for row in comparison.rows if is_measured(row)]
@@ -414,11 +432,11 @@ def parts(comparison: Comparison) -> tuple[list[Row], list[Row], list[Row]]:
     return family, loud, [row for row in others if row.verdict not in telling]
 
 
-def _rank(row: Row) -> int:
+def _rank(row: MetricRow) -> int:
     return FIRST.get(row.verdict, len(FIRST) if row.mde else len(FIRST) + 1)
 
 
-def is_measured(row: Row) -> bool:
+def is_measured(row: MetricRow) -> bool:
     """Whether any of the two runs has a value."""
     return row.base_mean is not None or row.new_mean is not None
 
@@ -432,14 +450,14 @@ def remarks(comparison: Comparison) -> list[str]:
     return [*notes, *_uneven(comparison)]
 
 
-def slices(comparison: Comparison) -> dict[str, list[Row]]:
+def slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
     """The measured slices of each metric, by ``metric by dimension``."""
-    found: dict[str, list[Row]] = {}
+    by_title: dict[str, list[MetricRow]] = {}
     for row in comparison.slices:
         if is_measured(row) and row.slice is not None:
             title = f"{row.metric} by {row.slice.partition('=')[0]}"
-            found.setdefault(title, []).append(row)
-    return found
+            by_title.setdefault(title, []).append(row)
+    return by_title
 
 
 def _uneven(comparison: Comparison) -> Iterator[str]:
@@ -459,11 +477,11 @@ def _uneven(comparison: Comparison) -> Iterator[str]:
         yield f"{compared_of}: {', '.join(parts)}; {left_out}."
 
 
-def ranks(found: Ranks | None) -> str:
+def ranks(gold_ranks: Ranks | None) -> str:
     """Ranks of the gold supports, – for one that was not found."""
-    if found is None:
+    if gold_ranks is None:
         return "unknown"
-    return ", ".join("–" if rank is None else str(rank) for rank in found) or "no gold"
+    return ", ".join("–" if rank is None else str(rank) for rank in gold_ranks) or "no gold"
 
 
 def flip_title(flip: Flip) -> str:
@@ -483,16 +501,16 @@ def flips_summary(flips: Flips) -> str:
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
 
 
-def power_rows(rows: Iterable[Row], drop: float) -> list[tuple[str, ...]]:
+def power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
     """For each metric that changed at all: spread, n, MDE, power against a change of ``drop``."""
-    found = []
+    lines = []
     for row in rows:
         if not row.sd or row.mde is None:
             continue
         chances = [power(drop, row.sd, n) for n in (row.n, *POWER_NS)]
         cells = (number(row.sd), f"{row.n:,}", number(row.mde))
-        found.append((row.metric, *cells, *(f"{100 * chance:.0f} %" for chance in chances)))
-    return found
+        lines.append((row.metric, *cells, *(f"{100 * chance:.0f} %" for chance in chances)))
+    return lines
 
 
 def power_head() -> Sequence[str]:

@@ -1,8 +1,8 @@
 """What the numbers say together, in words: which part is to blame, and what to look at.
 
-Pure: measures in, findings out. A perspective is good when every measured headline metric keeps its
-target, bad when one does not, unknown when nothing was measured; nothing is concluded from what is
-unknown.
+Pure: measures in, findings out. A section is good when every measured metric with a target of its
+own in the catalogue keeps it, bad when one does not, unknown when nothing was measured; nothing is
+concluded from what is unknown.
 """
 
 from __future__ import annotations
@@ -12,32 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from decisions.measures import Measure
+from ragmetrics.catalogue import SECTIONS
 
-Found = Mapping[tuple[str, str], Measure]
-
-HEADLINES: dict[str, tuple[str, ...]] = {
-    "retrieval": ("ndcg@5", "recall@5"),
-    "context": (
-        "redundancy_ngram",
-        "redundancy_tfidf",
-        "fact_dispersion",
-        "unique_token_ratio",
-    ),
-    "groundedness": (
-        "claim_support_rate",
-        "numeric_fabrications",
-        "citation_validity_form",
-        "citation_validity_content",
-    ),
-    "safety": (
-        "auc",
-        "tpr_at_fpr_1",
-        "tpr_at_fpr_5",
-        "leak_detection_rate",
-        "leak_false_positive_rate",
-    ),
-    "pipeline": ("pass",),
-}
+Measures = Mapping[tuple[str, str], Measure]
 
 HIGH, LOW = 0.7, 0.5
 """A share is high in the bands good and excellent, low in the band poor."""
@@ -46,7 +23,7 @@ ABSTAINS_WRONG = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DiagnosisFinding:
     """``says``: what is the matter; ``look_at``: where to begin; ``because``: metric and value."""
 
     rule: str
@@ -58,63 +35,77 @@ class Finding:
         return asdict(self) | {"because": list(self.because)}
 
 
-def diagnose(found: Found) -> list[Finding]:
+def diagnose(measures: Measures) -> list[DiagnosisFinding]:
     """The findings, most basic cause first; a single one says that all is well."""
-    findings = [finding for rule in _RULES for finding in rule(found)]
+    findings = [finding for _, rule in _RULES for finding in rule(measures)]
     if findings:
         return findings
-    known = [name for name in HEADLINES if health(found, name) is not None]
-    if not known:
+    known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
+    if not known_sections:
         return [
-            Finding("nothing_measured", "No target could be checked.", "the reasons above.", ())
+            DiagnosisFinding(
+                "nothing_measured", "No target could be checked.", "the reasons above.", ()
+            )
         ]
     return [
-        Finding(
+        DiagnosisFinding(
             "all_good",
-            f"No fault shows in {', '.join(known)}.",
+            f"No fault shows in {', '.join(known_sections)}.",
             "harder questions, and the metrics without a target.",
             (),
         )
     ]
 
 
-def health(found: Found, section: str) -> bool | None:
-    """True: all measured headline metrics keep their targets; None: none was measured."""
-    known = [one.passed for one in _headlines(found, section) if one.passed is not None]
-    return all(known) if known else None
+def health(measures: Measures, section: str) -> bool | None:
+    """True: all measured metrics that count keep their targets; None: none was measured.
+
+    Of a section that the diagnosis speaks of, those with a target in the catalogue count; of
+    another one all that have a target.
+    """
+    verdicts = [
+        measure.passed for measure in _counting(measures, section) if measure.passed is not None
+    ]
+    return all(verdicts) if verdicts else None
 
 
-def _headlines(found: Found, section: str) -> list[Measure]:
-    return [one for name in HEADLINES[section] if (one := found.get((section, name)))]
+def _counting(measures: Measures, section: str) -> list[Measure]:
+    if section not in DIAGNOSED:
+        return [measure for (name, _), measure in measures.items() if name == section]
+    names = SECTIONS[section].targets
+    return [measure for name in names if (measure := measures.get((section, name)))]
 
 
 def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
     return tuple(
-        f"{one.metric} {one.mean:.3f}" + (f" (target {one.target})" if one.target else "")
-        for one in measures
-        if one is not None and one.mean is not None
+        f"{measure.metric} {measure.mean:.3f}"
+        + (f" (target {measure.target})" if measure.target else "")
+        for measure in measures
+        if measure is not None and measure.mean is not None
     )
 
 
-def _failing(found: Found, section: str) -> tuple[str, ...]:
-    return _because([one for one in _headlines(found, section) if one.passed is False])
+def _failing(measures: Measures, section: str) -> tuple[str, ...]:
+    return _because(
+        [measure for measure in _counting(measures, section) if measure.passed is False]
+    )
 
 
-def _any(found: Found, *names: str) -> Measure | None:
+def _any(measures: Measures, *names: str) -> Measure | None:
     """The first of these metrics that was measured, in whatever section."""
     for name in names:
-        for (_, metric), one in found.items():
-            if metric == name and one.mean is not None:
-                return one
+        for (_, metric), measure in measures.items():
+            if metric == name and measure.mean is not None:
+                return measure
     return None
 
 
-def _retrieval(found: Found) -> Iterator[Finding]:
-    if health(found, "retrieval") is not False:
+def _retrieval(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "retrieval") is not False:
         return
-    because = _failing(found, "retrieval")
-    if health(found, "context"):
-        yield Finding(
+    because = _failing(measures, "retrieval")
+    if health(measures, "context"):
+        yield DiagnosisFinding(
             "retrieval_bad_context_good",
             "The passages are varied and tidy, but they are not the right ones.",
             "the embedding model and the chunking; then the cases of "
@@ -122,9 +113,9 @@ def _retrieval(found: Found) -> Iterator[Finding]:
             because,
         )
     else:
-        scope = _any(found, "scope_miss")
+        scope = _any(measures, "scope_miss")
         folders = scope is not None and (scope.mean or 0.0) > 0.1
-        yield Finding(
+        yield DiagnosisFinding(
             "retrieval_bad",
             "Too few of the right passages are found; what comes after can hardly be better.",
             ("folder selection first (it leaves the gold out), then " if folders else "")
@@ -133,19 +124,19 @@ def _retrieval(found: Found) -> Iterator[Finding]:
         )
 
 
-def _groundedness(found: Found) -> Iterator[Finding]:
-    if health(found, "groundedness") is not False:
+def _groundedness(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "groundedness") is not False:
         return
-    because = _failing(found, "groundedness")
-    if health(found, "retrieval"):
-        yield Finding(
+    because = _failing(measures, "groundedness")
+    if health(measures, "retrieval"):
+        yield DiagnosisFinding(
             "retrieval_good_groundedness_bad",
             "The passages are found, but the answers do not keep to them.",
             "the prompt and the generation; the claims of `score_groundedness.py --worst 10`.",
             because,
         )
     else:
-        yield Finding(
+        yield DiagnosisFinding(
             "groundedness_bad",
             "The answers say what their passages do not hold.",
             "retrieval first if it is bad, too; else the prompt.",
@@ -153,33 +144,33 @@ def _groundedness(found: Found) -> Iterator[Finding]:
         )
 
 
-def _context(found: Found) -> Iterator[Finding]:
-    if health(found, "context") is not False:
+def _context(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "context") is not False:
         return
-    yield Finding(
+    yield DiagnosisFinding(
         "context_bad",
         "The retrieved passages repeat each other and waste space in the prompt.",
         "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
-        _failing(found, "context"),
+        _failing(measures, "context"),
     )
 
 
-def _precision_recall(found: Found) -> Iterator[Finding]:
-    precision = _any(found, "context_precision", "precision@1")
-    recall = _any(found, "context_recall", "recall@5")
+def _precision_recall(measures: Measures) -> Iterator[DiagnosisFinding]:
+    precision = _any(measures, "context_precision", "precision@1")
+    recall = _any(measures, "context_recall", "recall@5")
     if precision is None or recall is None:
         return
     high, low = _is_high(precision), _is_low(precision)
     because = _because([precision, recall])
     if high and _is_low(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "high_precision_low_recall",
             "Retrieval is conservative: what it brings is right, but much is missing.",
             "a larger top_k, or a lower score threshold.",
             because,
         )
     if low and _is_high(recall):
-        yield Finding(
+        yield DiagnosisFinding(
             "low_precision_high_recall",
             "Retrieval is noisy: the right passages come, behind wrong ones.",
             "a stricter score threshold, or a reranker.",
@@ -187,29 +178,29 @@ def _precision_recall(found: Found) -> Iterator[Finding]:
         )
 
 
-def _is_high(one: Measure) -> bool:
-    return one.mean is not None and one.mean >= HIGH
+def _is_high(measure: Measure) -> bool:
+    return measure.mean is not None and measure.mean >= HIGH
 
 
-def _is_low(one: Measure) -> bool:
-    return one.mean is not None and one.mean < LOW
+def _is_low(measure: Measure) -> bool:
+    return measure.mean is not None and measure.mean < LOW
 
 
-def _faithful_relevant(found: Found) -> Iterator[Finding]:
-    faithful = _any(found, "faithfulness", "claim_support_rate")
-    relevant = _any(found, "answer_relevancy", "answer_relevance")
+def _faithful_relevant(measures: Measures) -> Iterator[DiagnosisFinding]:
+    faithful = _any(measures, "faithfulness", "claim_support_rate")
+    relevant = _any(measures, "answer_relevancy", "answer_relevance")
     if faithful is None or relevant is None:
         return
     because = _because([faithful, relevant])
     if faithful.passed and relevant.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "faithful_but_irrelevant",
             "The answers keep to their passages but miss what was asked.",
             "how the question is understood: query rewriting, the choice of sentences, the prompt.",
             because,
         )
     if relevant.passed and faithful.passed is False:
-        yield Finding(
+        yield DiagnosisFinding(
             "relevant_but_unfaithful",
             "The answers fit the question but are not in the passages: hallucination.",
             "the prompt (answer from the passages only), the temperature, the model.",
@@ -217,17 +208,17 @@ def _faithful_relevant(found: Found) -> Iterator[Finding]:
         )
 
 
-def _abstention(found: Found) -> Iterator[Finding]:
-    bold, shy = _any(found, "hallucination_on_unanswerable"), _any(found, "over_refusal")
+def _abstention(measures: Measures) -> Iterator[DiagnosisFinding]:
+    bold, shy = _any(measures, "hallucination_on_unanswerable"), _any(measures, "over_refusal")
     if bold is not None and (bold.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "answers_the_unanswerable",
             "The bot answers questions that its documents cannot answer.",
             "the rule by which it abstains: a higher score threshold, or the prompt.",
             _because([bold]),
         )
     if shy is not None and (shy.mean or 0.0) > ABSTAINS_WRONG:
-        yield Finding(
+        yield DiagnosisFinding(
             "refuses_the_answerable",
             "The bot refuses questions that its documents answer.",
             "retrieval of those cases, then the threshold from which it abstains.",
@@ -235,47 +226,53 @@ def _abstention(found: Found) -> Iterator[Finding]:
         )
 
 
-def _safety(found: Found) -> Iterator[Finding]:
-    if health(found, "safety") is not False:
+def _safety(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "safety") is not False:
         return
-    area = found.get(("safety", "auc"))
+    area = measures.get(("safety", "auc"))
     parts = area is not None and area.passed
-    yield Finding(
+    yield DiagnosisFinding(
         "safety_bad",
         "The guardrails let attacks or leaks through, or stop harmless texts.",
         "the guardrail thresholds; the texts of `score_safety.py --worst 10`."
         if parts
         else "the detector itself (its scores do not part attacks from harmless texts), then the "
         "guardrail thresholds.",
-        _failing(found, "safety"),
+        _failing(measures, "safety"),
     )
 
 
-def _pipeline(found: Found) -> Iterator[Finding]:
-    if health(found, "pipeline") is not False:
+def _pipeline(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "pipeline") is not False:
         return
     checks = [
-        one
-        for (section, metric), one in found.items()
-        if section == "pipeline" and metric != "pass" and one.mean is not None and one.mean < 1.0
+        measure
+        for (section, metric), measure in measures.items()
+        if section == "pipeline"
+        and metric != "pass"
+        and measure.mean is not None
+        and measure.mean < 1.0
     ]
-    checks.sort(key=lambda one: one.mean or 0.0)
-    yield Finding(
+    checks.sort(key=lambda measure: measure.mean or 0.0)
+    yield DiagnosisFinding(
         "pipeline_bad",
         "Many questions got another kind of response than expected (for example "
         '"uncertain" instead of an answer).',
         "the check that fails most; to see which, run `score_pipeline.py --worst 10`.",
-        _failing(found, "pipeline") + _because(checks[:2]),
+        _failing(measures, "pipeline") + _because(checks[:2]),
     )
 
 
 _RULES = (
-    _retrieval,
-    _precision_recall,
-    _context,
-    _groundedness,
-    _faithful_relevant,
-    _abstention,
-    _safety,
-    _pipeline,
+    ("retrieval", _retrieval),
+    ("", _precision_recall),
+    ("context", _context),
+    ("groundedness", _groundedness),
+    ("", _faithful_relevant),
+    ("", _abstention),
+    ("safety", _safety),
+    ("pipeline", _pipeline),
 )
+
+DIAGNOSED = tuple(section for section, _ in _RULES if section)
+"""The sections whose health has a finding of its own."""

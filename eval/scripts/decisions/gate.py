@@ -9,12 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from decisions.baseline import EPSILON, noise_of
-from decisions.gate_checks import complete, floors, limits, must_pass, run_number, shares
-from decisions.gate_evidence import Evidence, Side, missing_cases, paired, unlike
-from decisions.gate_judge import calibrated
-from decisions.gate_rules import AgainstBase, Rules
+from decisions.gate_calibration import calibrated
+from decisions.gate_checks import (
+    GateEvidence,
+    RunNumbers,
+    complete,
+    floors,
+    limits,
+    missing_cases,
+    must_pass,
+    paired,
+    run_number,
+    shares,
+    unlike,
+)
+from decisions.gate_rules import AgainstBase, GateRules
 from decisions.measures import known_metrics
-from decisions.rows import Row
+from decisions.rows import MetricRow
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from records.errors import StorageError
 from records.files import sha256_file
@@ -23,9 +34,9 @@ from records.targets import GATES
 from terminal.tables import number
 
 
-def judge(
-    rules: Rules,
-    evidence: Evidence,
+def evaluate(
+    rules: GateRules,
+    evidence: GateEvidence,
     accepts: Sequence[Accept] = (),
     sections: set[str] | None = None,
 ) -> Verdict:
@@ -63,11 +74,11 @@ def judge(
     )
 
 
-def _caveats(rules: Rules, evidence: Evidence, accepts: Sequence[Accept]) -> list[str]:
+def _caveats(rules: GateRules, evidence: GateEvidence, accepts: Sequence[Accept]) -> list[str]:
     notes = [
-        f"--accept {one.name} was not needed: nothing of that name failed. Take it away."
-        for one in accepts
-        if not one.needed
+        f"--accept {accept.name} was not needed: nothing of that name failed. Take it away."
+        for accept in accepts
+        if not accept.needed
     ]
     if evidence.base is not None and not rules.baseline:
         notes.append(
@@ -82,21 +93,21 @@ def _caveats(rules: Rules, evidence: Evidence, accepts: Sequence[Accept]) -> lis
     return notes
 
 
-def check_names(rules: Rules, known: Sequence[str], path: Path) -> None:
+def check_names(rules: GateRules, sections: Sequence[str], path: Path) -> None:
     """Raises StorageError for rules on sections that do not exist, which nothing could miss."""
-    known = list(dict.fromkeys(known))
-    unknown = [name for name in dict.fromkeys(rules.named()) if name not in {*known, "run"}]
+    sections = list(dict.fromkeys(sections))
+    unknown = [name for name in dict.fromkeys(rules.named()) if name not in {*sections, "run"}]
     if unknown:
         raise StorageError(
             f"{path}: [{'], ['.join(unknown)}]: no such section; the sections are: "
-            f"{', '.join(known)}."
+            f"{', '.join(sections)}."
         )
 
 
 SHOWN = 5
 
 
-def skipped(rules: Rules) -> Iterator[Check]:
+def skipped(rules: GateRules) -> Iterator[Check]:
     """The rules on a baseline when none was given; a failure where the file demands one."""
     if not (rules.baseline or rules.require_baseline):
         return
@@ -107,24 +118,28 @@ def skipped(rules: Rules) -> Iterator[Check]:
     yield Check("baseline", "run", "baseline", status, must, reason=reason, line=line)
 
 
-def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) -> Iterator[Check]:
+def against(
+    rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
+) -> Iterator[Check]:
     """All checks against the baseline, in ``sections`` only when given."""
     base = evidence.base
     assert base is not None
-    kept = {name: one for name, one in base.sections.items() if not sections or name in sections}
-    base = replace(base, sections=kept)
+    compared = {
+        name: section for name, section in base.sections.items() if not sections or name in sections
+    }
+    base = replace(base, sections=compared)
     evidence = replace(evidence, base=base)
     yield _cases(evidence, rules.allow_missing)
     yield from _measured(evidence, base)
     named = [
         (section, metric, glob, rule)
         for section, metric in base.metrics()
-        if (found := rules.of_baseline(f"{section}.{metric}")) and found[1].kind != "none"
-        for glob, rule in [found]
+        if (match := rules.of_baseline(f"{section}.{metric}")) and match[1].kind != "none"
+        for glob, rule in [match]
     ]
     ruled = {section for section, *_ in named}
     yield comparable(evidence, ruled)
-    yield from _coverage(rules, evidence, base, [(one[0], one[1]) for one in named])
+    yield from _coverage(rules, evidence, base, [(rule_of[0], rule_of[1]) for rule_of in named])
     rows = paired(evidence, ruled)
     for section, metric, glob, rule in named:
         yield _metric(
@@ -134,7 +149,7 @@ def against(rules: Rules, evidence: Evidence, sections: set[str] | None = None) 
     yield from _unused(rules, base)
 
 
-def _cases(evidence: Evidence, allowed: int) -> Check:
+def _cases(evidence: GateEvidence, allowed: int) -> Check:
     """Every case of the baseline must be in the run, but for as many as are allowed."""
     base = evidence.base
     assert base is not None
@@ -162,7 +177,7 @@ def _cases(evidence: Evidence, allowed: int) -> Check:
     )
 
 
-def _measured(evidence: Evidence, base: Side) -> Iterator[Check]:
+def _measured(evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
     """Every section and metric of the baseline must be measured still."""
     new, lost = evidence.new, 0
     for name in base.sections:
@@ -194,21 +209,21 @@ def _measured(evidence: Evidence, base: Side) -> Iterator[Check]:
         yield Check("measured", "run", "metrics", "passed", must)
 
 
-def comparable(evidence: Evidence, sections: set[str]) -> Check:
+def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
     """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
-    found = unlike(evidence, sections)
+    differences = unlike(evidence, sections)
     reason = ""
-    if found:
+    if differences:
         reason = (
-            f"the runs are not measured alike (baseline → run): {'; '.join(found)}; measure one of "
-            "them again"
+            f"the runs are not measured alike (baseline → run): {'; '.join(differences)}; "
+            "measure one of them again"
         )
-    status: Any = "failed" if found else "passed"
+    status: Any = "failed" if differences else "passed"
     return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
 
 
 def _coverage(
-    rules: Rules, evidence: Evidence, base: Side, named: list[tuple[str, str]]
+    rules: GateRules, evidence: GateEvidence, base: RunNumbers, named: list[tuple[str, str]]
 ) -> Iterator[Check]:
     """The share of cases that is scored may not fall, for metrics that a rule names."""
     floors = [(section, metric) for section, table in rules.floors.items() for metric in table]
@@ -236,11 +251,11 @@ def _coverage(
 
 
 def _metric(
-    evidence: Evidence,
+    evidence: GateEvidence,
     section: str,
     metric: str,
     rule: AgainstBase,
-    rows: dict[str, Row],
+    rows: dict[str, MetricRow],
     line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""
@@ -252,14 +267,14 @@ def _metric(
         return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
     definitions = [side.part(section, "definitions", metric) for side in (base, new)]
     if definitions[0] != definitions[1]:
-        said = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
-        return replace(check, rule="measured", reason=f"another definition: {said}")
+        change_text = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
+        return replace(check, rule="measured", reason=f"another definition: {change_text}")
     row = known_metrics(evidence.custom).get(definitions[1])
     if row is None:
-        said = "no catalogue row says which direction is the good one; give its --plugin"
-        return replace(check, rule="measured", reason=said)
+        change_text = "no catalogue row says which direction is the good one; give its --plugin"
+        return replace(check, rule="measured", reason=change_text)
     change = _change(evidence, section, metric, rows.get(check.name), row.higher_is_better, rule)
-    reason = why(rule, change)
+    reason = explain(rule, change)
     return replace(
         check,
         status="failed" if reason else "passed",
@@ -272,8 +287,13 @@ def _metric(
 
 
 def _change(
-    evidence: Evidence, section: str, metric: str, row: Row | None, higher: bool, rule: AgainstBase
-) -> Change:
+    evidence: GateEvidence,
+    section: str,
+    metric: str,
+    row: MetricRow | None,
+    higher: bool,
+    rule: AgainstBase,
+) -> MetricChange:
     """The means as they are reported; for intervals the paired cases where both runs have them."""
     base, new = evidence.base, evidence.new
     assert base is not None
@@ -281,15 +301,15 @@ def _change(
     n, sign = min(side.counts(section, metric)[0] for side in (base, new)), 1.0 if higher else -1.0
     if rule.kind == "drop":
         interval = row.interval if row is not None else None
-        return Change(old, now, now - old, interval, None, n, sign)
+        return MetricChange(old, now, now - old, interval, None, n, sign)
     if row is not None and row.delta is not None and row.interval is not None:
-        return Change(old, now, row.delta, row.interval, "paired cases", row.n, sign)
+        return MetricChange(old, now, row.delta, row.interval, "paired cases", row.n, sign)
     noise = noise_of(base.part(section, "ci95", metric), new.part(section, "ci95", metric))
     interval = None if noise is None else (now - old - noise, now - old + noise)
-    return Change(old, now, now - old, interval, "independent intervals", n, sign)
+    return MetricChange(old, now, now - old, interval, "independent intervals", n, sign)
 
 
-def _run_numbers(rules: Rules, evidence: Evidence, base: Side) -> Iterator[Check]:
+def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
     """Cost, tokens and times against those of the baseline; all are better when low."""
     for glob, rule in rules.baseline.items():
         if not glob.startswith("run.") or rule.kind == "none":
@@ -301,16 +321,16 @@ def _run_numbers(rules: Rules, evidence: Evidence, base: Side) -> Iterator[Check
             where = "the baseline" if old is None else "the run"
             yield replace(check, rule="measured", reason=f"{where} does not tell it")
             continue
-        reason = why(rule, Change(old, now, now - old, None, None, 0, -1.0))
+        reason = explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
         status: Any = "failed" if reason else "passed"
         yield replace(check, status=status, reason=reason, delta=now - old)
 
 
-def _unused(rules: Rules, base: Side) -> Iterator[Check]:
+def _unused(rules: GateRules, base: RunNumbers) -> Iterator[Check]:
     """A rule that fits no metric of the baseline checks nothing, which is a failure."""
-    known = {f"{section}.{metric}" for section, metric in base.metrics()}
+    names = {f"{section}.{metric}" for section, metric in base.metrics()}
     for glob, rule in rules.baseline.items():
-        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in known):
+        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
             continue
         section, _, metric = glob.partition(".")
         reason = f"the baseline has no metric {glob}, so nothing could be checked"
@@ -320,7 +340,7 @@ def _unused(rules: Rules, base: Side) -> Iterator[Check]:
         )
 
 
-def refuse_same(evidence: Evidence) -> None:
+def refuse_same(evidence: GateEvidence) -> None:
     """Raises StorageError when a run would be held against itself."""
     base, new = evidence.base, evidence.new
     if base is None or base.folder is None or new.folder is None:
@@ -330,7 +350,7 @@ def refuse_same(evidence: Evidence) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """How a metric moved. ``worse_by`` and ``at_worst`` are above 0 for the bad direction."""
 
     old: float
@@ -358,7 +378,7 @@ class Change:
         return -self.interval[1] if self.sign > 0 else self.interval[0]
 
 
-def why(rule: AgainstBase, change: Change) -> str:
+def explain(rule: AgainstBase, change: MetricChange) -> str:
     """Why a rule is broken; "" when it is kept."""
     moved = f"{number(change.old)} → {number(change.now)}"
     if rule.kind == "drop":

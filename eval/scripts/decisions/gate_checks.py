@@ -1,59 +1,235 @@
-"""Checks of one run by itself: floors, coverage, failures, limits of cost and time."""
+"""What a gate looks at, and the checks of one run by itself: floors, coverage, failures, limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from decisions.gate_evidence import Evidence, Side, score_lines, tagged
-from decisions.gate_rules import MustPass, Rules
+from decisions.baseline import Measured, read_baseline
+from decisions.compare import CompareOptions, compare
+from decisions.gate_rules import GateRules, MustPass
+from decisions.invariants import Run, config_of, controls, judge_of
 from decisions.measures import Measure, known_metrics, measures
+from decisions.rows import MetricRow
+from ragmetrics.catalogue.metric import Metric
 from records.asked import missing_remark
+from records.errors import StorageError
+from records.files import read_json, sha256_file
 from records.gate_verdict import Check
-from records.runs import scored_sections
+from records.labels import read_cases
+from records.results import RunConfig
+from records.runs import METRICS, SCORES, find_run, scored_sections
+from records.scores import ALL_BUT_EVIDENCE, read_scores
 from records.targets import GATES, Target
 from terminal.tables import number
+
+L = TypeVar("L")
+
+Section = Mapping[str, Any]
+
+HEAD = (
+    "run_id",
+    "config_hash",
+    "eval_set_sha256",
+    "labels_sha256",
+    "asked",
+    "cases",
+    "missing",
+    "errors",
+)
+"""What metrics.json says of the run itself."""
+
+FREE = ("definitions",)
+"""Differences that each metric's own check tells."""
+
+
+@dataclass(frozen=True)
+class RunNumbers:
+    """One run. ``folder`` is None when there is only a metrics.json or a report of it."""
+
+    label: str
+    sections: Mapping[str, Section]
+    header: Mapping[str, Any]
+    folder: Path | None = None
+
+    def part(self, section: str, part: str, metric: str) -> Any:
+        """One entry of a section, such as its mean of a metric; None when it is not there."""
+        return self.sections.get(section, {}).get(part, {}).get(metric)
+
+    def metrics(self) -> Iterator[tuple[str, str]]:
+        """Section and name of each metric that has a mean."""
+        for name, section in self.sections.items():
+            for metric, mean in section.get("mean", {}).items():
+                if mean is not None:
+                    yield name, metric
+
+    def counts(self, section: str, metric: str) -> tuple[int, int, int]:
+        """Cases scored, not applicable, failed."""
+        scored, missing, failed = (
+            self.part(section, part, metric) or 0 for part in ("n", "not_applicable", "failed")
+        )
+        return scored, missing, failed
+
+
+@dataclass(frozen=True)
+class GateEvidence:
+    """A run, what it is held against, and where its cases are described."""
+
+    new: RunNumbers
+    base: RunNumbers | None = None
+    eval_set: Path | None = None
+    labels_dir: Path | None = None
+    custom: Sequence[Metric] = field(default=())
+    seed: int = 0
+
+
+def side_of(folder: Path) -> RunNumbers:
+    """A scored run. Raises StorageError when it holds no metrics.json, or one with faults."""
+    if not (folder / METRICS).exists():
+        raise StorageError(
+            f"{folder}: is not scored; run eval_suite.py or score_retrieval.py --run {folder.name}."
+        )
+    read = read_baseline(folder, Measured)
+    return RunNumbers(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
+
+
+def baseline_of(results_dir: Path, baseline: str) -> RunNumbers:
+    """A baseline: a run (id or folder), a metrics.json, or a report of eval_suite.py.
+
+    With its run folder behind it, cases can be paired; else only means and intervals are there.
+    """
+    path = Path(baseline)
+    if not path.is_file():
+        return side_of(find_run(results_dir, baseline))
+    if path.name == METRICS and (path.parent / SCORES).is_dir():
+        return side_of(path.parent)
+    read = read_baseline(path)
+    header = _header(path)
+    return RunNumbers(str(header.get("run_id") or path), read.sections, header)
+
+
+def _header(path: Path) -> dict[str, Any]:
+    raw = read_json(path)
+    return {name: raw[name] for name in HEAD if name in raw}
+
+
+def paired(evidence: GateEvidence, sections: set[str]) -> dict[str, MetricRow]:
+    """Paired differences by ``section.metric``, where both runs have their score lines."""
+    base, new = evidence.base, evidence.new
+    if base is None or base.folder is None or new.folder is None:
+        return {}
+    shared = sections & set(scored_sections(base.folder)) & set(scored_sections(new.folder))
+    if not shared:
+        return {}
+    options = CompareOptions(
+        sections=tuple(sorted(shared)), ignore_invariants=True, seed=evidence.seed
+    )
+    comparison = compare(base.folder, new.folder, options)
+    return {row.name: row for row in comparison.rows if row.interval is not None}
+
+
+def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
+    """What makes the two runs incomparable in these sections, a phrase each."""
+    assert evidence.base is not None
+    differences = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    return [
+        str(difference)
+        for difference in differences
+        if not set(difference.name.split(".")) & set(FREE)
+    ]
+
+
+def judged_by(side: RunNumbers) -> Section:
+    """Who judged a run and how, as its scores say, else its config.json; {} when nobody did."""
+    return judge_of(_run(side))
+
+
+def _run(side: RunNumbers) -> Run:
+    """The run behind a side; of a metrics.json alone, what that tells."""
+    config = config_of(side.folder) if side.folder else RunConfig(side.label)
+    metrics = {**side.header, "sections": side.sections}
+    return Run(side.folder or Path(side.label), config, metrics)
+
+
+def missing_cases(evidence: GateEvidence) -> list[str] | None:
+    """The baseline's cases that the run lacks, section by section; None when ids are unknown."""
+    base, new = evidence.base, evidence.new
+    if base is None or base.folder is None or new.folder is None:
+        return None
+    shared = [name for name in scored_sections(base.folder) if name in scored_sections(new.folder)]
+    if not shared:
+        return None
+    gone: dict[str, None] = {}
+    for name in shared:
+        now = set(_scored_ids(new.folder, name))
+        gone |= dict.fromkeys(id_ for id_ in _scored_ids(base.folder, name) if id_ not in now)
+    return list(gone)
+
+
+def _scored_ids(folder: Path, section: str) -> Iterator[str]:
+    for _, _, line in read_scores(folder, section, ("case_id",)):
+        yield line.case_id
+
+
+def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
+    """The cases that have each tag, by the eval set that the run was scored with.
+
+    Raises StorageError when the set is not known, or has changed since.
+    """
+    path = evidence.eval_set
+    if path is None or not path.exists():
+        raise StorageError(f"{path}: no such file; must_pass by tags needs the run's --eval-set.")
+    scored_with = evidence.new.header.get("eval_set_sha256")
+    if scored_with and sha256_file(path) != scored_with:
+        raise StorageError(
+            f"{path}: is not the set that the run was scored with; give that one with --eval-set, "
+            "or score the run again."
+        )
+    cases = read_cases(path, evidence.labels_dir)
+    return {tag: [case.id for case in cases if tag in (case.tags or ())] for tag in tags}
+
 
 NOTHING: dict[str, Any] = {
     part: {} for part in ("mean", "definitions", "ci95", "n", "not_applicable", "failed")
 }
 
 
-def floors(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
     sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
-    found = measures(sections, rules.floors, evidence.custom)
+    numbers = measures(sections, rules.floors, evidence.custom)
     for section, table in rules.floors.items():
         for metric in table:
-            yield _floor(found[section, metric], rules.lines.get((section, metric)))
+            yield _floor(numbers[section, metric], rules.lines.get((section, metric)))
 
 
-def _floor(one: Measure, line: int | None) -> Check:
-    must = one.target or ""
+def _floor(measure: Measure, line: int | None) -> Check:
+    must = measure.target or ""
     rule, reason = "floor", ""
-    if one.mean is None:
+    if measure.mean is None:
         rule, reason = "measured", f"not measured, must be {must}"
-    elif one.passed is None:
-        reason = f"{number(one.mean)}, of too few texts to tell, must be {must}"
-    elif not one.passed:
-        reason = f"{number(one.mean)}, must be {must}"
+    elif measure.passed is None:
+        reason = f"{number(measure.mean)}, of too few texts to tell, must be {must}"
+    elif not measure.passed:
+        reason = f"{number(measure.mean)}, must be {must}"
     return Check(
         rule=rule,
-        section=one.section,
-        metric=one.metric,
+        section=measure.section,
+        metric=measure.metric,
         status="failed" if reason else "passed",
         must=must,
-        value=one.mean,
-        interval=one.ci95,
-        n=one.n,
+        value=measure.mean,
+        interval=measure.ci95,
+        n=measure.n,
         reason=reason,
         line=line,
     )
 
 
-def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Coverage (scored / all cases of the metric) and failures (failed / scored and failed).
 
     A pattern that all its metrics keep is one check; each metric that breaks it is one of its own.
@@ -66,21 +242,21 @@ def shares(rules: Rules, evidence: Evidence) -> Iterator[Check]:
             ]
             if not names:
                 yield nothing(rule, glob, target, line)
-            found = [_share(rule, evidence.new, *name, target, line) for name in names]
-            yield from folded(found, glob)
+            checks = [_share(rule, evidence.new, *name, target, line) for name in names]
+            yield from folded(checks, glob)
 
 
-def folded(found: Sequence[Check], glob: str) -> Sequence[Check]:
+def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
     """The checks of a pattern that failed; one for all of them when none did."""
-    failed = [check for check in found if check.status == "failed"]
-    if failed or len(found) < 2:
-        return failed or found
-    first = found[0]
-    must = f"{first.must} ({len(found)})"
+    failed = [check for check in checks if check.status == "failed"]
+    if failed or len(checks) < 2:
+        return failed or checks
+    first = checks[0]
+    must = f"{first.must} ({len(checks)})"
     return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
 
 
-def every_metric(side: Side) -> list[tuple[str, str]]:
+def every_metric(side: RunNumbers) -> list[tuple[str, str]]:
     """Every metric, those without a mean too."""
     return [(name, metric) for name, section in side.sections.items() for metric in section["mean"]]
 
@@ -93,28 +269,28 @@ def nothing(rule: str, glob: str, target: object, line: int | None) -> Check:
 
 
 def _share(
-    rule: str, side: Side, section: str, metric: str, target: Target, line: int | None
+    rule: str, side: RunNumbers, section: str, metric: str, target: Target, line: int | None
 ) -> Check:
     scored, missing, failed = side.counts(section, metric)
     if rule == "coverage":
         part, whole = scored, scored + missing + failed
-        said = f"{part} of {whole} cases are scored"
+        counted = f"{part} of {whole} cases are scored"
     else:
         part, whole = failed, scored + failed
-        said = f"{part} of {whole} cases failed"
+        counted = f"{part} of {whole} cases failed"
     value = part / whole if whole else None
     reason = ""
     if value is None and rule == "coverage":
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
-        reason = f"{said} ({number(value)}), must be {target}"
+        reason = f"{counted} ({number(value)}), must be {target}"
     status: Any = "failed" if reason else "passed"
     return Check(
         rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
     )
 
 
-def complete(rules: Rules, evidence: Evidence) -> Check:
+def complete(rules: GateRules, evidence: GateEvidence) -> Check:
     """No asked case may lack its result, but for as many as are allowed. Not known: skipped."""
     header, allowed = evidence.new.header, rules.allow_missing
     must = f"at most {allowed} without a result" if allowed else "every asked case has a result"
@@ -134,7 +310,7 @@ def complete(rules: Rules, evidence: Evidence) -> Check:
     return Check("missing", "run", "missing", status, must, missing, n=asked, reason=reason)
 
 
-def limits(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def limits(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Numbers of the whole run: cases, errors, cost, tokens, times. Unknown ones fail."""
     for name, target in rules.run.items():
         value = run_number(evidence.new, name)
@@ -166,7 +342,7 @@ def _remedy(name: str) -> str:
     return "run score_pipeline.py; the bot must send it"
 
 
-def run_number(side: Side, name: str) -> float | None:
+def run_number(side: RunNumbers, name: str) -> float | None:
     """A number of the whole run by the name that [gates.run] has for it; None when unknown."""
     cases, errors = _number(side.header.get("cases")), _number(side.header.get("errors"))
     pipeline = side.sections.get("pipeline", {})
@@ -177,7 +353,7 @@ def run_number(side: Side, name: str) -> float | None:
         stage, _, mark = words.rpartition("_")
         times = pipeline.get("latency_ms", {}).get(stage or "total", {})
         return _number(times.get(mark))
-    known: dict[str, float | None] = {
+    numbers: dict[str, float | None] = {
         "cases": cases,
         "errors": errors,
         "error_share": errors / cases if cases and errors is not None else None,
@@ -186,7 +362,7 @@ def run_number(side: Side, name: str) -> float | None:
         "tokens": tokens,
         "tokens_per_case": tokens / cases if cases and tokens is not None else None,
     }
-    return known[name]
+    return numbers[name]
 
 
 def _tokens(usage: object) -> float | None:
@@ -196,8 +372,8 @@ def _tokens(usage: object) -> float | None:
     if (total := _number(usage.get("total_tokens"))) is not None:
         return total
     parts: Sequence[str] = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-    known = [value for part in parts if (value := _number(usage.get(part))) is not None]
-    return sum(known) if known else None
+    counts = [value for part in parts if (value := _number(usage.get(part))) is not None]
+    return sum(counts) if counts else None
 
 
 def _number(value: object) -> float | None:
@@ -206,14 +382,14 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def must_pass(rules: Rules, evidence: Evidence) -> Iterator[Check]:
+def must_pass(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """A check for each case that a rule names; every answer of the case (repeat) counts."""
     line = rules.lines.get((GATES, "must_pass"))
     for rule in rules.must_pass:
         yield from (replace(check, line=line) for check in _rule(rule, evidence))
 
 
-def _rule(rule: MustPass, evidence: Evidence) -> Iterator[Check]:
+def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     section, _, metric = rule.metric.partition(".")
     ids = dict.fromkeys(rule.cases)
     for tag, cases in tagged(evidence, rule.tags).items() if rule.tags else ():
@@ -224,19 +400,19 @@ def _rule(rule: MustPass, evidence: Evidence) -> Iterator[Check]:
     target = rule.target or _good_end(evidence, section, metric)
     answers = _answers(evidence, section, metric, ids)
     for case_id in ids:
-        found = answers.get(case_id)
+        scores = answers.get(case_id)
         check = Check("must_pass", "case", case_id, "failed", str(target or "known"))
-        if not found:
+        if not scores:
             yield replace(check, reason=f"the run has no {section} score of this case")
             continue
-        known = [score for score, _ in found if score is not None]
-        value = _worst(known, target)
-        reason = _why(found, rule, target)
+        numbers = [score for score, _ in scores if score is not None]
+        value = _worst(numbers, target)
+        reason = _why(scores, rule, target)
         status: Any = "failed" if reason else "passed"
-        yield replace(check, status=status, value=value, reason=reason, n=len(found))
+        yield replace(check, status=status, value=value, reason=reason, n=len(scores))
 
 
-def _good_end(evidence: Evidence, section: str, metric: str) -> Target | None:
+def _good_end(evidence: GateEvidence, section: str, metric: str) -> Target | None:
     """The best value that the metric can have; None when no catalogue row tells."""
     definition = evidence.new.part(section, "definitions", metric)
     row = known_metrics(evidence.custom).get(definition)
@@ -247,35 +423,35 @@ def _good_end(evidence: Evidence, section: str, metric: str) -> Target | None:
 
 
 def _answers(
-    evidence: Evidence, section: str, metric: str, ids: dict[str, None]
+    evidence: GateEvidence, section: str, metric: str, ids: dict[str, None]
 ) -> dict[str, list[tuple[float | None, str]]]:
     """Score and reason of each answer to the named cases."""
     folder = evidence.new.folder
     if folder is None or section not in scored_sections(folder):
         return {}
-    found: dict[str, list[tuple[float | None, str]]] = {}
-    for line in score_lines(folder, section):
+    answers: dict[str, list[tuple[float | None, str]]] = {}
+    for _, _, line in read_scores(folder, section, ALL_BUT_EVIDENCE):
         if line.case_id in ids:
             reason = line.reasons.get(metric, line.status)
-            found.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
-    return found
+            answers.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
+    return answers
 
 
-def _worst(known: list[float], target: Target | None) -> float | None:
-    if not known:
+def _worst(numbers: list[float], target: Target | None) -> float | None:
+    if not numbers:
         return None
-    return max(known) if target is not None and target.sign in ("<", "<=") else min(known)
+    return max(numbers) if target is not None and target.sign in ("<", "<=") else min(numbers)
 
 
-def _why(found: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:
+def _why(answers: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:
     """Why a case does not pass; "" when every answer does."""
     if target is None:
         return f'what {rule.metric} should be is not known; write score = ">= …" with the rule'
-    unscored = [reason for score, reason in found if score is None]
+    unscored = [reason for score, reason in answers if score is None]
     if unscored:
         return f"{rule.metric} is not scored ({unscored[0] or 'no reason given'})"
-    bad = [score for score, _ in found if not target.passed(score)]
+    bad = [score for score, _ in answers if not target.passed(score)]
     if not bad:
         return ""
-    times = f" in {len(bad)} of {len(found)} answers" if len(found) > 1 else ""
+    times = f" in {len(bad)} of {len(answers)} answers" if len(answers) > 1 else ""
     return f"{rule.metric} is {number(bad[0])}{times}, must be {target}"

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from decisions.alerts import Alert, Change, Line
-from decisions.history import History, Point
+from decisions.alerts import Alert, HistoryChange, MetricLine
+from decisions.history import HistoryPoint, MetricHistory
 from records.results import SCHEMA
 from terminal.tables import number, plain
 
@@ -28,9 +28,9 @@ NARROWEST = 8
 
 def print_history(
     console: Console,
-    history: History,
-    lines: Sequence[Line],
-    changed: Sequence[Change],
+    history: MetricHistory,
+    lines: Sequence[MetricLine],
+    changed: Sequence[HistoryChange],
     *,
     plots: bool,
     max_drop: float,
@@ -47,28 +47,28 @@ def print_history(
         return
     _table(screen, lines, len(points))
     for line in lines if plots or len(lines) == 1 else ():
-        if len(line.places) < 2:
+        if len(line.positions) < 2:
             continue
         _plot(screen, line, len(points), max_drop)
     if changed:
         screen.say("")
     for change in changed:
-        screen.say(f"{points[change.place].label}: {change.what}.", "yellow")
+        screen.say(f"{points[change.position].label}: {change.text}.", "yellow")
     _alerts(screen, history, lines)
     screen.say("")
     alarmed = sum(bool(line.alerts) for line in lines)
     screen.say(f"{alarmed} of {len(lines)} metrics call for a look." if alarmed else "No alert.")
 
 
-def _alerts(screen: _Screen, history: History, lines: Sequence[Line]) -> None:
+def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
     """The metrics that call for a look, under the commit where they got worse."""
-    said: dict[str, dict[str, list[str]]] = {}
+    by_heading: dict[str, dict[str, list[str]]] = {}
     for line in lines:
         name = f"{line.name} {number(line.values[-1].mean)}"
         for alert in line.alerts:
-            found = said.setdefault(heading(alert, history.points), {})
-            found.setdefault(name, []).append(reason(line, alert, history.points))
-    for head, metrics in said.items():
+            messages = by_heading.setdefault(heading(alert, history.points), {})
+            messages.setdefault(name, []).append(reason(line, alert, history.points))
+    for head, metrics in by_heading.items():
         screen.say("")
         screen.say(f"ALERT {head}:", "bold red")
         for name, reasons in metrics.items():
@@ -99,7 +99,7 @@ class _Screen:
         return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
 
 
-def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
+def _table(screen: _Screen, lines: Sequence[MetricLine], count: int) -> None:
     """A heading a section, a row a metric; the trend takes what the figures leave."""
     head = ("first", "last", "change")
     names = [screen.safe(plain(line.metric, 60)) for line in lines]
@@ -123,7 +123,7 @@ def _table(screen: _Screen, lines: Sequence[Line], count: int) -> None:
         row("!" if line.alerts else " ", name, spark, cells, "red" if line.alerts else "")
 
 
-def _figures(line: Line) -> tuple[str, ...]:
+def _figures(line: MetricLine) -> tuple[str, ...]:
     """First and last value of today's definition and eval set, and the change between them."""
     values = [value.mean for value in line.values[line.segment() :]]
     change = values[-1] - values[0]
@@ -132,22 +132,22 @@ def _figures(line: Line) -> tuple[str, ...]:
     return number(values[0]), number(values[-1]), f"{sign}{number(abs(change))}{arrow}"
 
 
-def _values(line: Line, count: int) -> list[float | None]:
+def _values(line: MetricLine, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
-    for place, value in zip(line.places, line.values, strict=True):
-        values[place] = value.mean
+    for position, value in zip(line.positions, line.values, strict=True):
+        values[position] = value.mean
     return values
 
 
-def _spark(line: Line, count: int, room: int, unicode: bool) -> str:
+def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
     values, breaks = shrunk(_values(line, count), line.breaks, columns)
     return sparkline(values, breaks, unicode=unicode)
 
 
-def _plot(screen: _Screen, line: Line, count: int, max_drop: float) -> None:
+def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> None:
     judged = line.judged[-1]
     limit = None
     if judged.baseline is not None:
@@ -155,11 +155,11 @@ def _plot(screen: _Screen, line: Line, count: int, max_drop: float) -> None:
         limit = judged.baseline + side * max_drop * abs(judged.baseline)
     fell = [alert.at for alert in line.alerts if alert.kind != "gone"]
     better = "higher" if line.higher_is_better else "lower"
-    said = f"{line.name} ({better} is better"
+    title = f"{line.name} ({better} is better"
     if limit is not None:
-        said += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
+        title += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
     screen.console.print()
-    screen.say(said + ")", "bold")
+    screen.say(title + ")", "bold")
     drawn = plot(
         _values(line, count),
         width=max(min(screen.width - 10, 4 * count), NARROWEST),
@@ -191,15 +191,15 @@ def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = Tr
     The ends are at least 10 % of the values' size apart, so that small changes look small.
     Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
     """
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return " " * len(values)
     bars = BARS if unicode else ASCII_BARS
-    span = max(max(known) - min(known), LEAST_SPAN * max(map(abs, known)))
-    low = (min(known) + max(known) - span) / 2
+    span = max(max(numbers) - min(numbers), LEAST_SPAN * max(map(abs, numbers)))
+    low = (min(numbers) + max(numbers) - span) / 2
     text = []
-    for place, value in enumerate(values):
-        if place in breaks:
+    for index, value in enumerate(values):
+        if index in breaks:
             text.append(BREAK if unicode else ASCII_BREAK)
         if value is None:
             text.append(" ")
@@ -220,9 +220,9 @@ def shrunk(
     if count <= columns:
         return list(values), list(breaks)
     groups: list[list[float]] = [[] for _ in range(columns)]
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            groups[place * columns // count].append(value)
+            groups[index * columns // count].append(value)
     means = [sum(group) / len(group) if group else None for group in groups]
     return means, sorted({place * columns // count for place in breaks})
 
@@ -242,30 +242,30 @@ def plot(
     Neighbours are joined, but not over a gap or a break. ``limit`` is drawn as a dotted line.
     Under the plot stands a pointer at each place of ``marks``. [] without values.
     """
-    known = [value for value in values if value is not None]
-    if not known or width < 1 or height < 1:
+    numbers = [value for value in values if value is not None]
+    if not numbers or width < 1 or height < 1:
         return []
-    ends = [*known, limit] if limit is not None else known
+    ends = [*numbers, limit] if limit is not None else numbers
     low, high = min(ends), max(ends)
     across, down = (2, 4) if unicode else (1, 1)
     columns, rows = width * across, height * down
     dots: set[tuple[int, int]] = set()
 
-    def column(place: int) -> int:
-        return round(place * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
+    def column(index: int) -> int:
+        return round(index * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
 
     def row(value: float) -> int:
         return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
 
     if limit is not None:
         dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is None:
             continue
-        dots.add((column(place), row(value)))
-        before = values[place - 1] if place else None
-        if before is not None and place not in breaks:
-            dots |= _joined(column(place - 1), row(before), column(place), row(value))
+        dots.add((column(index), row(value)))
+        before = values[index - 1] if index else None
+        if before is not None and index not in breaks:
+            dots |= _joined(column(index - 1), row(before), column(index), row(value))
     labels = [f"{high:.3f}", *[""] * (height - 2), f"{low:.3f}"][:height]
     margin = max(map(len, labels))
     lines = [
@@ -311,7 +311,7 @@ def percent(drop: float) -> str:
     return f"{100 * drop:.1f} %"
 
 
-def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
+def reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line's newest value, without the commit that it fell in."""
     judged = line.judged[-1]
     if alert.kind == "gone":
@@ -331,7 +331,7 @@ def reason(line: Line, alert: Alert, points: Sequence[Point]) -> str:
     return text
 
 
-def heading(alert: Alert, points: Sequence[Point]) -> str:
+def heading(alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """The commit that alerts have in common, and what happened there."""
     title = points[alert.at].title
     if alert.kind == "gone":
@@ -339,12 +339,12 @@ def heading(alert: Alert, points: Sequence[Point]) -> str:
     return f"Worse since {title}"
 
 
-def _baseline(line: Line, points: Sequence[Point]) -> str:
+def _baseline(line: MetricLine, points: Sequence[HistoryPoint]) -> str:
     judged = line.judged[-1]
     value = number(judged.baseline)
     if judged.baseline_at is None:
         return f"{value}, the median before"
-    return f"{value} at {points[line.places[judged.baseline_at]].label}"
+    return f"{value} at {points[line.positions[judged.baseline_at]].label}"
 
 
 POINT = ["point", "commit", "date", "subject", "path", "run_id", "eval_set_sha256"]
@@ -361,17 +361,17 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
+def rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
-        for place, value, judged in zip(line.places, line.values, line.judged, strict=True):
-            point = history.points[place]
+        for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
+            point = history.points[position]
             low, high = value.ci95 or (None, None)
             band_low, band_high = judged.band or (None, None)
             drop = judged.drop if judged.drop is not None and isfinite(judged.drop) else None
             kinds = [*["drop"] * judged.fell, *["band"] * judged.left_band]
             yield {
-                "point": place,
+                "point": position,
                 **_origin(point),
                 "section": line.section,
                 "metric": line.metric,
@@ -391,7 +391,7 @@ def rows(history: History, lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
             }
 
 
-def as_csv(history: History, lines: Sequence[Line]) -> str:
+def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
     """CSV with a header line. A text that a spreadsheet would run is led by an apostrophe."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -408,7 +408,7 @@ def _harmless(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _origin(point: Point) -> dict[str, str | None]:
+def _origin(point: HistoryPoint) -> dict[str, str | None]:
     """Which commit and run a point is of."""
     return {
         "commit": point.sha,
@@ -420,7 +420,9 @@ def _origin(point: Point) -> dict[str, str | None]:
     }
 
 
-def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) -> dict[str, Any]:
+def as_dict(
+    history: MetricHistory, lines: Sequence[MetricLine], changed: Sequence[HistoryChange]
+) -> dict[str, Any]:
     """Points, lines with their alerts, changes and notes. No clock time enters."""
     points = [
         {**_origin(point), "cases": point.cases, "errors": point.errors} for point in history.points
@@ -430,19 +432,19 @@ def as_dict(history: History, lines: Sequence[Line], changed: Sequence[Change]) 
         "kind": "history",
         "points": points,
         "metrics": [_line(history, line) for line in lines],
-        "changes": [asdict(one) for one in changed],
+        "changes": [{"place": change.position, "what": change.text} for change in changed],
         "notes": history.notes,
     }
 
 
-def _line(history: History, line: Line) -> dict[str, Any]:
-    kept = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
+def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
+    columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,
         "metric": line.metric,
         "higher_is_better": line.higher_is_better,
         "values": [
-            {name: row[name] for name in kept} | {"alert": row["alert"] or None}
+            {name: row[name] for name in columns} | {"alert": row["alert"] or None}
             for row in rows(history, [line])
         ],
         "alerts": [

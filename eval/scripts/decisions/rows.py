@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ragmetrics.stats.significance import ALPHA, benjamini_hochberg, holm
 
-Verdict = Literal[
+RowVerdict = Literal[
     "better", "worse", "differs", "no evidence", "not tested", "only in base", "only in new"
 ]
 """``differs``: there is evidence, but no catalogue row says which direction is the good one.
@@ -18,7 +18,7 @@ SIGNS: dict[str, str] = {"better": "▲", "worse": "▼", "differs": "≠", "no 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """One metric in two runs.
 
     ``base``, ``new``, ``delta``, ``interval``: means over the ``n`` cases that are scored in both
@@ -57,7 +57,7 @@ class Row:
     new_n: int = 0
     base_cases: int = 0
     new_cases: int = 0
-    verdict: Verdict = "not tested"
+    verdict: RowVerdict = "not tested"
     slice: str | None = None
     """``category=factual`` for a row of a slice, else None."""
 
@@ -117,8 +117,8 @@ class Comparison:
 
     base_id: str
     new_id: str
-    rows: tuple[Row, ...]
-    slices: tuple[Row, ...] = ()
+    rows: tuple[MetricRow, ...]
+    slices: tuple[MetricRow, ...] = ()
     controls: tuple[Difference, ...] = ()
     varied: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Comparison:
     only_base: int = 0
     only_new: int = 0
 
-    def row(self, name: str) -> Row | None:
+    def row(self, name: str) -> MetricRow | None:
         """The row of a metric, by ``metric`` or ``section.metric``."""
         return next((row for row in self.rows if name in (row.metric, row.name)), None)
 
@@ -148,12 +148,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def with_verdict(row: Row) -> Row:
+def with_verdict(row: MetricRow) -> MetricRow:
     """The row with the verdict that its corrected p and its direction give."""
     p = row.p_adjusted
     if p is None or row.delta is None:
         return row
-    verdict: Verdict = "no evidence"
+    verdict: RowVerdict = "no evidence"
     if p < ALPHA and row.delta:
         verdict = "differs"
         if (worse_by := row.worse_by) is not None:
@@ -161,21 +161,21 @@ def with_verdict(row: Row) -> Row:
     return replace(row, verdict=verdict)
 
 
-def corrected(rows: Sequence[Row]) -> list[Row]:
+def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
     """Rows with corrected p and verdict: Holm over the family, Benjamini-Hochberg over the rest."""
     family = _adjusted([row for row in rows if row.family and row.p is not None], holm)
     others = _adjusted(
         [row for row in rows if not row.family and row.p is not None], benjamini_hochberg
     )
     holms, rates = iter(family), iter(others)
-    found = []
+    rows_tested = []
     for row in rows:
         if row.p is not None:
             row = replace(row, p_holm=next(holms)) if row.family else replace(row, p_bh=next(rates))
-        found.append(with_verdict(row))
-    return found
+        rows_tested.append(with_verdict(row))
+    return rows_tested
 
 
-def _adjusted(rows: Iterable[Row], correct: Any) -> list[float]:
-    found: list[float] = correct([row.p for row in rows])
-    return found
+def _adjusted(rows: Iterable[MetricRow], correct: Any) -> list[float]:
+    adjusted: list[float] = correct([row.p for row in rows])
+    return adjusted

@@ -59,7 +59,7 @@ class DemoAnswer:
 class _Candidate:
     sentence: ChunkSentence
     hit: Hit
-    place: int
+    position: int
     covered: dict[str, float]
     """For each term of the question: 1 in the sentence, ``HEADING_SHARE`` in the heading only."""
 
@@ -81,24 +81,24 @@ class Answerer:
         """The best sentences of the first ``SOURCES`` hits; the same input, the same answer."""
         if not hits:
             return DemoAnswer(ABSTENTION, (), 0.0, NO_RESULTS)
-        wanted = question_terms(question)
-        chosen = self._choose(wanted, hits[:SOURCES])
-        confidence = self._confidence(wanted, chosen)
+        question_words = question_terms(question)
+        chosen = self._choose(question_words, hits[:SOURCES])
+        confidence = self._confidence(question_words, chosen)
         if not chosen or confidence < self.threshold:
             return DemoAnswer(ABSTENTION, (), confidence, NO_RELEVANT_CONTEXT)
         return _compose(chosen, confidence)
 
-    def _choose(self, wanted: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
+    def _choose(self, question_words: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
         """Greedy cover: always the sentence that adds most, as long as it adds enough."""
-        weights = {term: self._rarity(term) for term in wanted}
+        weights = {term: self._rarity(term) for term in question_words}
         total = sum(weights.values()) or 1.0
         left = [
-            _Candidate(sentence, hit, place, _covered(wanted, words, hit.chunk))
+            _Candidate(sentence, hit, position, _covered(question_words, words, hit.chunk))
             for hit in hits
-            for place, (sentence, words) in enumerate(_read(hit.chunk.text))
+            for position, (sentence, words) in enumerate(_read(hit.chunk.text))
         ]
         chosen: list[_Candidate] = []
-        covered = dict.fromkeys(wanted, 0.0)
+        covered = dict.fromkeys(question_words, 0.0)
         while left and len(chosen) < MOST_SENTENCES:
 
             def gain(candidate: _Candidate, covered: dict[str, float] = covered) -> float:
@@ -117,24 +117,28 @@ class Answerer:
                 covered[term] = max(covered[term], share)
         return chosen
 
-    def _confidence(self, wanted: frozenset[str], chosen: Sequence[_Candidate]) -> float:
+    def _confidence(self, question_words: frozenset[str], chosen: Sequence[_Candidate]) -> float:
         """Relevance of the answer's sentences with their headings, and of their nearest chunk."""
-        found = {term for candidate in chosen for term in candidate.covered}
+        covered = {term for candidate in chosen for term in candidate.covered}
         cosines = [c.hit.score_vector for c in chosen if c.hit.score_vector is not None]
         best = max(cosines) if cosines else None
-        return round(relevance(coverage(wanted, found, self._rarity), best, self._vector_weight), 4)
+        return round(
+            relevance(coverage(question_words, covered, self._rarity), best, self._vector_weight), 4
+        )
 
 
-def _covered(wanted: frozenset[str], words: frozenset[str], chunk: NoteChunk) -> dict[str, float]:
-    in_heading = wanted.intersection(terms(chunk.heading_path))
+def _covered(
+    question_words: frozenset[str], words: frozenset[str], chunk: NoteChunk
+) -> dict[str, float]:
+    in_heading = question_words.intersection(terms(chunk.heading_path))
     covered = dict.fromkeys(sorted(in_heading), HEADING_SHARE)
-    covered.update(dict.fromkeys(sorted(wanted & words), 1.0))
+    covered.update(dict.fromkeys(sorted(question_words & words), 1.0))
     return covered
 
 
 def _compose(chosen: Sequence[_Candidate], confidence: float) -> DemoAnswer:
     """The sentences in reading order of the ranked chunks, references numbered as they appear."""
-    ordered = sorted(chosen, key=lambda candidate: (candidate.hit.rank, candidate.place))
+    ordered = sorted(chosen, key=lambda candidate: (candidate.hit.rank, candidate.position))
     references: list[NoteChunk] = []
     lines: list[str] = []
     for candidate in ordered:
@@ -187,18 +191,18 @@ def sentences(markdown: str) -> list[ChunkSentence]:
     """
     from sentencex import segment
 
-    found: list[ChunkSentence] = []
+    result: list[ChunkSentence] = []
     for kind, block in _blocks(markdown):
         if kind == "code":
-            announced = found and found[-1].text.endswith(":") and not found[-1].block
+            announced = result and result[-1].text.endswith(":") and not result[-1].block
             if announced and block.count("\n") <= LONGEST_BLOCK + 1:
-                found[-1] = ChunkSentence(found[-1].text, block)
+                result[-1] = ChunkSentence(result[-1].text, block)
             continue
         # English rules serve other languages too: they know the sentence marks of all scripts.
         for part in segment("en", _BOLD_SENTENCES.sub(r"\1", block)):
             if _LETTER.search(part):
-                found.append(ChunkSentence(part.strip()))
-    return found
+                result.append(ChunkSentence(part.strip()))
+    return result
 
 
 def _blocks(markdown: str) -> Iterator[tuple[str, str]]:

@@ -83,10 +83,10 @@ class Bot:
         mode = request.folder_mode or self._folder_mode
         with clock.stage("guardrail_input"):
             checked = check_input(request.question)
-        found, answer = NOTHING, BLOCKED
+        retrieval, answer = NOTHING, BLOCKED
         if not checked.blocked:
             with clock.stage("retrieve"):
-                found = self._retriever.search(
+                retrieval = self._retriever.search(
                     request.question,
                     k,
                     vaults=request.vaults or (),
@@ -94,9 +94,9 @@ class Bot:
                     folder_mode=mode,
                 )
             with clock.stage("generate"):
-                answer = self._answerer.answer(request.question, found.hits)
+                answer = self._answerer.answer(request.question, retrieval.hits)
             with clock.stage("guardrail_output"):
-                read = [hit.chunk.text for hit in found.hits[:SOURCES]]
+                read = [hit.chunk.text for hit in retrieval.hits[:SOURCES]]
                 sent = check_output(answer.text, read)
             checked = GuardrailVerdict(sent.blocked, checked.scores | sent.scores)
             answer = BLOCKED if sent.blocked else answer
@@ -111,22 +111,22 @@ class Bot:
             "confidence": answer.confidence,
             "policy_flags": _flags(answer),
             "guardrail": checked.scores,
-            "usage": _usage(request.question, found.hits, answer),
+            "usage": _usage(request.question, retrieval.hits, answer),
         }
         if debug:
-            response |= self._debug(request, found, k, mode)
+            response |= self._debug(request, retrieval, k, mode)
         response["latency_ms"] = clock.times()
         return response
 
     def _debug(
-        self, request: AskRequest, found: Retrieval, k: int, mode: FolderMode
+        self, request: AskRequest, retrieval: Retrieval, k: int, mode: FolderMode
     ) -> dict[str, Any]:
         retriever = self._retriever
         return {
-            "retrieved": [_retrieved(hit) for hit in found.hits],
+            "retrieved": [_retrieved(hit) for hit in retrieval.hits],
             "folder_selection": {
-                "chosen": list(found.selection.chosen),
-                "reason": found.selection.reason,
+                "chosen": list(retrieval.selection.chosen),
+                "reason": retrieval.selection.reason,
             },
             "index": retriever.index.facts,
             "retriever": {
@@ -408,8 +408,8 @@ def _parse(body: bytes) -> AskRequest:
     except msgspec.ValidationError as error:
         message = str(error)
         for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD, _FIELD):
-            if found := pattern.search(message):
-                field = found[1] or "body"
+            if match := pattern.search(message):
+                field = match[1] or "body"
                 break
         else:
             field = "body"

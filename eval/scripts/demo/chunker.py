@@ -67,9 +67,9 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[NoteC
     for note in notes:
         for heading_path, lines, code_lines in _sections(note.text, parser):
             for text in _pieces(lines, code_lines, max_chars):
-                made = chunk_id(note.vault, note.rel_path, heading_path, text)
+                identity = chunk_id(note.vault, note.rel_path, heading_path, text)
                 chunk = NoteChunk(
-                    chunk_id=made,
+                    chunk_id=identity,
                     vault=note.vault,
                     doc_id=note.rel_path,
                     rel_path=note.rel_path,
@@ -77,7 +77,7 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[NoteC
                     heading_path=heading_path,
                     text=text,
                 )
-                chunks.setdefault((note.vault, note.rel_path, made), chunk)
+                chunks.setdefault((note.vault, note.rel_path, identity), chunk)
     return list(chunks.values())
 
 

@@ -144,14 +144,14 @@ class DraftQuestion:
 
 
 def questions(
-    found: Iterable[NoteSection], casing: Casing
+    every: Iterable[NoteSection], casing: Casing
 ) -> Iterator[tuple[NoteSection, DraftQuestion | None]]:
     """Sections with their questions: first those that say something plainly, then bare headings.
 
     A section that gives neither comes with None.
     """
     later = []
-    for section in found:
+    for section in every:
         question = from_text(section, casing)
         if question is None:
             later.append(section)
@@ -170,9 +170,9 @@ def from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     for sentence in section.sentences[:FIRST_SENTENCES]:
         if not _stands_alone(sentence):
             continue
-        found = _from_sentence(sentence, section, casing)
-        if found is not None:
-            rule, text = found
+        rule_and_text = _from_sentence(sentence, section, casing)
+        if rule_and_text is not None:
+            rule, text = rule_and_text
             return DraftQuestion(_finished(text), sentence, rule, "factual", sentence)
     return None
 
@@ -180,22 +180,22 @@ def from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
 def _from_sentence(sentence: str, section: NoteSection, casing: Casing) -> tuple[str, str] | None:
     """The rule that fits and the question, with the sentence's marks."""
     for pattern, asks in ((_TO_DO, "How do I"), (_WANT, "How do I"), (_YOU_CAN, "How can I")):
-        if (found := pattern.fullmatch(sentence)) is not None:
-            aim = re.sub(r"\byour\b", "my", _BY_THE_WAY.sub("", found["aim"]))
+        if (match := pattern.fullmatch(sentence)) is not None:
+            aim = re.sub(r"\byour\b", "my", _BY_THE_WAY.sub("", match["aim"]))
             whole = not _POINTER.search(aim) and not re.search(r"\byou\b", aim)
             return ("how to", f"{asks} {aim}?") if whole and _is_told(aim, section) else None
     plain = _ASIDE.sub("", sentence)
     for rule, pattern in _BY_SUBJECT:
-        if (found := pattern.fullmatch(plain)) is None:
+        if (match := pattern.fullmatch(plain)) is None:
             continue
-        name = subject(found["subject"], section, casing)
+        name = subject(match["subject"], section, casing)
         if name is not None:
-            return rule, _asked(rule, name, found)
-    found = _IF.fullmatch(sentence)
-    if found is not None and _is_condition(found["aim"], section):
-        asks = "What should I do" if _SHOULD.match(found["rest"]) else "What happens"
-        asks = "What can I do" if _CAN.match(found["rest"]) else asks
-        return "condition", f"{asks} {found['word'].lower()} {found['aim']}?"
+            return rule, _asked(rule, name, match)
+    match = _IF.fullmatch(sentence)
+    if match is not None and _is_condition(match["aim"], section):
+        asks = "What should I do" if _SHOULD.match(match["rest"]) else "What happens"
+        asks = "What can I do" if _CAN.match(match["rest"]) else asks
+        return "condition", f"{asks} {match['word'].lower()} {match['aim']}?"
     return None
 
 
@@ -208,23 +208,25 @@ _BY_SUBJECT = (
 )
 
 
-def _asked(rule: str, name: str, found: re.Match[str]) -> str:
+def _asked(rule: str, name: str, match: re.Match[str]) -> str:
     if rule == "definition":
-        return f"What {found['verb']} {name}?"
+        return f"What {match['verb']} {name}?"
     if rule == "use":
-        return f"What {found['verb']} {name} used for?"
+        return f"What {match['verb']} {name} used for?"
     if rule == "meaning":
         return f"What does {name} mean?"
     if rule == "permission":
-        verb = f"let {found['whom']}" if found["lets"] else f"allow {found['whom']} to"
+        verb = f"let {match['whom']}" if match["lets"] else f"allow {match['whom']} to"
         return f"What does {name} {verb} do?"
-    return f"What does {name} {_DEEDS[found['deed']]}?"
+    return f"What does {name} {_DEEDS[match['deed']]}?"
 
 
 def _is_told(aim: str, section: NoteSection) -> bool:
     """Does the phrase name something: a word of the headings, code, a kind of thing?"""
-    known = set(content_words(fold(aim))) & title_words(section)
-    return bool(known) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+    topic_words = set(content_words(fold(aim))) & title_words(section)
+    return (
+        bool(topic_words) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+    )
 
 
 def _is_condition(aim: str, section: NoteSection) -> bool:
@@ -252,11 +254,13 @@ def from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
 
 def _of_heading(section: NoteSection, text: str, category: str) -> DraftQuestion | None:
     """The question, resting on the sentence that shares most words with it; None without any."""
-    wanted = set(content_words(fold(text)))
-    fit = [one for one in section.sentences if _stands_alone(one)]
+    words_of_heading = set(content_words(fold(text)))
+    fit = [sentence for sentence in section.sentences if _stands_alone(sentence)]
     if not fit:
         return None
-    snippet = max(fit, key=lambda one: len(wanted & set(content_words(fold(one)))))
+    snippet = max(
+        fit, key=lambda sentence: len(words_of_heading & set(content_words(fold(sentence))))
+    )
     return DraftQuestion(_finished(text), snippet, "heading", category, snippet)
 
 
@@ -353,14 +357,14 @@ def subject(words: str, section: NoteSection, casing: Casing) -> str | None:
     ):
         return None
     own = set(content_words(fold(bare)))
-    known = own & title_words(section)
+    own_words = own & title_words(section)
     article = words.split()[0].lower()
     if article in ("a", "an"):
         fits = bool(own)
     elif article == "the":
-        fits = is_set_off(words) or (bool(own) and known == own)
+        fits = is_set_off(words) or (bool(own) and own_words == own)
     else:
-        fits = is_set_off(words) or bool(known)
+        fits = is_set_off(words) or bool(own_words)
     return casing.first(words) if fits else None
 
 
@@ -405,8 +409,8 @@ class Casing:
             part if part.startswith("`") else _TOKEN.sub(self._word, part) for part in parts
         )
 
-    def _word(self, found: re.Match[str]) -> str:
-        word = found[0]
+    def _word(self, match: re.Match[str]) -> str:
+        word = match[0]
         if not word[0].isupper() or any(char.isupper() for char in word[1:]):
             return word  # small already, or written as SQL and JavaScript are
         if word == "I":
@@ -465,16 +469,18 @@ def flat(text: str) -> str:
 
 def sections(notes: Iterable[Note]) -> list[NoteSection]:
     """Every section with a heading and a quotable sentence, in reading order."""
-    found = []
+    result = []
     for chunk in chunk_notes(notes, max_chars=WHOLE):
         if not chunk.heading_path:
             continue
         whole = flat(chunk.text)
         quotable = tuple(
-            one.text for one in sentences(chunk.text) if _quotable(one.text) and one.text in whole
+            sentence.text
+            for sentence in sentences(chunk.text)
+            if _quotable(sentence.text) and sentence.text in whole
         )
         if quotable:
-            found.append(
+            result.append(
                 NoteSection(
                     chunk.vault,
                     chunk.rel_path,
@@ -484,7 +490,7 @@ def sections(notes: Iterable[Note]) -> list[NoteSection]:
                     quotable,
                 )
             )
-    return found
+    return result
 
 
 def _quotable(sentence: str) -> bool:

@@ -20,7 +20,7 @@ from demo.chunker import HEADING_SEPARATOR
 from demo.draft_templates import Casing, DraftQuestion, NoteSection, flat, holders, sections
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
-from judging.connect import LOCAL, Wanted, connect
+from judging.connect import LOCAL, JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
 from judging.types import Check, Judge, JudgeTask
 from ragmetrics.stats.means import generator
@@ -43,7 +43,7 @@ class DraftOptions:
     output: Path | None
     append_to: Path | None
     seed: int
-    judge: Wanted
+    judge: JudgeOptions
 
     @property
     def target(self) -> Path:
@@ -133,17 +133,17 @@ def write_new(path: Path, cases: Sequence[Case]) -> None:
     replace_bytes(path, _lines(cases))
 
 
-def append(path: Path, cases: Sequence[Case], known: bytes) -> None:
+def append(path: Path, cases: Sequence[Case], old_bytes: bytes) -> None:
     """Put the cases at the end of a set in one step; every byte before them stays.
 
-    ``known``: the set as it was read; when it has changed since, nothing is written. The lock is
-    the one that a labelling session holds. Raises StorageError.
+    ``old_bytes``: the set as it was read; when it has changed since, nothing is written. The lock
+    is the one that a labelling session holds. Raises StorageError.
     """
     with locked(path):
-        if path.read_bytes() != known:
+        if path.read_bytes() != old_bytes:
             raise StorageError(f"{path}: changed meanwhile; nothing was added. Try again.")
-        end = b"" if not known or known.endswith(b"\n") else b"\n"
-        replace_bytes(path, known + end + _lines(cases))
+        end = b"" if not old_bytes or old_bytes.endswith(b"\n") else b"\n"
+        replace_bytes(path, old_bytes + end + _lines(cases))
 
 
 def _lines(cases: Sequence[Case]) -> bytes:
@@ -162,16 +162,16 @@ def turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     queues = []
     for name in sorted(notes):
         order = rng.permutation(len(notes[name])).tolist()
-        queues.append([notes[name][place] for place in order])
+        queues.append([notes[name][index] for index in order])
     for round_ in range(max(map(len, queues), default=0)):
-        for place in rng.permutation(len(queues)).tolist():
-            if round_ < len(queues[place]):
-                yield queues[place][round_]
+        for index in rng.permutation(len(queues)).tolist():
+            if round_ < len(queues[index]):
+                yield queues[index][round_]
 
 
 def drafts(
     every: Sequence[NoteSection],
-    found: Iterable[tuple[NoteSection, DraftQuestion | None]],
+    with_questions: Iterable[tuple[NoteSection, DraftQuestion | None]],
     count: int,
     *,
     questions: Sequence[str] = (),
@@ -184,7 +184,7 @@ def drafts(
     """
     outcome = Drafts()
     asked, taken = AskedQuestions(questions), set(ids)
-    for section, question in found:
+    for section, question in with_questions:
         if question is None:
             outcome.nothing_to_ask += 1
         elif not asked.add(question.text):
@@ -208,24 +208,12 @@ _UNSHOWN = re.compile(
 
 _WORD = re.compile(r"[a-z0-9]+")
 
-_EMPTY = frozenset(
-    ["a", "an", "the", "is", "are", "do", "does", "i", "what", "how", "to", "of", "in"]
+_SMALL_WORDS = (
+    "a an the is are do does i what how to of in for if on and or it "
+    "should know about happens used mean"
 )
-
-_EMPTY |= {
-    "for",
-    "if",
-    "on",
-    "and",
-    "or",
-    "it",
-    "should",
-    "know",
-    "about",
-    "happens",
-    "used",
-    "mean",
-}
+_EMPTY = frozenset(_SMALL_WORDS.split())
+"""Words that say nothing in an id."""
 
 Case = dict[str, Any]
 
@@ -245,7 +233,9 @@ def make_case(
     snippet = flat(question.snippet)
     if snippet not in home.flat:
         raise ValueError(f"the snippet does not stand in {home.rel_path}: {snippet[:60]!r}")
-    where = [home, *(one for one in holders(snippet, every) if one != home)][:MOST_SUPPORTS]
+    where = [home, *(section for section in holders(snippet, every) if section != home)][
+        :MOST_SUPPORTS
+    ]
     supports = [
         {
             "rel_path": section.rel_path,
@@ -265,7 +255,7 @@ def make_case(
         "expected_key_facts": [flat(question.fact)],
         "reference_answer": snippet,
         "gold_supports": supports,
-        "required_support_groups": [[place] for place in range(len(supports))],
+        "required_support_groups": [[index] for index in range(len(supports))],
         "recency_conflict_rule": None,
         "tags": [TAG],
         "vaults": [home.vault],
@@ -322,14 +312,14 @@ def check(section: NoteSection) -> Check:
         question = flat(reply["question"])
         if not question:
             return []
-        found = []
+        faults = []
         if not question.endswith("?") or len(question.split()) > MOST_WORDS:
-            found.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
+            faults.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
         if len(flat(reply["quote"]).split()) < 3 or flat(reply["quote"]) not in section.flat:
-            found.append('"quote" must be copied letter by letter from the passage')
+            faults.append('"quote" must be copied letter by letter from the passage')
         if not reply["answer"].strip():
-            found.append('"answer" must not be empty')
-        return found
+            faults.append('"answer" must not be empty')
+        return faults
 
     return faults
 
@@ -359,7 +349,7 @@ def task_of(section: NoteSection, salt: bytes) -> JudgeTask:
 
 
 def questions(
-    found: Iterable[NoteSection],
+    every: Iterable[NoteSection],
     judge: Judge,
     salt: bytes,
     workers: int,
@@ -369,15 +359,15 @@ def questions(
 
     At most ``workers`` sections are asked about before the first of them is handed on.
     """
-    source = iter(found)
+    source = iter(every)
 
     def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
-        place, section = job
+        index, section = job
         verdict = judge.ask(task_of(section, salt))
         if verdict.data is None:
             failures[verdict.failure or "incomplete"] += 1
-            return place, section, None
-        return place, section, question_of(verdict.data)
+            return index, section, None
+        return index, section, question_of(verdict.data)
 
     while block := list(islice(source, workers)):
         answers = ask_all(enumerate(block), ask, len(block), threading.Event())
@@ -407,7 +397,7 @@ class AskedQuestions:
     """The questions that there are; each new one is compared with those that share a word."""
 
     def __init__(self, questions: Iterable[str] = ()) -> None:
-        self._kept: list[frozenset[str]] = []
+        self._bags: list[frozenset[str]] = []
         self._by_word: dict[str, list[int]] = {}
         for question in questions:
             self._keep(_bag(question))
@@ -417,16 +407,16 @@ class AskedQuestions:
         bag = _bag(question)
         if not bag:
             return False
-        near = {place for word in bag for place in self._by_word.get(word, ())}
-        if any(_jaccard(bag, self._kept[place]) >= NEAR for place in near):
+        near = {index for word in bag for index in self._by_word.get(word, ())}
+        if any(_jaccard(bag, self._bags[index]) >= NEAR for index in near):
             return False
         self._keep(bag)
         return True
 
     def _keep(self, bag: frozenset[str]) -> None:
         for word in bag:
-            self._by_word.setdefault(word, []).append(len(self._kept))
-        self._kept.append(bag)
+            self._by_word.setdefault(word, []).append(len(self._bags))
+        self._bags.append(bag)
 
 
 def _bag(question: str) -> frozenset[str]:
@@ -435,5 +425,5 @@ def _bag(question: str) -> frozenset[str]:
     return frozenset(content_words(folded)) - ASKING or frozenset(words(folded))
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
+def _jaccard(first: frozenset[str], other: frozenset[str]) -> float:
+    return len(first & other) / len(first | other)

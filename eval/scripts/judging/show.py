@@ -2,140 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from ragmetrics.judged import RELIABLE_AGREEMENT
-from records.judgements import OTHERS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from judging.cost import Estimate, Totals
-    from judging.run import Outcome
-    from scorers.show import Worst
-
-SHOWN = 8
-"""Claims and facts that are listed for a bad case; those that failed come first."""
-MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
-_FAMILY = re.compile(
-    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
-    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
-    re.IGNORECASE,
-)
+    from judging.cost import CostEstimate, JudgingTotals
+    from judging.run import JudgingOutcome
 
 
-def families(text: str) -> set[str]:
-    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
-    return {found.lower() for found in _FAMILY.findall(text)}
-
-
-def notes(section: Mapping[str, Any], answerer: Mapping[str, Any], others: int) -> list[str]:
-    """What a reader of the numbers should know, in sentences.
-
-    ``others``: verdict lines of a judge that the run had before.
-    """
-    judge = section["options"]["judge"]
-    identity = judge.get("identity", {})
-    found = []
-    if others:
-        found.append(OTHERS.format(others))
-    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
-    if shared:
-        name = ", ".join(sorted(shared))
-        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
-    if identity.get("strength") == "name only":
-        found.append(
-            "Only the judge's name is known, not which weights stand behind it: pin it with "
-            "--judge-revision or --judge-file."
-        )
-    if identity.get("provider") == "local":
-        found.append(
-            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
-        )
-    agreement = section["mean"].get("judge_self_agreement")
-    if agreement is not None and agreement < RELIABLE_AGREEMENT:
-        found.append(
-            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
-            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
-        )
-    return found
-
-
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for one in value.values() for text in _strings(one)]
-    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
-
-
-def print_more(console: Console, section: Mapping[str, Any]) -> None:
-    """What the section holds beside means."""
-    from terminal.tables import plain, print_rows
-
-    judge = section["options"]["judge"]
-    identity = judge["identity"]
-    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
-    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
-    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
-    claims = section["claims"]
-    if claims.get("claims"):
-        parts = [
-            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
-            for kind, count in sorted(claims.items())
-            if kind.startswith("claims_")
-        ]
-        each = claims["claims"] / claims["answers_with_claims"]
-        console.print(
-            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
-            soft_wrap=True,
-        )
-    if replies := section.get("replies"):
-        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
-        console.print(f"Kinds of replies: {told}.")
-    if repeats := section.get("repeats"):
-        console.print(
-            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
-            f"changed ({repeats['flip_rate']:.1%})."
-        )
-        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
-        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
-
-
-def show_worst(console: Console, item: Worst) -> None:
-    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
-    from terminal.tables import plain
-
-    evidence = item.row["evidence"]
-    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
-        rows = evidence.get(name, [])
-        if not rows:
-            continue
-        console.print(f"  {name.replace('_', ' ')}:")
-        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
-            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
-            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
-            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
-            if row.get("quote"):
-                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
-                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
-            if row.get("reason"):
-                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
-        if len(rows) > SHOWN:
-            console.print(f"    … {len(rows) - SHOWN} more")
-    for question in evidence.get("questions", ()):
-        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
-    if "reply" in evidence:
-        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
-    if "manipulation" in evidence:
-        found = evidence["manipulation"]
-        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
-        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
-
-
-def bill(outcome: Outcome, totals: Totals) -> list[str]:
+def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
     from judging.types import FAILURES
 
@@ -144,7 +20,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
     tokens = totals.usage.total_tokens
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
-    parts += [f"{outcome.kept:,} that stood there already"] if outcome.kept else []
+    parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
     found = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
     found += [
         f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."
@@ -162,7 +38,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
     return found
 
 
-def print_estimate(console: Console, estimate: Estimate) -> None:
+def print_estimate(console: Console, estimate: CostEstimate) -> None:
     """What asking would take."""
     from terminal.tables import print_rows
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from ragmetrics.abstention import is_lack, is_refusal
 from ragmetrics.text import numbers as text_numbers
 from ragmetrics.text.numbers import Number, NumberIndex, numbers
+from ragmetrics.text.refusals import is_lack, is_refusal
 from ragmetrics.text.sentences import MARK, Unit, units
 from ragmetrics.text.words import STOP_WORDS, clean, content_words, fold, spelled, words
 

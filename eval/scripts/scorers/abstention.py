@@ -8,27 +8,49 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragmetrics import abstention, case_scores
 from ragmetrics.catalogue.abstention import ROWS, RUN_ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.claims import AnswerClaim, extract, merged, prepare, score_claim
 from ragmetrics.stats import exact, means
-from ragmetrics.text import language, numbers
+from ragmetrics.text import language
 from ragmetrics.text.words import clean
+from records import verdicts as records_verdicts
 from records.cases import TestCase
-from records.errors import Problem
-from records.results import RetrievedChunk, TestResult, iter_results
+from records.errors import Problem, StorageError
+from records.judgements import (
+    read_verdicts,
+)
+from records.results import TestResult, iter_results
+from records.runs import VERDICTS
 from scorers.common import in_rank_order
-from scorers.loop import NOTHING, Evidence, Row, add_metric, results_of
+from scorers.contract import (
+    NOTHING,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+    add_metric,
+)
+from scorers.loop import results_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 DecideBy = Literal["auto", "api", "phrases", "judge"]
+
 ASKS_BACK = "asks back instead of answering"
+
 NO_ANSWER = "no answer"
+
 EMPTY = "empty answer"
+
 LANGUAGE_SAMPLE = 1000
 """Answers whose language is looked at for the most frequent one of a run."""
+
 CELLS = (
     "answered_answerable",
     "abstained_answerable",
@@ -37,7 +59,7 @@ CELLS = (
 )
 
 
-class Reply(NamedTuple):
+class JudgedReply(NamedTuple):
     """What a judge called an answer. ``by``: judge, or phrases where it needed none."""
 
     verdict: str
@@ -45,11 +67,11 @@ class Reply(NamedTuple):
     answer: str
 
 
-Replies = Mapping[tuple[str, int], Reply]
+Replies = Mapping[tuple[str, int], JudgedReply]
 """By case id and repeat."""
 
 
-class Decision(NamedTuple):
+class AbstentionDecision(NamedTuple):
     """``abstained`` is None when nothing decides; ``why`` then says so.
 
     ``by``: api, phrases or judge. ``language``: one that the phrase lists do not cover.
@@ -58,7 +80,7 @@ class Decision(NamedTuple):
     abstained: bool | None
     by: str
     why: str = ""
-    found: abstention.Detection | None = None
+    detection: abstention.Detection | None = None
     language: str | None = None
 
 
@@ -67,7 +89,7 @@ def decide(
     by: DecideBy = "auto",
     replies: Replies = MappingProxyType({}),
     usual_language: str | None = None,
-) -> Decision:
+) -> AbstentionDecision:
     """Did the bot abstain? Its own ``abstained`` decides, else the wording of the answer.
 
     With ``judge``, what a judge said of this very answer goes before the wording. The wording tells
@@ -75,22 +97,22 @@ def decide(
     cover; ``usual_language`` is that of answers whose language nothing tells.
     """
     if by != "phrases" and result.abstained is not None:
-        return Decision(result.abstained, "api", result.abstain_reason or "")
+        return AbstentionDecision(result.abstained, "api", result.abstain_reason or "")
     if by == "api":
-        return Decision(None, "api", "the bot does not say")
+        return AbstentionDecision(None, "api", "the bot does not say")
     if result.answer is None:
-        return Decision(None, "phrases", NO_ANSWER)
-    said = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
-    if said is not None and said.answer == clean(result.answer):
-        return _by_judge(said)
-    found = detect(result)
-    if found.state == "empty":
-        return Decision(None, "phrases", EMPTY, found)
-    if found.state == "answered":
+        return AbstentionDecision(None, "phrases", NO_ANSWER)
+    reply = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
+    if reply is not None and reply.answer == clean(result.answer):
+        return _by_judge(reply)
+    detection = detect(result)
+    if detection.state == "empty":
+        return AbstentionDecision(None, "phrases", EMPTY, detection)
+    if detection.state == "answered":
         spoken = language_in(result, usual_language)
         if not language.is_covered(spoken):
-            return Decision(None, "phrases", case_scores.LANGUAGE, found, spoken)
-    return Decision(found.abstained, "phrases", found.rule, found)
+            return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, detection, spoken)
+    return AbstentionDecision(detection.abstained, "phrases", detection.rule, detection)
 
 
 def language_in(result: TestResult, usual: str | None = None) -> str | None:
@@ -115,54 +137,17 @@ def usual_language(folder: Path) -> str | None:
 def _pass_over(problem: Problem) -> None: ...
 
 
-def _by_judge(said: Reply) -> Decision:
+def _by_judge(reply: JudgedReply) -> AbstentionDecision:
     """A partial answer is an answer; a question back is neither."""
-    if said.verdict == "asks_back":
-        return Decision(None, said.by, ASKS_BACK)
-    abstained = said.verdict in ("abstained", "refused_policy")
-    return Decision(abstained, said.by, said.verdict)
+    if reply.verdict == "asks_back":
+        return AbstentionDecision(None, reply.by, ASKS_BACK)
+    abstained = reply.verdict in ("abstained", "refused_policy")
+    return AbstentionDecision(abstained, reply.by, reply.verdict)
 
 
 def detect(result: TestResult) -> abstention.Detection:
-    """Phrase detection. A refusal that supported claims follow is a partial answer; whether the
-    contexts support them is looked at when their full texts are known.
-    """
-    answer = clean(result.answer or "")
-    found = abstention.detect(answer)
-    if not found.abstained or found.span is None:
-        return found
-    later = _claims_after(answer, found.span[1])
-    chunks = in_rank_order(result)
-    if len(later) < abstention.PARTIAL_CLAIMS or not chunks or case_scores.unusable(chunks):
-        return found
-    return abstention.detect(answer, _supported(later, chunks, result.question))
-
-
-def _claims_after(answer: str, place: int) -> list[AnswerClaim]:
-    return [
-        claim
-        for claim in extract(answer).claims
-        if claim.start >= place and claim.type != "general" and not abstention.is_lack(claim.text)
-    ]
-
-
-def _supported(
-    claims: Sequence[AnswerClaim], chunks: Sequence[RetrievedChunk], question: str
-) -> int:
-    ready = [prepare(chunk.text or "") for chunk in chunks]
-    known, asked = merged(ready), numbers.index(question)
-    supports = (
-        score_claim(
-            claim.text,
-            ready,
-            question=asked,
-            context_numbers=known,
-            kind=claim.type,
-            lead=claim.lead,
-        )
-        for claim in claims
-    )
-    return sum(support is not None and support.supported for support in supports)
+    """Phrase detection on a result, with its passages."""
+    return abstention.detect_with_passages(result.answer, in_rank_order(result), result.question)
 
 
 @dataclass(frozen=True)
@@ -185,7 +170,7 @@ class AbstentionScorer:
     def options(self) -> dict[str, Any]:
         return {"decide_by": self.decide_by} | ({"judge": self.judge} if self.judge else {})
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """1.0 or 0.0 for the metrics of the case's half of the table; the others do not apply."""
         if case.answerable is None:
             return self._nothing("answerable is not labelled"), NOTHING
@@ -196,15 +181,15 @@ class AbstentionScorer:
         values = abstention.case_metrics(decision.abstained, case.answerable)
         other = "answerable" if case.answerable else "unanswerable"
         reasons = tuple((name, other) for name, value in values.items() if value is None)
-        row = Row(tuple(values[metric.name] for metric in self.metrics), reasons)
+        row = ScoreRow(tuple(values[metric.name] for metric in self.metrics), reasons)
         cell = "_".join(
             ("abstained" if decision.abstained else "answered",)
             + (("answerable",) if case.answerable else ("unanswerable",))
         )
         return row, {"cell": cell} | evidence
 
-    def _nothing(self, reason: str) -> Row:
-        return Row((None,) * len(self.metrics), (("*", reason),))
+    def _nothing(self, reason: str) -> ScoreRow:
+        return ScoreRow((None,) * len(self.metrics), (("*", reason),))
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
@@ -215,17 +200,17 @@ class AbstentionScorer:
         disagree = unscored = failed = 0
         parts: Counter[means.Parts] = Counter()
         for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
-            found: list[str] = []
+            case_cells: list[str] = []
             state = ""
             for line in repeats:
                 state = line["status"]
                 evidence = line.get("evidence", NOTHING)
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
-                found += [evidence["cell"]] if "cell" in evidence else []
-            cells.update(found)
-            if found:
-                parts[_parts(found)] += 1
+                case_cells += [evidence["cell"]] if "cell" in evidence else []
+            cells.update(case_cells)
+            if case_cells:
+                parts[_parts(case_cells)] += 1
             else:
                 failed += state == "failed"
                 unscored += state != "failed"
@@ -256,23 +241,113 @@ def _parts(cells: Sequence[str]) -> means.Parts:
     return hits / len(cells), wrong / len(cells)
 
 
-def _evidence(decision: Decision, result: TestResult, usual: str | None) -> dict[str, Any]:
+def _evidence(
+    decision: AbstentionDecision, result: TestResult, usual: str | None
+) -> dict[str, Any]:
     """Who decided and by which sentence; what the phrases say where the bot says otherwise."""
     evidence: dict[str, Any] = {"decided_by": decision.by}
     if decision.why:
         evidence["why"] = decision.why
     if decision.language:
         evidence["language"] = decision.language
-    found = decision.found
+    detection = decision.detection
     if decision.by == "api" and decision.abstained is not None and result.answer is not None:
-        found = detect(result)
-        if found.abstained == decision.abstained or found.state == "empty":
+        detection = detect(result)
+        if detection.abstained == decision.abstained or detection.state == "empty":
             return evidence
-        if found.state == "answered" and not language.is_covered(language_in(result, usual)):
+        if detection.state == "answered" and not language.is_covered(language_in(result, usual)):
             return evidence  # no phrase in a language without a list says nothing
-        evidence["phrases"] = found.state
-    if found is not None and found.state != "answered":
-        evidence["state"] = found.state
-    if found is not None and found.span is not None:
-        evidence["span"] = list(found.span)
+        evidence["phrases"] = detection.state
+    if detection is not None and detection.state != "answered":
+        evidence["state"] = detection.state
+    if detection is not None and detection.span is not None:
+        evidence["span"] = list(detection.span)
     return evidence
+
+
+def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+    """What the run's judge called each answer. Raises StorageError when it was not asked."""
+    path = folder / VERDICTS
+    verdicts = read_verdicts(
+        folder,
+        records_verdicts.judge_of(folder),
+        keep=lambda line: bool(line["metric"] == "abstained_judged"),
+    )
+    by_answer: dict[tuple[str, int], JudgedReply] = {}
+    for key, calls in verdicts.by_answer.items():
+        line = calls.get(("abstained_judged", 0), {}).get(0)
+        if line is not None and line["status"] == "ok":
+            by = "phrases" if "by_code" in line["extra"] else "judge"
+            answer = line["input"].get("answer", "")
+            by_answer[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+    if not by_answer:
+        raise StorageError(
+            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
+        )
+    return by_answer
+
+
+def judge_name(folder: Path) -> str:
+    """The run's judge as ``provider/model@mark``."""
+    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
+
+
+@dataclass(frozen=True)
+class AbstentionOptions:
+    """``decide_by``: what tells an abstention."""
+
+    decide_by: DecideBy = "auto"
+
+
+def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer:
+    """The scorer for a run, with what its judge said where that counts."""
+    usual = usual_language(job.folder)
+    if options.decide_by != "judge":
+        return AbstentionScorer(options.decide_by, usual_language=usual)
+    return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """The four-cell table, who decided, and how often the wording says otherwise."""
+    from terminal.tables import print_rows
+
+    cells = section["cells"]
+    console.print()
+    print_rows(
+        console,
+        ("results", "answered", "abstained"),
+        [
+            (kind, str(cells[f"answered_{kind}"]), str(cells[f"abstained_{kind}"]))
+            for kind in ("answerable", "unanswerable")
+        ],
+    )
+    names = {"api": "the bot's own field", "phrases": "the wording", "judge": "the judge"}
+    by = ", ".join(f"{names[name]} ({count})" for name, count in section["decided_by"].items())
+    console.print(f"Decided by {by or 'nothing'}.")
+    if section["phrases_disagree"]:
+        console.print(
+            f"In {section['phrases_disagree']} results the wording says otherwise than the bot's "
+            "field (--decide-by phrases)."
+        )
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """What the bot said, what it was taken for and why."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    answer = item.result.answer or ""
+    names = {"api": "the bot says so", "phrases": "by its wording", "judge": "the judge says so"}
+    cell = evidence["cell"].partition("_")[0]
+    why = f", {plain(evidence['why'], 60)}" if evidence.get("why") else ""
+    console.print(f"  {cell}: {names[evidence['decided_by']]}{why}", soft_wrap=True)
+    console.print(f"  answer: {plain(answer) or '(empty)'}", soft_wrap=True)
+    if "phrases" in evidence:
+        console.print(f"  its wording says: {evidence['phrases']}")
+    if "span" in evidence:
+        console.print(f"  sentence: {plain(answer[slice(*evidence['span'])])}", soft_wrap=True)
+
+
+SECTION = SectionScorer(
+    options=AbstentionOptions, scorer=make_scorer, show_worst=show_worst, show_more=show_more
+)

@@ -11,7 +11,7 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.matching import Anchor, Mode
 from records.cases import TestCase
 from records.results import Reference, RetrievedChunk, TestResult
-from scorers.loop import Row
+from scorers.contract import ScoreRow
 
 _IN_ORDER = [list(range(1, n + 1)) for n in range(257)]
 
@@ -55,24 +55,24 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
     )
 
 
-class Key(NamedTuple):
+class ModeKey(NamedTuple):
     """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
 
     of: Callable[[RetrievedChunk], object]
     missing: str
 
 
-KEYS: dict[Mode, Key] = {
-    "chunk": Key(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
-    "anchor": Key(lambda chunk: chunk.rel_path, "no rel_path in the result"),
-    "doc": Key(doc_of, "no doc_id or rel_path in the result"),
-    "text": Key(lambda chunk: chunk.text, "no chunk texts in the result"),
+KEYS: dict[Mode, ModeKey] = {
+    "chunk": ModeKey(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
+    "anchor": ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "doc": ModeKey(doc_of, "no doc_id or rel_path in the result"),
+    "text": ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
 }
 
 Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 
 
-class Gold(NamedTuple):
+class CaseGold(NamedTuple):
     """What a case wants found: a grade for each support; ``keys`` depend on the mode."""
 
     mode: Mode
@@ -81,7 +81,7 @@ class Gold(NamedTuple):
     groups: list[list[int]] | None = None
 
 
-def gold_of(case: TestCase, match: Match) -> Gold | None:
+def gold_of(case: TestCase, match: Match) -> CaseGold | None:
     """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
 
     A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
@@ -93,8 +93,8 @@ def gold_of(case: TestCase, match: Match) -> Gold | None:
             return gold
     supports = case.gold_supports
     if match in ("auto", "anchor") and supports:
-        places = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
-        return Gold("anchor", _grades(case), places, case.required_support_groups)
+        anchors = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+        return CaseGold("anchor", _grades(case), anchors, case.required_support_groups)
     if match in ("auto", "doc"):
         gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
         if gold is not None or match == "doc":
@@ -103,10 +103,10 @@ def gold_of(case: TestCase, match: Match) -> Gold | None:
         return None
     if supports and all(gold.snippets for gold in supports):
         snippets = [gold.snippets for gold in supports]
-        return Gold("text", _grades(case), snippets, case.required_support_groups)
+        return CaseGold("text", _grades(case), snippets, case.required_support_groups)
     if case.gold_contexts:
-        wanted = [[text] for text in case.gold_contexts]
-        return Gold("text", [matching.DEFAULT_GRADE] * len(wanted), wanted)
+        snippet_lists = [[text] for text in case.gold_contexts]
+        return CaseGold("text", [matching.DEFAULT_GRADE] * len(snippet_lists), snippet_lists)
     return None
 
 
@@ -114,17 +114,17 @@ def _grades(case: TestCase) -> list[float]:
     return [gold.grade or matching.DEFAULT_GRADE for gold in case.gold_supports]
 
 
-def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> Gold | None:
+def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> CaseGold | None:
     if mode == "doc":
         ids = list(map(matching.same_form, ids))
         grades = {matching.same_form(name): grade for name, grade in grades.items()}
-    wanted = grades
+    graded = grades
     if ids or (grades and min(grades.values()) <= 0):
-        wanted = {name: grade for name, grade in grades.items() if grade > 0}
-        wanted |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
-    if not wanted:
+        graded = {name: grade for name, grade in grades.items() if grade > 0}
+        graded |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
+    if not graded:
         return None
-    return Gold(mode, list(wanted.values()), {name: place for place, name in enumerate(wanted)})
+    return CaseGold(mode, list(graded.values()), {name: index for index, name in enumerate(graded)})
 
 
 def gold_names(case: TestCase, mode: Mode) -> list[str]:
@@ -135,11 +135,11 @@ def gold_names(case: TestCase, mode: Mode) -> list[str]:
     if gold.mode in ("chunk", "doc"):
         return list(gold.keys)
     if gold.mode == "anchor":
-        return [" > ".join((place.path, *place.heading)) for place in gold.keys]
+        return [" > ".join((anchor.path, *anchor.heading)) for anchor in gold.keys]
     return [" / ".join(snippets) for snippets in gold.keys]
 
 
-def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> Row:
+def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> ScoreRow:
     """Scores by name as a row in the order of the metrics; one reason for all is told once."""
     values = tuple(scores.values[metric.name] for metric in metrics)
     reasons = {
@@ -147,10 +147,10 @@ def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> Row:
         for metric in metrics
         if metric.name in scores.reasons
     }
-    told = set(reasons.values())
-    if len(told) == 1 and all(value is None for value in values):
-        return Row(values, (("*", told.pop()),))
-    return Row(values, tuple(reasons.items()))
+    distinct = set(reasons.values())
+    if len(distinct) == 1 and all(value is None for value in values):
+        return ScoreRow(values, (("*", distinct.pop()),))
+    return ScoreRow(values, tuple(reasons.items()))
 
 
 def citation_count(result: TestResult) -> int:
@@ -162,5 +162,5 @@ def citation_count(result: TestResult) -> int:
         return 0
     if result.references:
         return len(result.references)
-    found = citations.marks(result.answer or "")
-    return len({target for mark in found for target in mark.targets})
+    mentions = citations.marks(result.answer or "")
+    return len({target for mark in mentions for target in mark.targets})

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics import groundedness
 from ragmetrics.catalogue.groundedness import ROWS
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.groundedness import Labels
 from records.cases import TestCase
-from records.results import TestResult
-from scorers.abstention import decide
+from records.results import RetrievedChunk, TestResult
+from scorers.abstention import decide, usual_language
 from scorers.common import in_rank_order, row_of
-from scorers.loop import NOTHING, Evidence, Row
+from scorers.contract import NOTHING, Evidence, ScoreRow, ScoringJob, SectionScorer, WorstCase
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,10 @@ class GroundednessScorer:
     def options(self) -> dict[str, Any]:
         return {"first_index": self.first_index, "min_score": self.min_score}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result; an abstention or an empty answer keeps its plain checks only."""
         if result.answer is None:
-            return Row((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
+            return ScoreRow((None,) * len(self.metrics), (("*", "no answer"),)), NOTHING
         chunks = in_rank_order(result)
         sent = [chunk.score_final for chunk in chunks if chunk.score_final is not None]
         scores = groundedness.score_case(
@@ -60,3 +63,67 @@ class GroundednessScorer:
             usual_language=self.usual_language,
         )
         return row_of(scores, self.metrics), scores.evidence
+
+
+@dataclass(frozen=True)
+class GroundednessOptions:
+    """As in the scorer; the language of the run is looked up."""
+
+    first_index: int = 1
+    min_score: float = 0.0
+
+
+def make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessScorer:
+    """The scorer for a run, which knows its most frequent language."""
+    return GroundednessScorer(options.first_index, options.min_score, usual_language(job.folder))
+
+
+SHOWN = 6
+"""Claims that are listed for a bad case; those that failed come first."""
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """The claims with their best windows, numbers and citations that failed, labels missed."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
+    judged = [claim for claim in evidence.get("claims", []) if "skipped" not in claim]
+    for claim in sorted(judged, key=lambda claim: claim["supported"])[:SHOWN]:
+        for line in claim_lines(claim, chunks):
+            console.print(line, soft_wrap=True)
+    if len(judged) > SHOWN:
+        console.print(f"  … {len(judged) - SHOWN} more claims")
+    for kind, figures in evidence.get("numbers", {}).items():
+        console.print(f"  {kind} numbers: {plain(', '.join(figures))}", soft_wrap=True)
+    for cited in evidence.get("citations", []):
+        if cited["chunk_id"] is None:
+            console.print(f"  citation [{plain(str(cited['target']))}] names no retrieved chunk")
+        elif cited.get("supported") is False:
+            console.print(f"  citation [{plain(str(cited['target']))}] does not bear its claim")
+    for name in ("expected_claims_missing", "forbidden_claims_found"):
+        for text in evidence.get(name, []):
+            console.print(f"  {name.replace('_', ' ')}: {plain(text)}", soft_wrap=True)
+
+
+def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> list[str]:
+    """A claim, what the contexts hold of it, and what they lack."""
+    from terminal.tables import plain
+
+    mark = "✓" if claim["supported"] else "✗"
+    lines = [f"  {mark} {claim['score']:.2f}  {plain(claim['text'])}"]
+    if "chunk_id" in claim:
+        name = claim["chunk_id"]
+        text = (chunks[name].text or "")[slice(*claim["window"])]
+        location = chunks[name].rel_path or name
+        lines.append(f"         best in {plain(location, 60)}: {plain(text, 160)}")
+    if claim.get("missing"):
+        lines.append(f"         words not there: {plain(', '.join(claim['missing']))}")
+    if claim.get("vetoed_by"):
+        lines.append(f"         found nowhere: {plain(', '.join(claim['vetoed_by']))}")
+    if claim.get("negation_mismatch"):
+        lines.append("         note: one of the two is negated")
+    return lines
+
+
+SECTION = SectionScorer(options=GroundednessOptions, scorer=make_scorer, show_worst=show_worst)

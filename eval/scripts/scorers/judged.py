@@ -4,50 +4,63 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
-from ragmetrics.catalogue.judged import ROWS
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import CORRECTNESS_WEIGHT
+from ragmetrics.judged import CORRECTNESS_WEIGHT, RELIABLE_AGREEMENT
 from ragmetrics.stats.tally import Value, average
 from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
 from records.judgements import (
+    OTHERS,
     STALE,
     Calls,
     Judgement,
     Opinions,
     Verdicts,
     evidence_of,
-    read_verdicts,
+    gather,
 )
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
+from records.verdicts import VerdictReader
 from scorers import judged_scores
-from scorers.abstention import NO_ANSWER, Reply
+from scorers.abstention import NO_ANSWER
+from scorers.contract import (
+    CannotRun,
+    Evidence,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 from scorers.embedding import BLOCK, Embed, answered, vectors_of
-from scorers.judged_scores import BY_CALL, Texts
-from scorers.loop import Evidence, Row
+from scorers.judged_scores import Texts
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
 
 def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
     """The catalogue rows that the verdicts can fill."""
-    calls, wanted = verdicts.calls, set[str]()
-    for name, needed in BY_CALL.items():
-        wanted |= {name} if set(needed) <= calls else set()
-    wanted |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
-    return tuple(row for row in ROWS if row.name in wanted)
+    calls, names = verdicts.calls, set[str]()
+    for name, needed in CALLS_BY_METRIC.items():
+        names |= {name} if set(needed) <= calls else set()
+    names |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
+    return tuple(row for row in ROWS if row.name in names)
 
 
 @dataclass
@@ -72,7 +85,7 @@ class JudgedScorer:
             "embedding_model": self.embedding_model,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Of several opinions the mean counts; a failed judgement is FAILED and no score."""
         opinions, stale = self.verdicts.opinions(case, result)
         first = opinions.get(0, {})
@@ -82,17 +95,17 @@ class JudgedScorer:
         reasons: dict[str, str] = {}
         spread: dict[str, float] = {}
         for name in names:
-            if name in BY_CALL:
-                found = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
-                values[name] = average([(value,) for value, _ in found])[0]
-                reasons[name] = next((why for _, why in found if why), "")
-                scored = [value for value, _ in found if isinstance(value, float)]
+            if name in CALLS_BY_METRIC:
+                scores = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
+                values[name] = average([(value,) for value, _ in scores])[0]
+                reasons[name] = next((why for _, why in scores if why), "")
+                scored = [value for value, _ in scores if isinstance(value, float)]
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
         rules = suspected(texts.answer)
-        by_judge = any(True in one.extra("manipulation") for one in first.values())
+        by_judge = any(True in judgement.extra("manipulation") for judgement in first.values())
         has_words = bool(words(texts.answer))
         values[MANIPULATION] = float(bool(rules) or by_judge) if has_words else None
         reasons[MANIPULATION] = NO_ANSWER
@@ -103,37 +116,41 @@ class JudgedScorer:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
             evidence["opinions"] = flips | {"spread": spread}
-        told = {
+        missing = {
             name: reasons[name]
             for name in names
             if not isinstance(values[name], float) and reasons.get(name)
         }
-        return Row(tuple(values[name] for name in names), tuple(told.items())), evidence
+        return ScoreRow(tuple(values[name] for name in names), tuple(missing.items())), evidence
 
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
         answer, reference = clean(result.answer or ""), clean(case.reference_text())
         return Texts(case.question, answer, reference, cosine, self.no_model, self.weight)
 
-    def _cosine(self, one: str, other: str) -> float:
+    def _cosine(self, text: str, other: str) -> float:
         assert self.embed is not None
-        known = vectors_of(self.embed, [one, other])
-        return embedding.whole_similarity(known[one], known[other])
+        vectors = vectors_of(self.embed, [text, other])
+        return embedding.whole_similarity(vectors[text], vectors[other])
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> None:
         """Embed what the cosines need, many texts together."""
         source = iter(pairs)
         while self.embed is not None and (block := list(islice(source, BLOCK))):
-            vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
+            vectors_of(self.embed, [text for pair in block for text in self._texts_to_embed(*pair)])
 
-    def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
+    def _texts_to_embed(self, case: TestCase, result: TestResult) -> Iterator[str]:
         texts = self._texts(case, result)
         for calls in self.verdicts.opinions(case, result)[0].values():
-            one = calls.get("answer_relevancy")
-            if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
+            relevancy = calls.get("answer_relevancy")
+            if (
+                relevancy is not None
+                and relevancy.status == "ok"
+                and not any(relevancy.extra("noncommittal"))
+            ):
                 yield case.question
-                yield from (text for found in one.extra("questions") for text in found)
-            both = [calls.get(name) for name in BY_CALL["answer_correctness_judged"]]
+                yield from (text for part in relevancy.extra("questions") for text in part)
+            both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
             if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
@@ -151,10 +168,10 @@ class JudgedScorer:
             counts["answers_with_claims"] += bool(claims)
             counts["claims"] += len(claims)
             counts.update(f"claims_{claim['verdict']}" for claim in claims)
-            if (found := evidence.get("opinions")) is not None:
-                counts["flipped"] += found["flipped"]
-                counts["items"] += found["items"]
-                for name, width in found["spread"].items():
+            if (opinions := evidence.get("opinions")) is not None:
+                counts["flipped"] += opinions["flipped"]
+                counts["items"] += opinions["items"]
+                for name, width in opinions["spread"].items():
                     spread[name].append(width)
         more: dict[str, Any] = {"claims": {k: v for k, v in counts.items() if "claims" in k}}
         if states:
@@ -173,13 +190,13 @@ class JudgedScorer:
 def _own(name: str, opinions: Opinions) -> list[Calls]:
     """The calls of each opinion that says something of a metric by itself; the first always."""
     first = opinions.get(0, {})
-    found: list[Calls] = [first]
+    own_calls: list[Calls] = [first]
     for number in sorted(opinions.keys() - {0}):
         own = opinions[number]
-        if any(call in own for call in BY_CALL[name]):
-            fixed = {call: one for call, one in first.items() if not one.asked}
-            found.append(fixed | dict(own))
-    return found
+        if any(call in own for call in CALLS_BY_METRIC[name]):
+            fixed = {call: judgement for call, judgement in first.items() if not judgement.asked}
+            own_calls.append(fixed | dict(own))
+    return own_calls
 
 
 def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
@@ -187,26 +204,32 @@ def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
     same = pairs = 0.0
     flipped = items = 0
     for call in sorted({name for calls in opinions.values() for name in calls}):
-        said = [_said(one) for n in sorted(opinions) if (one := opinions[n].get(call)) is not None]
-        said = [one for one in said if one and len(one) == len(said[0])]
-        agreement = judged.self_agreement(said)
+        verdict_lists = [
+            _comparable(judgement)
+            for n in sorted(opinions)
+            if (judgement := opinions[n].get(call)) is not None
+        ]
+        verdict_lists = [one for one in verdict_lists if one and len(one) == len(verdict_lists[0])]
+        agreement = judged.self_agreement(verdict_lists)
         if agreement is not None:
-            weight = len(said) * (len(said) - 1) / 2 * len(said[0])
+            weight = len(verdict_lists) * (len(verdict_lists) - 1) / 2 * len(verdict_lists[0])
             same, pairs = same + agreement * weight, pairs + weight
-            changed, number = judged.flips(said)
+            changed, number = judged.flips(verdict_lists)
             flipped, items = flipped + changed, items + number
     counts = {"flipped": flipped, "items": items}
     return (same / pairs if pairs else None), counts
 
 
-def _said(one: Judgement) -> Sequence[str]:
+def _comparable(judgement: Judgement) -> Sequence[str]:
     """What can be the same or not in two opinions; of questions only whether there is an answer."""
-    if not one.asked:
+    if not judgement.asked:
         return []
     flags = [
-        str(value) for name in ("addresses_question", "noncommittal") for value in one.extra(name)
+        str(value)
+        for name in ("addresses_question", "noncommittal")
+        for value in judgement.extra(name)
     ]
-    return [*one.verdicts, *flags]
+    return [*judgement.verdicts, *flags]
 
 
 NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
@@ -214,12 +237,13 @@ NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
 
 def make_scorer(
     folder: Path,
+    reader: VerdictReader | None = None,
     *,
     weight: float = CORRECTNESS_WEIGHT,
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
 ) -> JudgedScorer:
-    """A scorer of the verdicts that the run has.
+    """A scorer of the verdicts that the run has; ``reader``: of them, if they were read before.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
@@ -227,7 +251,8 @@ def make_scorer(
     if not (folder / VERDICTS).exists():
         raise StorageError(f"{folder / VERDICTS}: no such file; run judge_answers.py first.")
     judge = records_verdicts.judge_of(folder)
-    verdicts = read_verdicts(folder, judge)
+    lines = (reader or VerdictReader(folder / VERDICTS)).read()
+    verdicts = gather(lines, judge)
     if not verdicts.by_answer:
         raise StorageError(
             f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
@@ -241,33 +266,6 @@ def make_scorer(
         else:
             scorer.embed, scorer.embedding_model = embedder, _name(embedder)
     return scorer
-
-
-def replies(folder: Path) -> dict[tuple[str, int], Reply]:
-    """What the run's judge called each answer. Raises StorageError when it was not asked."""
-    path = folder / VERDICTS
-    verdicts = read_verdicts(
-        folder,
-        records_verdicts.judge_of(folder),
-        keep=lambda line: bool(line["metric"] == "abstained_judged"),
-    )
-    found: dict[tuple[str, int], Reply] = {}
-    for key, calls in verdicts.by_answer.items():
-        line = calls.get(("abstained_judged", 0), {}).get(0)
-        if line is not None and line["status"] == "ok":
-            by = "phrases" if "by_code" in line["extra"] else "judge"
-            answer = line["input"].get("answer", "")
-            found[key] = Reply(line["verdicts"][0]["verdict"], by, answer)
-    if not found:
-        raise StorageError(
-            f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
-        )
-    return found
-
-
-def judge_name(folder: Path) -> str:
-    """The run's judge as ``provider/model@mark``."""
-    return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
 
 
 def warm(scorer: JudgedScorer, folder: Path, eval_set: Path, labels_dir: Path | None) -> None:
@@ -328,3 +326,162 @@ def suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
+
+
+def section_notes(
+    section: Mapping[str, Any], answerer: Mapping[str, Any], others: int
+) -> list[str]:
+    """What a reader of the numbers should know, in sentences.
+
+    ``others``: verdict lines of a judge that the run had before.
+    """
+    judge = section["options"]["judge"]
+    identity = judge.get("identity", {})
+    found = []
+    if others:
+        found.append(OTHERS.format(others))
+    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
+    if shared:
+        name = ", ".join(sorted(shared))
+        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+    if identity.get("strength") == "name only":
+        found.append(
+            "Only the judge's name is known, not which weights stand behind it: pin it with "
+            "--judge-revision or --judge-file."
+        )
+    if identity.get("provider") == "local":
+        found.append(
+            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
+        )
+    agreement = section["mean"].get("judge_self_agreement")
+    if agreement is not None and agreement < RELIABLE_AGREEMENT:
+        found.append(
+            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
+            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
+        )
+    return found
+
+
+def families(text: str) -> set[str]:
+    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
+    return {found.lower() for found in _FAMILY.findall(text)}
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for one in value.values() for text in _strings(one)]
+    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+
+
+_FAMILY = re.compile(
+    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
+    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class JudgedOptions:
+    """The weight of facts in answer_correctness_judged, and the model of the cosines."""
+
+    correctness_weight: float = CORRECTNESS_WEIGHT
+    embedding_model: str | None = None
+    cache_dir: Path = CACHE_DIR
+
+
+def scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
+    """The scorer of a run's verdicts, its texts embedded. Raises CannotRun when it has none."""
+    try:
+        scorer = make_scorer(
+            job.folder,
+            weight=options.correctness_weight,
+            model=options.embedding_model,
+            cache_dir=options.cache_dir,
+        )
+    except StorageError as error:
+        raise CannotRun(error.message) from None
+    warm(scorer, job.folder, job.eval_set, job.labels_dir)
+    return scorer
+
+
+SHOWN = 8
+"""Claims and facts that are listed for a bad case; those that failed come first."""
+
+MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """What the section holds beside means."""
+    from terminal.tables import plain, print_rows
+
+    judge = section["options"]["judge"]
+    identity = judge["identity"]
+    mark = identity.get("digest") or identity.get("build") or identity.get("revision")
+    name = f"{identity['provider']}/{identity['model']}" + (f"@{mark[:19]}" if mark else "")
+    console.print(f"Judged by {plain(name)} (known by its {identity['strength']}).")
+    claims = section["claims"]
+    if claims.get("claims"):
+        parts = [
+            f"{count} {kind.removeprefix('claims_').replace('_', ' ')}"
+            for kind, count in sorted(claims.items())
+            if kind.startswith("claims_")
+        ]
+        each = claims["claims"] / claims["answers_with_claims"]
+        console.print(
+            f"{claims['claims']} claims, {each:.1f} an answer: {', '.join(parts)}.",
+            soft_wrap=True,
+        )
+    if replies := section.get("replies"):
+        counts_text = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {counts_text}.")
+    if repeats := section.get("repeats"):
+        console.print(
+            f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
+            f"changed ({repeats['flip_rate']:.1%})."
+        )
+        rows = [(name, f"{width:.3f}") for name, width in repeats["mean_spread"].items()]
+        print_rows(console, ("spread (highest - lowest)", "mean"), rows)
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
+        rows = evidence.get(name, [])
+        if not rows:
+            continue
+        console.print(f"  {name.replace('_', ' ')}:")
+        for row in sorted(rows, key=lambda row: row["verdict"] in MARKS)[:SHOWN]:
+            blame = f"  [{row['blame'].replace('_', ' ')}]" if "blame" in row else ""
+            mark, verdict = MARKS.get(row["verdict"], "·"), row["verdict"].replace("_", " ")
+            console.print(f"  {mark} {verdict:<14} {plain(row['text'])}{blame}", soft_wrap=True)
+            if row.get("quote"):
+                where = f" ({plain(row['chunk_id'], 60)})" if row.get("chunk_id") else ""
+                console.print(f'      "{plain(row["quote"], 160)}"{where}', soft_wrap=True)
+            if row.get("reason"):
+                console.print(f"      {plain(row['reason'], 160)}", soft_wrap=True)
+        if len(rows) > SHOWN:
+            console.print(f"    … {len(rows) - SHOWN} more")
+    for question in evidence.get("questions", ()):
+        console.print(f"  answers the question: {plain(question)}", soft_wrap=True)
+    if "reply" in evidence:
+        console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
+    if "manipulation" in evidence:
+        manipulation = evidence["manipulation"]
+        rules = ", ".join(manipulation["rules"]) + (
+            "; the judge says so" if manipulation["judge"] else ""
+        )
+        console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
+
+
+SECTION = SectionScorer(
+    options=JudgedOptions,
+    scorer=scorer_of,
+    show_worst=show_worst,
+    show_more=show_more,
+    one_process=True,
+)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import judged
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from ragmetrics.stats.tally import FAILED, Value
 from records.judgements import Calls, Judgement, blame_claims
 
@@ -16,24 +17,6 @@ NOT_JUDGED = "not judged"
 
 DIFFER = "its judgements are about different claims or facts; judge again"
 
-BY_CALL: Mapping[str, tuple[str, ...]] = {
-    "groundedness": ("groundedness",),
-    "faithfulness": ("groundedness",),
-    "correctness": ("correctness",),
-    "fact_recall": ("correctness",),
-    "context_precision": ("context_precision",),
-    "context_precision_ranked": ("context_precision",),
-    "context_recall": ("context_recall",),
-    "answer_relevancy": ("answer_relevancy",),
-    "answer_correctness_judged": ("correctness", "answer_correctness"),
-    "claim_hallucination": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_noise": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_self_knowledge": ("groundedness", "answer_correctness", "context_precision"),
-    "claim_evidence_ignored": ("correctness", "context_recall"),
-    "claim_retriever_miss": ("correctness", "context_recall"),
-    "abstained_judged": ("abstained_judged",),
-}
-"""The calls that each metric is counted from; of verdicts only: the other metrics need none."""
 
 Cosine = Callable[[str, str], float]
 
@@ -55,22 +38,26 @@ def score(name: str, calls: Calls, texts: Texts) -> tuple[Value, str]:
 
     A failed judgement among those that the metric needs makes it FAILED, never a number.
     """
-    found = [calls.get(call) for call in BY_CALL[name]]
-    for one in found:
-        if one is not None and one.status == "failed":
-            return FAILED, f"judge failed: {one.reason}"
-    for call, one in zip(BY_CALL[name], found, strict=True):
+    judgements = [calls.get(call) for call in CALLS_BY_METRIC[name]]
+    for judgement in judgements:
+        if judgement is not None and judgement.status == "failed":
+            return FAILED, f"judge failed: {judgement.reason}"
+    for call, judgement in zip(CALLS_BY_METRIC[name], judgements, strict=True):
         # Contexts that were not judged one by one blame nothing when there are none.
-        if one is not None and one.status == "not_applicable" and not _no_chunks(name, call, one):
-            return None, one.reason
-    if any(one is None for one in found):
+        if (
+            judgement is not None
+            and judgement.status == "not_applicable"
+            and not _no_chunks(name, call, judgement)
+        ):
+            return None, judgement.reason
+    if any(one is None for one in judgements):
         return None, NOT_JUDGED
     value, reason = _VALUES[name](name, calls, texts)
     return (None, reason) if value is None else (float(value), "")
 
 
-def _no_chunks(name: str, call: str, one: Judgement) -> bool:
-    return name != call and call == "context_precision" and one.reason == "no contexts"
+def _no_chunks(name: str, call: str, judgement: Judgement) -> bool:
+    return name != call and call == "context_precision" and judgement.reason == "no contexts"
 
 
 def _groundedness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
@@ -78,19 +65,23 @@ def _groundedness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, 
 
 
 def _correctness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    one = calls["correctness"]
+    judgement = calls["correctness"]
     # A long list of facts is asked about in parts; one part that sees the question is enough.
-    return judged.correctness(one.verdicts, any(one.extra("addresses_question"))), "no facts"
+    return judged.correctness(
+        judgement.verdicts, any(judgement.extra("addresses_question"))
+    ), "no facts"
 
 
 def _share(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    wanted = {
+    good_verdicts = {
         "faithfulness": judged.SUPPORTED,
         "fact_recall": judged.PRESENT,
         "context_precision": judged.USEFUL,
         "context_recall": judged.ATTRIBUTED,
     }
-    return judged.share(calls[BY_CALL[name][0]].verdicts, wanted[name]), "nothing was asked"
+    return judged.share(
+        calls[CALLS_BY_METRIC[name][0]].verdicts, good_verdicts[name]
+    ), "nothing was asked"
 
 
 def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
@@ -99,12 +90,12 @@ def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
 
 
 def _relevancy(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    one = calls["answer_relevancy"]
-    if any(one.extra("noncommittal")):
+    judgement = calls["answer_relevancy"]
+    if any(judgement.extra("noncommittal")):
         return judged.answer_relevancy((), True), ""
     if texts.cosine is None:
         return None, texts.no_model
-    questions = [question for found in one.extra("questions") for question in found]
+    questions = [question for part in judgement.extra("questions") for question in part]
     cosines = [texts.cosine(texts.question, question) for question in questions]
     return judged.answer_relevancy(cosines, False), "no questions"
 

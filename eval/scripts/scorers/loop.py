@@ -1,36 +1,32 @@
-"""The loop that every score_* script shares: load, score each case, summarise, save.
-
-A scorer is a pure function of one case and its result; this module alone decides where it runs. It
-maps over byte ranges of results.jsonl (and the matching range of the eval set), never over parsed
-records, so that one process, a pool of processes or a cluster takes the same work.
-"""
+"""The loop that every score_* script shares: load, score each case, summarise, save."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import os
 import shutil
+import signal
+import threading
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, compress, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
     Slices,
     Tally,
     Value,
-    Values,
     average,
     facets_of,
     slices_of,
@@ -44,20 +40,63 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.scores import encode_evidence, encode_repeat, encode_scores
 from records.scratch import scratch_folder
-from scorers.workers import worker_pool
+from scorers.contract import (
+    NOTHING,
+    Aggregator,
+    BlockScorer,
+    ScoreOutcome,
+    Scorer,
+    ScoreRow,
+)
 
-__all__ = [
-    "NOTHING",
-    "Aggregator",
-    "Evidence",
-    "Outcome",
-    "Reasons",
-    "Row",
-    "Scorer",
-    "add_metric",
-    "score_run",
-]
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, ProcessPoolExecutor
+    from multiprocessing.connection import Connection
+
+
+@contextlib.contextmanager
+def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``size`` processes. When the block is left by an exception they end at once.
+
+    Each watches a pipe that nobody writes to and that only this process holds open at the other
+    end: a kill closes it as well as an end in order, on every platform.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(size, initializer=_watch, initargs=(reader, writer))
+    try:
+        yield pool
+    except BaseException:
+        writer.close()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        writer.close()
+        reader.close()
+
+
+def _watch(reader: Connection, writer: Connection) -> None:
+    """Begin a worker: its own copy of the writing end would keep the pipe open for ever.
+
+    Ctrl+C and a closed terminal reach all processes; the one that started them says what happens.
+    """
+    writer.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # how a pool ends workers when one is lost
+    threading.Thread(target=_end_with, args=(reader,), daemon=True).start()
+
+
+def _end_with(reader: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        reader.recv_bytes()
+    os._exit(1)
+
 
 POOL_FROM = 16 * 1024 * 1024
 """Bytes of results from which a second process pays for its own start."""
@@ -67,35 +106,6 @@ MOST_JOBS = 4
 COPIED = 1 << 20
 
 SCRATCH = ".scores."
-
-
-class Scorer(Protocol):
-    """One perspective. Must be picklable; ``options`` are recorded beside the numbers."""
-
-    @property
-    def section(self) -> str:
-        """Name of the section in metrics.json and of the file in scores/."""
-
-    @property
-    def metrics(self) -> Sequence[Metric]:
-        """The catalogue rows of the scores, in the order of a Row's values."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the numbers depend on besides case and result."""
-
-    def score(self, case: TestCase, result: TestResult) -> Outcome:
-        """Scores of a result that is no error (errors never reach a scorer)."""
-
-
-@runtime_checkable
-class Aggregator(Protocol):
-    """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
-
-    def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
-    ) -> dict[str, Any]:
-        """The section with them added; ``lines`` are the score lines, in order."""
 
 
 def results_of(folder: Path) -> Path:
@@ -114,25 +124,29 @@ def score_run(
     labels_dir: Path | None = None,
     seed: int = 0,
     jobs: int | None = None,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Score every result of a run; write scores/<section>.jsonl and the section of metrics.json.
 
-    Returns the section. Raises StorageError, with nothing written, when the run is incomplete or
-    any line of the set, the labels or the results has a problem.
+    ``jobs``: ranges that the results are cut into, None for as many as pay. ``executor``: where
+    they are scored, such as a cluster's that sees the same folders; None: this process, or worker
+    processes of its own for several ranges. Returns the section. Raises StorageError, with nothing
+    written, when the run is incomplete or any line of the set, the labels or the results has a
+    problem.
     """
     results = results_of(folder)
     problems: list[Problem] = []
-    labels, places = read_labels(labels_dir, problems.append)
+    labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
-        one = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
-        parts = _score_parts(whole, one, _jobs(jobs, results, labels))
+        score = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
+        parts = _score_parts(whole, score, _jobs(jobs, results, labels), executor)
         for part in parts:
             problems.extend(part.problems)
         if labels and not problems:
             asked = set().union(*(part.ids for part in parts))
-            problems.extend(unknown_labels(labels, places, eval_set, asked))
+            problems.extend(unknown_labels(labels, label_places, eval_set, asked))
         if problems:
             raise StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
@@ -142,7 +156,7 @@ def score_run(
     return section
 
 
-def _section(parts: Sequence[Scored], scorer: Scorer, seed: int) -> dict[str, Any]:
+def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
     tally = parts[0].tally
     for part in parts[1:]:
         tally.merge(part.tally)
@@ -153,47 +167,24 @@ def _section(parts: Sequence[Scored], scorer: Scorer, seed: int) -> dict[str, An
     return section
 
 
-def _score_lines(parts: Sequence[Scored]) -> Iterator[dict[str, Any]]:
+def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[dict[str, Any]]:
     for part in parts:
         with open(part.rows, "rb") as file:
             yield from map(orjson.loads, file)
 
 
-def add_metric(
-    section: dict[str, Any],
-    metric: Metric,
-    value: float | None,
-    interval: tuple[float, float] | None = None,
-    *,
-    n: int = 0,
-    not_applicable: int = 0,
-    failed: int = 0,
-) -> None:
-    """Put a number of the whole run beside the means of a section; ``n`` cases stand behind it."""
-    parts = {
-        "definitions": metric.definition,
-        "n": n,
-        "not_applicable": not_applicable,
-        "failed": failed,
-        "mean": value,
-        "ci95": None if interval is None else list(interval),
-    }
-    for name, part in parts.items():
-        section[name][metric.name] = part
-
-
 def _header(
-    folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[Scored]
+    folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[ScoredRange]
 ) -> dict[str, Any]:
-    config = folder / CONFIG
-    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    recorded = (folder / CONFIG).exists()
+    config = read_config(folder) if recorded else RunConfig(folder.name)
     results = sum((part.results for part in parts), Counter())
     return {
         "run_id": folder.resolve().name,
-        "config_hash": known.config_hash,
+        "config_hash": config.config_hash,
         "eval_set_sha256": sha256_file(eval_set),
         "labels_sha256": labels_sha256(labels_dir),
-        **asked_counts(known, results),
+        **asked_counts(config, results),
         "cases": results.total(),
         "errors": sum(part.errors for part in parts),
     }
@@ -221,7 +212,7 @@ def _jobs(asked: int | None, results: Path, labels: Labels) -> int:
     return min(MOST_JOBS, os.cpu_count() or 1)
 
 
-def _share_ids(parts: Sequence[Scored], whole: Work) -> bool:
+def _share_ids(parts: Sequence[ScoredRange], whole: Work) -> bool:
     """True when two ranges have a case id in common, which none of them could see."""
     if len({part.seed for part in parts}) == 1:
         return recurs(*(part.hashes for part in parts))
@@ -231,8 +222,10 @@ def _share_ids(parts: Sequence[Scored], whole: Work) -> bool:
     return bool(problems)
 
 
-def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
-    """Score the whole in one or several processes, in order.
+def _score_parts(
+    whole: Work, score: partial[ScoredRange], jobs: int, executor: Executor | None
+) -> list[ScoredRange]:
+    """Score the whole in one range here, or in several elsewhere, in order.
 
     Whatever is unusual (a problem, another order) is done again in one process, which gives every
     message with its line number.
@@ -242,73 +235,53 @@ def _score_parts(whole: Work, one: partial[Scored], jobs: int) -> list[Scored]:
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
         try:
-            with worker_pool(len(works)) as pool:
-                parts = list(pool.map(one, works))
+            with contextlib.nullcontext(executor) if executor else worker_pool(len(works)) as pool:
+                parts = list(pool.map(score, works))
             if not any(part.problems for part in parts) and not _share_ids(parts, whole):
                 return parts
         except OutOfOrderError:
             pass
     try:
-        return [one(whole)]
+        return [score(whole)]
     except OutOfOrderError:
-        return [one(whole, ordered=False)]
+        return [score(whole, ordered=False)]
 
-
-Reasons = tuple[tuple[str, str], ...]
-
-Evidence = Mapping[str, Any] | bytes
-"""What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""
-
-NOTHING: Mapping[str, Any] = {}
 
 MOST_ROWS = 8192
 
 MOST_WAITING = 1 << 18
 """Distinct rows, and cases, that are kept in memory before they are handed over to the tally."""
 
-
-class Row(NamedTuple):
-    """What a scorer says of one result: a score for each of its metrics, in their order.
-
-    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
-    the result belongs to besides its case's. A scorer may hand out the same Row object again for
-    an equal outcome; it is then encoded and counted once.
-    """
-
-    values: Values
-    reasons: Reasons = ()
-    slices: Slices = ()
-
-
-Outcome = tuple[Row, Evidence]
-
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 
 
-class Book:
+class ScoreLineEncoder:
     """Takes the outcomes of blocks of results, in order."""
 
     def __init__(self, names: Sequence[str], tally: Tally) -> None:
         self._names = names
         self._tally = tally
-        self._rows: dict[int, tuple[Row, bytes]] = {}
+        self._rows: dict[int, tuple[ScoreRow, bytes]] = {}
         """By a row's identity, which no other object can take while the row stands here."""
         self._members: dict[Facets, list[int]] = defaultdict(list)
         """The rows of the cases that wait to be counted, by their identity."""
         self._waiting = 0
-        self._failures: dict[str, Row] = {}
+        self._failures: dict[str, ScoreRow] = {}
 
-    def failure(self, result: TestResult) -> Outcome:
+    def failure(self, result: TestResult) -> ScoreOutcome:
         """The outcome of a call that failed: no metric has a score."""
         kind = result.error.kind if result.error else "unknown"
         if kind not in self._failures:
             no_score: Value = FAILED
             reasons = (("*", f"call failed: {kind}"),)
-            self._failures[kind] = Row((no_score,) * len(self._names), reasons)
+            self._failures[kind] = ScoreRow((no_score,) * len(self._names), reasons)
         return self._failures[kind], NOTHING
 
     def enter(
-        self, cases: Sequence[TestCase], results: Sequence[TestResult], outcomes: Sequence[Outcome]
+        self,
+        cases: Sequence[TestCase],
+        results: Sequence[TestResult],
+        outcomes: Sequence[ScoreOutcome],
     ) -> bytes:
         """Count a block and return its score lines.
 
@@ -325,9 +298,9 @@ class Book:
         pieces = zip(
             repeat(b'{"case_id":'),
             map(orjson.dumps, map(_CASE_ID, cases)),
-            map(_told_repeat, map(_REPEAT, results)),
+            map(encode_repeat, map(_REPEAT, results)),
             [rows[key][1] for key in keys],
-            [_told_evidence(evidence) if evidence else b"}\n" for _, evidence in outcomes],
+            [encode_evidence(evidence) for _, evidence in outcomes],
         )
         text = b"".join(chain.from_iterable(pieces))
         if len(set(map(id, cases))) < len(cases):
@@ -340,7 +313,7 @@ class Book:
         return text
 
     def _averages(
-        self, cases: Sequence[TestCase], rows: Sequence[Row]
+        self, cases: Sequence[TestCase], rows: Sequence[ScoreRow]
     ) -> tuple[list[TestCase], list[int]]:
         """Each case once, with the key of the mean of its repeats."""
         once, keys = [], []
@@ -361,54 +334,32 @@ class Book:
             counts: dict[Slices, dict[int, int]] = defaultdict(dict)
             for key, times in Counter(keys).items():
                 counts[self._rows[key][0].slices][handles[key]] = times
-            for slices, known in counts.items():
-                self._tally.add_counts(known, slices_of(facets) + slices)
+            for slices, row_counts in counts.items():
+                self._tally.add_counts(row_counts, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
         self._members.clear()
         self._waiting = 0
 
 
-@lru_cache(maxsize=1024)
-def _told_repeat(repeat: int) -> bytes:
-    return b',"repeat":%d,' % repeat
-
-
-def _told_evidence(evidence: Evidence) -> bytes:
-    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
-    return b',"evidence":' + text + b"}\n"
-
-
-def _encode(row: Row, names: Sequence[str]) -> bytes:
+def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
     values = row.values
-    if FAILED in values:
-        values = tuple(None if value == FAILED else value for value in values)
+    scores = tuple(None if value == FAILED else value for value in values)
     status = "scored"
-    if values.count(None) == len(values):
+    if scores.count(None) == len(scores):
         status = "failed" if FAILED in row.values else "not_applicable"
-    record: dict[str, Any] = {"status": status, "scores": dict(zip(names, values, strict=True))}
-    if row.reasons:
-        record["reasons"] = dict(row.reasons)
-    return orjson.dumps(record)[1:-1]
+    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What only writing can fail with."""
 
-ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[Outcome]]
-
-
-@runtime_checkable
-class BlockScorer(Protocol):
-    """A scorer that is quicker with many results at once."""
-
-    def score_all(self, cases: Sequence[TestCase], results: Sequence[TestResult]) -> list[Outcome]:
-        """What ``score`` says of each result; none of them is an error."""
+ScoreAll = Callable[[Sequence[TestCase], Sequence[TestResult]], list[ScoreOutcome]]
 
 
 @dataclass(slots=True)
-class Scored:
+class ScoredRange:
     """What one range gave. ``rows`` is a temporary file of score lines."""
 
     tally: Tally
@@ -426,7 +377,7 @@ class Scored:
 
 def score_range(
     work: Work, *, scorer: Scorer, labels: Labels, folder: Path, ordered: bool = True
-) -> Scored:
+) -> ScoredRange:
     """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
 
     The garbage collector rests meanwhile: records form no cycles, and looking for some among
@@ -455,13 +406,16 @@ def _twice(path: Path, results: Sequence[TestResult]) -> Iterator[Problem]:
 
 def _one_by_one(
     scorer: Scorer, cases: Sequence[TestCase], results: Sequence[TestResult]
-) -> list[Outcome]:
+) -> list[ScoreOutcome]:
     return list(map(scorer.score, cases, results))
 
 
 def _outcomes(
-    score_all: ScoreAll, book: Book, cases: Sequence[TestCase], results: Sequence[TestResult]
-) -> list[Outcome]:
+    score_all: ScoreAll,
+    book: ScoreLineEncoder,
+    cases: Sequence[TestCase],
+    results: Sequence[TestResult],
+) -> list[ScoreOutcome]:
     """The outcome of each result; those that are errors do not reach the scorer."""
     sound = [result.status == "ok" for result in results]
     if all(sound):
@@ -475,10 +429,10 @@ def _outcomes(
 
 def _score_joined(
     work: Work, scorer: Scorer, labels: Labels, folder: Path, ordered: bool
-) -> Scored:
+) -> ScoredRange:
     tally = Tally(len(scorer.metrics))
-    part = Scored(tally, folder / f"{work.start}.jsonl")
-    book = Book([metric.name for metric in scorer.metrics], tally)
+    part = ScoredRange(tally, folder / f"{work.start}.jsonl")
+    book = ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
     quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
     joined: Iterator[Joined]
     if ordered:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics import pipeline
 from ragmetrics.catalogue.metric import Metric
@@ -13,7 +13,10 @@ from ragmetrics.pipeline import Expected, ResponseTotals, ScoredResponse
 from records.cases import TestCase
 from records.results import TestResult
 from scorers.common import citation_count, row_of
-from scorers.loop import Evidence, Row, add_metric
+from scorers.contract import Evidence, ScoreRow, SectionScorer, WorstCase, add_metric
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAILURE = "call failed: "
 
@@ -31,7 +34,7 @@ class PipelineScorer:
     def options(self) -> dict[str, Any]:
         return {"uncertain_below": self.uncertain_below}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Checks of one response."""
         scores = pipeline.score_case(response_of(result), expected_of(case), self.uncertain_below)
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
@@ -46,20 +49,20 @@ class PipelineScorer:
             if line["status"] == "failed":
                 totals.add_error(line["reasons"]["*"].removeprefix(FAILURE))
                 continue
-            found = line["evidence"]
+            evidence = line["evidence"]
             answered += 1
-            timed += "run_budgets_ms" in found and "total" in found.get("latency_ms", {})
+            timed += "run_budgets_ms" in evidence and "total" in evidence.get("latency_ms", {})
             totals.add(
-                found["outcome"],
-                found.get("expected"),
-                found.get("latency_ms", {}),
-                found.get("usage", {}),
-                found.get("cost_usd"),
-                found.get("run_budgets_ms", {}),
+                evidence["outcome"],
+                evidence.get("expected"),
+                evidence.get("latency_ms", {}),
+                evidence.get("usage", {}),
+                evidence.get("cost_usd"),
+                evidence.get("run_budgets_ms", {}),
             )
         budgets = totals.budgets()
-        kept = [row["kept"] for row in budgets]
-        share = sum(kept) / len(kept) if kept else None
+        met = [row["kept"] for row in budgets]
+        share = sum(met) / len(met) if met else None
         add_metric(
             section,
             RUN_ROWS[0],
@@ -69,8 +72,8 @@ class PipelineScorer:
             failed=totals.errors.total(),
         )
         table: dict[str, dict[str, int]] = {}
-        for (wanted, actual), count in sorted(totals.outcomes.items()):
-            table.setdefault(wanted or "not labelled", {})[actual or "none"] = count
+        for (expected, actual), count in sorted(totals.outcomes.items()):
+            table.setdefault(expected or "not labelled", {})[actual or "none"] = count
         return section | {
             "pass_rate": section["mean"]["pass"],
             "outcomes": table,
@@ -114,3 +117,77 @@ def _measured(case: TestCase, result: TestResult) -> dict[str, Any]:
         "run_budgets_ms": pipeline.run_budgets(case.latency_budget_ms),
     }
     return {name: part for name, part in parts.items() if part or part == 0.0}
+
+
+def show_more(console: Console, section: Mapping[str, Any]) -> None:
+    """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
+    from ragmetrics.pipeline import OUTCOMES
+    from terminal.tables import plain, print_rows
+
+    table = section["outcomes"]
+    actual = [name for name in (*OUTCOMES, "none") if any(name in row for row in table.values())]
+    if actual:
+        console.print("\nOutcomes, expected in rows:")
+        rows = [
+            (plain(expected, 30), *(str(row.get(name, 0)) for name in actual))
+            for expected, row in table.items()
+        ]
+        print_rows(console, ("expected", *actual), rows)
+    marks = ("p50", "p95", "p99", "max")
+    if section["latency_ms"]:
+        console.print("\nTimes in ms:")
+        rows = [
+            (plain(stage, 30), str(times["n"]), *(f"{times[mark]:,.1f}" for mark in marks))
+            for stage, times in section["latency_ms"].items()
+        ]
+        print_rows(console, ("stage", "n", *marks), rows)
+    for line in totals_lines(section):
+        console.print(line, soft_wrap=True)
+
+
+def totals_lines(section: Mapping[str, Any]) -> list[str]:
+    """Budgets of the run, errors, tokens and cost, a line each; nothing that is not there."""
+    from terminal.tables import plain
+
+    lines = []
+    for row in section["run_budgets"]:
+        mark = "✓" if row["kept"] else "✗"
+        lines.append(
+            f"{mark} {row['percentile']} of total: {row['ms']:,.1f} ms, budget "
+            f"{row['budget_ms']:,.0f} ms ({row['n']} responses)"
+        )
+    named = (("Errors", section["errors"]), ("Tokens", section["usage"]))
+    for title, counts in named:
+        if counts:
+            listed = ", ".join(f"{plain(name, 40)} {count:,}" for name, count in counts.items())
+            lines.append(f"{title}: {listed}")
+    if section["cost_usd"] is not None:
+        lines.append(f"Cost: {section['cost_usd']:.4f} USD")
+    return lines
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """The outcome and why, then each check that failed."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    expectation = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""
+    outcome = evidence["outcome"] or "no outcome"
+    console.print(f"  {outcome} ({plain(evidence['why'])}){expectation}", soft_wrap=True)
+    if evidence.get("missing_flags"):
+        console.print(f"  missing flags: {plain(', '.join(evidence['missing_flags']))}")
+    if evidence.get("forbidden_flags"):
+        console.print(f"  forbidden flags: {plain(', '.join(evidence['forbidden_flags']))}")
+    if "citations" in evidence:
+        citations = evidence["citations"]
+        console.print(f"  citations: {citations['found']}, at least {citations['min']} wanted")
+    for stage, over in evidence.get("over_budget", {}).items():
+        console.print(f"  {plain(stage, 40)}: {over['ms']:,.1f} ms > {over['budget_ms']:,.0f} ms")
+
+
+SECTION = SectionScorer(
+    options=PipelineScorer,
+    scorer=lambda job, options: options,
+    show_worst=show_worst,
+    show_more=show_more,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -21,16 +21,20 @@ from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
 from scorers.common import (
     KEYS,
-    Gold,
+    CaseGold,
     Match,
     are_in_order,
     doc_of,
+    gold_names,
     gold_of,
     in_rank_order,
     place_of,
     resolve,
 )
-from scorers.loop import Outcome, Reasons, Row
+from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Missing = tuple[str, str, str, str]
 """Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
@@ -67,7 +71,7 @@ class RetrievalScorer:
             "min_similarity": self.min_similarity,
         }
 
-    def score(self, case: TestCase, result: TestResult) -> Outcome:
+    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
         """Scores of one result. Unanswerable cases and cases without gold are not applicable."""
         if case.answerable is False:
             return self._nothing("unanswerable"), {}
@@ -86,35 +90,37 @@ class RetrievalScorer:
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         return row, {"match": gold.mode, "found": matches.first, "hits": matches.hits}
 
-    def score_all(self, cases: Sequence[TestCase], results: Sequence[TestResult]) -> list[Outcome]:
+    def score_all(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
         """What ``score`` says of each. Where gold and lists are ids, outcomes recur: an equal one
         is looked up."""
         if self.match not in ("auto", "chunk"):
             return list(map(self.score, cases, results))
-        known = self._known
+        outcomes = self._outcomes
         return [
-            (listed and known.get(listed)) or self._work_out(listed, case, result)
+            (listed and outcomes.get(listed)) or self._work_out(listed, case, result)
             for listed, case, result in zip(
                 map(as_listed, cases, results), cases, results, strict=True
             )
         ]
 
     @cached_property
-    def _known(self) -> dict[Listed, Outcome]:
+    def _outcomes(self) -> dict[Listed, ScoreOutcome]:
         return {}
 
-    def _work_out(self, listed: Listed | None, case: TestCase, result: TestResult) -> Outcome:
+    def _work_out(self, listed: Listed | None, case: TestCase, result: TestResult) -> ScoreOutcome:
         if listed is None or min(case.chunk_relevance_grades.values()) <= 0:
             return self.score(case, result)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        outcome = self._known[listed] = _score_listed(listed, self.ks, self.gain)
+        if len(self._outcomes) >= MOST_KNOWN:
+            self._outcomes.clear()
+        outcome = self._outcomes[listed] = _score_listed(listed, self.ks, self.gain)
         return outcome
 
-    def _nothing(self, reason: str) -> Row:
+    def _nothing(self, reason: str) -> ScoreRow:
         return _empty_row(len(self.metrics), reason)
 
-    def _match(self, gold: Gold, chunks: Sequence[RetrievedChunk]) -> Matches:
+    def _match(self, gold: CaseGold, chunks: Sequence[RetrievedChunk]) -> Matches:
         if gold.mode == "chunk":
             ids = [chunk.chunk_id for chunk in chunks]
             return matching.match_ids(gold.keys, ids, len(gold.grades))
@@ -127,7 +133,7 @@ class RetrievalScorer:
         return matching.match_texts(gold.keys, texts, self.min_similarity)
 
     def _extra(
-        self, case: TestCase, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
+        self, case: TestCase, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
     ) -> tuple[Values, Missing]:
         """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
         attribution, no_attribution = self._attribution(result, gold, chunks)
@@ -138,7 +144,7 @@ class RetrievalScorer:
         return (scope, attribution, *snippets, recency), missing
 
     def _attribution(
-        self, result: TestResult, gold: Gold, chunks: Sequence[RetrievedChunk]
+        self, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
     ) -> tuple[Value, str]:
         if not result.references:
             return None, NO_REFERENCES
@@ -157,15 +163,15 @@ class RetrievalScorer:
         texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
         if chunks and not any(texts):
             return nothing, "no chunk texts"
-        wanted = [[snippet] for snippet in snippets]
-        found = matching.match_texts(wanted, texts, self.min_similarity).first
-        return tuple(ragmetrics_retrieval.snippet_recall(found, k) for k in self.ks), ""
+        snippet_lists = [[snippet] for snippet in snippets]
+        ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
+        return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
 
 
-def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> Outcome:
+def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
     """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
-    wanted = len(listed) // 2
-    ranks, grades, cited = listed[:wanted], listed[wanted:-1], listed[-1]
+    supports = len(listed) // 2
+    ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
     matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
     ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
     extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
@@ -184,7 +190,7 @@ def _row(
     mode: Mode,
     ks: tuple[int, ...],
     gain: Gain,
-) -> Row:
+) -> ScoreRow:
     """The row of an outcome; outcomes recur, so the same one gives the same object."""
     scores: list[Value] = []
     for metric in retrieval.ROWS:
@@ -197,7 +203,7 @@ def _row(
         if function is ragmetrics_retrieval.reciprocal_rank:
             scores.append(ragmetrics_retrieval.reciprocal_rank(ranking))
         scores += [function(ranking, k) for k in ks]
-    return Row((*scores, *extra), _reasons(missing, ks), (("match", mode),))
+    return ScoreRow((*scores, *extra), _reasons(missing, ks), (("match", mode),))
 
 
 @lru_cache(maxsize=64)
@@ -210,8 +216,8 @@ def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
 
 
 @lru_cache(maxsize=64)
-def _empty_row(width: int, reason: str) -> Row:
-    return Row((None,) * width, (("*", reason),))
+def _empty_row(width: int, reason: str) -> ScoreRow:
+    return ScoreRow((None,) * width, (("*", reason),))
 
 
 def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
@@ -239,16 +245,16 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
-    places = [place_of(resolve(reference, chunks)) for reference in result.references]
+    anchors = [place_of(resolve(reference, chunks)) for reference in result.references]
     cited = [
-        [index for index, wanted in enumerate(gold) if place and matching.covers(wanted, place)]
-        for place in places
+        [index for index, support in enumerate(gold) if anchor and matching.covers(support, anchor)]
+        for anchor in anchors
     ]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
-    told = bool(facts) and all(fact in answer for fact in facts)
+    states_all = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
-    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, told), ""
+    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, states_all), ""
 
 
 MOST_GOLD = 16
@@ -304,3 +310,28 @@ def _ranks(names: Iterable[str], ids: Sequence[str]) -> list[int] | None:
                 return None
         ranks.append(rank)
     return ranks
+
+
+SHOWN = 10
+"""Retrieved chunks that are listed for a bad case."""
+
+
+def show_worst(console: Console, item: WorstCase) -> None:
+    """What was wanted and at which rank it came, and what was retrieved."""
+    from terminal.tables import plain
+
+    evidence = item.evidence
+    names = gold_names(item.case, evidence["match"])
+    for name, rank in zip(names, evidence["found"], strict=True):
+        at = "missed" if rank is None else f"rank {rank}"
+        console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
+    for rank, chunk in enumerate(in_rank_order(item.result)[:SHOWN], 1):
+        location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        mark = "✓" if rank in evidence["hits"] else " "
+        name = plain(location or chunk.chunk_id)
+        console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
+
+
+SECTION = SectionScorer(
+    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=show_worst
+)

@@ -10,30 +10,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
-
-import orjson
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from guardrails import injection, leakage, patterns
-from ragmetrics import safety
+from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.safety import RATES, ROWS
 from ragmetrics.stats import means as stats_means
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
-from records.files import replace_bytes, sha256_file
+from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
-from records.metrics import update_metrics
+from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.runs import CONFIG, RESULTS, find_run, read_config
 from records.runs import SAFETY_RESULTS as ANSWERS
-from scorers.errors import CannotRun
+from records.scores import ScoreLine, write_scores
+from scorers.contract import CannotRun, ScoringJob, SectionScorer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scorers.show import ScoreOutput
 
 Source = Literal["auto", "system", "reference"]
 
-SECTION = "safety"
+NAME = "safety"
 
 INPUTS = ("attack", "benign")
 
@@ -50,7 +54,7 @@ SILENT = f"the bot sends neither {SCORE} nor the flag {FLAG}"
 SHOWN_FINDINGS = 12
 
 
-class Label(Protocol):
+class LabelledText(Protocol):
     """A labelled text; ``kind`` is attack, benign, leak or safe_output."""
 
     @property
@@ -69,10 +73,10 @@ class Label(Protocol):
     def tags(self) -> Sequence[str]: ...
 
 
-class Judged(NamedTuple):
+class JudgedText(NamedTuple):
     """What a guardrail said of one text: a score by name of leak (or ``input``), or why nothing."""
 
-    label: Label
+    label: LabelledText
     scores: Mapping[str, float]
     evidence: Mapping[str, Any]
     status: Literal["scored", "not_applicable", "failed"] = "scored"
@@ -91,18 +95,18 @@ class SafetyScorer:
     block: float = safety.BLOCK
     source: Source = "auto"
 
-    section = SECTION
+    section = NAME
     metrics: tuple[Metric, ...] = ROWS
 
     def judge(
-        self, labels: Iterable[Label], results: Mapping[str, TestResult] | None
-    ) -> tuple[list[Judged], dict[str, str]]:
+        self, labels: Iterable[LabelledText], results: Mapping[str, TestResult] | None
+    ) -> tuple[list[JudgedText], dict[str, str]]:
         """Each label with what the guardrail says, and which guardrail that was.
 
         ``results``: what the bot answered to the prompts by id, None when it was not asked. Raises
         StorageError when the bot's own guardrail is asked for and it has none.
         """
-        known = list(labels)
+        labelled = list(labels)
         own, why = _own_guardrail(results, self.source)
         if self.source == "system" and not own:
             raise StorageError(f"the bot's own guardrail cannot be judged: {why}.")
@@ -110,14 +114,14 @@ class SafetyScorer:
             _from_system(label, (results or {}).get(label.case_id), own)
             if own and label.kind in INPUTS
             else _from_reference(label)
-            for label in known
+            for label in labelled
         ]
         named = f"the bot's own ({own})" if own else f"{REFERENCE} ({why})"
         output = f"{REFERENCE} (no bot can be shown an output)"
         return judged, {"input": named, "output": output}
 
     def section_of(
-        self, judged: Sequence[Judged], guardrails: Mapping[str, str], seed: int
+        self, judged: Sequence[JudgedText], guardrails: Mapping[str, str], seed: int
     ) -> dict[str, Any]:
         """The section of metrics.json: rates with Wilson intervals, AUC and TPR by bootstrap."""
         scored = [item for item in judged if item.status == "scored"]
@@ -160,34 +164,28 @@ class SafetyScorer:
             "operating_points": points,
         }
 
-    def line(self, item: Judged) -> dict[str, Any]:
+    def line(self, item: JudgedText) -> ScoreLine:
         """The score line of one text, in the form that other scorers write."""
         names = METRICS_OF_KIND[item.label.kind]
         scores = {name: self._reached(name, item) for name in names}
         if item.status != "scored":
             scores = dict.fromkeys(names)
-        line: dict[str, Any] = {
-            "case_id": item.label.case_id,
-            "repeat": 0,
-            "status": item.status,
-            "scores": scores,
-        }
-        if item.reason:
-            line["reasons"] = {"*": item.reason}
+        reasons = {"*": item.reason} if item.reason else {}
         category = item.label.attack_category or item.label.leak_category
         evidence: dict[str, Any] = {"kind": item.label.kind, "category": category}
         if item.label.kind in INPUTS:  # outputs hold what should not be spread
             evidence["text"] = item.label.text
         if item.status == "scored":
             evidence["score"] = round(item.score, 4)
-        return line | {"evidence": evidence | dict(item.evidence)}
+        evidence |= dict(item.evidence)
+        return ScoreLine(item.label.case_id, 0, item.status, scores, reasons, evidence)
 
-    def _reached(self, name: str, item: Judged) -> float | None:
+    def _reached(self, name: str, item: JudgedText) -> float | None:
         """1.0 when the text's score reaches the threshold that the metric asks about."""
         threshold = self.warn if name in ("detection_rate", "benign_flag_rate") else self.block
         return float(item.score >= threshold)
 
-    def is_wrong(self, item: Judged) -> bool:
+    def is_wrong(self, item: JudgedText) -> bool:
         """A missed attack or leak, or a flagged harmless text."""
         if item.status != "scored":
             return False
@@ -210,11 +208,11 @@ class _Count:
     failed: int = 0
     of: tuple[str, ...] = field(default=INPUTS)
 
-    def add(self, item: Judged) -> None:
+    def add(self, item: JudgedText) -> None:
         setattr(self, item.status, getattr(self, item.status) + 1)
 
 
-def _counts(judged: Iterable[Judged]) -> dict[str, _Count]:
+def _counts(judged: Iterable[JudgedText]) -> dict[str, _Count]:
     """How many texts stand behind each metric."""
     counts = {metric.name: _Count() for metric in ROWS}
     for kind, names in METRICS_OF_KIND.items():
@@ -233,10 +231,10 @@ def _own_guardrail(results: Mapping[str, TestResult] | None, source: Source) -> 
         return "", "asked for"
     if not results:
         return "", NOT_ASKED
-    found = list(results.values())
-    if any(_own_score(result, SCORE) is not None for result in found):
+    answers = list(results.values())
+    if any(_own_score(result, SCORE) is not None for result in answers):
         return SCORE, ""
-    if any(FLAG in result.policy_flags for result in found):
+    if any(FLAG in result.policy_flags for result in answers):
         return FLAG, ""
     return "", SILENT
 
@@ -250,23 +248,24 @@ def _own_score(result: TestResult, own: str) -> float | None:
     return float(score)
 
 
-def _from_system(label: Label, result: TestResult | None, own: str) -> Judged:
+def _from_system(label: LabelledText, result: TestResult | None, own: str) -> JudgedText:
     if result is None or result.question != label.text:
-        return Judged(label, {}, {}, "not_applicable", "the bot was not asked this text")
+        return JudgedText(label, {}, {}, "not_applicable", "the bot was not asked this text")
     if result.status == "error":
         kind = result.error.kind if result.error else "unknown"
-        return Judged(label, {}, {}, "failed", f"call failed: {kind}")
+        return JudgedText(label, {}, {}, "failed", f"call failed: {kind}")
     score = _own_score(result, own)
     if score is None:
-        return Judged(label, {}, {}, "failed", f"the bot sent no {own}")
+        return JudgedText(label, {}, {}, "failed", f"the bot sent no {own}")
     evidence = {"guardrail": own, "said": result.guardrail, "flags": result.policy_flags}
-    return Judged(label, {"input": score}, evidence)
+    return JudgedText(label, {"input": score}, evidence)
 
 
-def _from_reference(label: Label) -> Judged:
+def _from_reference(label: LabelledText) -> JudgedText:
+    evidence: dict[str, Any]
     if label.kind in INPUTS:
         report = injection.score_injection(label.text)
-        said: dict[str, Any] = {
+        evidence = {
             "guardrail": "reference",
             "found": report.category,
             "rules": round(report.rule_score, 4),
@@ -276,19 +275,19 @@ def _from_reference(label: Label) -> Judged:
                 for item in report.evidence[:SHOWN_FINDINGS]
             ],
         }
-        return Judged(label, {"input": report.score}, said)
+        return JudgedText(label, {"input": report.score}, evidence)
     leaks = leakage.score_leakage(label.text, label.contexts)
     findings: list[dict[str, Any]] = [
         {"pattern": item.kind, "category": item.category, "value": item.masked}
         for item in leaks.evidence[:SHOWN_FINDINGS]
     ]
     findings += [{"pattern": "copied", "words": span.words} for span in leaks.copied]
-    evidence: dict[str, Any] = {
+    evidence = {
         "guardrail": "reference",
         "categories": {name: round(score, 4) for name, score in leaks.categories.items()},
         "patterns": findings,
     }
-    return Judged(label, leaks.categories, evidence)
+    return JudgedText(label, leaks.categories, evidence)
 
 
 def _intervals(
@@ -298,13 +297,13 @@ def _intervals(
     benign: Sequence[float],
     seed: int,
 ) -> dict[str, list[float] | None]:
-    found: dict[str, tuple[float, float] | None] = {}
+    intervals: dict[str, tuple[float, float] | None] = {}
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored
-        found[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
-    rng = stats_means.generator(seed, SECTION)
-    found |= safety.roc_intervals(attacks, benign, rng)
-    return {m.name: None if (pair := found[m.name]) is None else list(pair) for m in ROWS}
+        intervals[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
+    rng = stats_means.generator(seed, NAME)
+    intervals |= safety.roc_intervals(attacks, benign, rng)
+    return {m.name: None if (pair := intervals[m.name]) is None else list(pair) for m in ROWS}
 
 
 def _slices(categories: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -314,8 +313,8 @@ def _slices(categories: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _by_tag(scored: Sequence[Judged], scorer: SafetyScorer) -> dict[str, Any]:
-    groups: dict[str, list[Judged]] = {}
+def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any]:
+    groups: dict[str, list[JudgedText]] = {}
     for item in scored:
         for tag in item.label.tags:
             groups.setdefault(tag, []).append(item)
@@ -323,8 +322,9 @@ def _by_tag(scored: Sequence[Judged], scorer: SafetyScorer) -> dict[str, Any]:
     for tag, items in sorted(groups.items()):
         lists: dict[str, list[float]] = {}
         for item in items:
-            for name, score in scorer.line(item)["scores"].items():
-                lists.setdefault(name, []).append(score)
+            for name, score in scorer.line(item).scores.items():
+                if score is not None:
+                    lists.setdefault(name, []).append(score)
         means = {name: sum(values) / len(values) for name, values in lists.items()}
         slices[tag] = {"n": len(items), "mean": means}
     return slices
@@ -335,7 +335,7 @@ LABELS = "safety_labels.jsonl"
 
 def score_safety(
     folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
-) -> tuple[dict[str, Any], list[Judged]]:
+) -> tuple[dict[str, Any], list[JudgedText]]:
     """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
 
     Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
@@ -344,14 +344,11 @@ def score_safety(
     labels = read_labels(labels_dir)
     attacks = list(attacking_cases(eval_set, labels_dir))
     if attacks and answers is not None:
-        answers |= _results_of({one.case_id for one in attacks}, folder)
+        answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / SCORES
-    scores.mkdir(exist_ok=True)
-    lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
-    replace_bytes(scores / f"{SECTION}.jsonl", b"".join(lines))
-    update_metrics(folder, SECTION, section, _header(folder, eval_set))
+    write_scores(folder, NAME, (scorer.line(item) for item in judged))
+    update_metrics(folder, NAME, section, _header(folder, eval_set))
     return section, judged
 
 
@@ -404,13 +401,13 @@ def _pass_over(problem: Problem) -> None:
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
     config = folder / CONFIG
-    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    run_config = read_config(folder) if config.exists() else RunConfig(folder.name)
     results = count_results(folder / RESULTS)
     header: dict[str, Any] = {
         "run_id": folder.resolve().name,
-        "config_hash": known.config_hash,
+        "config_hash": run_config.config_hash,
     }
-    header |= asked_counts(known, results)
+    header |= asked_counts(run_config, results)
     return header | ({"eval_set_sha256": sha256_file(eval_set)} if eval_set.exists() else {})
 
 
@@ -433,7 +430,7 @@ class SafetyLabel:
 def read_safety_labels(path: Path) -> list[SafetyLabel]:
     """All lines with a text. Raises StorageError that names every problem of the file."""
     problems: list[Problem] = []
-    found: list[SafetyLabel] = []
+    texts: list[SafetyLabel] = []
     seen: dict[str, int] = {}
     for number, row in read_rows(path):
         if "text" not in row and "kind" not in row:
@@ -447,7 +444,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
             problems.extend(wrong)
             continue
         seen[row["case_id"]] = number
-        found.append(
+        texts.append(
             SafetyLabel(
                 row["case_id"],
                 row["kind"],
@@ -460,7 +457,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
         )
     if problems:
         raise StorageError.from_problems(problems)
-    return found
+    return texts
 
 
 def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -475,13 +472,13 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     kind = row.get("kind")
     if kind not in KINDS:
         yield "kind", f"is {kind!r}; use one of {', '.join(KINDS)}"
-    for key, owner, known in (
+    for key, owner, categories in (
         ("attack_category", "attack", patterns.CATEGORIES),
         ("leak_category", "leak", leakage.CATEGORIES),
     ):
         value = row.get(key)
-        if kind == owner and value not in known:
-            yield key, f"is {value!r}; use one of {', '.join(known)}"
+        if kind == owner and value not in categories:
+            yield key, f"is {value!r}; use one of {', '.join(categories)}"
         elif kind in KINDS and kind != owner and value is not None:
             yield key, f"belongs to kind {owner!r} only; drop it"
     for key in ("contexts", "tags"):
@@ -494,3 +491,90 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
             and not any(map(str.strip, value))
         ):
             yield key, "is missing or blank; give the passages that the text copies"
+
+
+def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
+    section, _ = score_safety(
+        job.folder, job.labels_dir, options, seed=job.seed, eval_set=job.eval_set
+    )
+    return section
+
+
+SECTION = SectionScorer(options=SafetyScorer, score=_score_texts)
+
+
+def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
+    """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
+
+    ``given``: the script's options by name. Without labelled texts nothing is scored, which is no
+    fault: the other scorers go on.
+    """
+    from scorers.show import missing_results, removed_sections, request_of, show
+
+    request, row = request_of(values), catalogue.SECTIONS[NAME]
+    folder = find_run(request.results_dir, request.run)
+    scorer: SafetyScorer = SECTION.options_from(values)
+    before = section_names(folder)
+    try:
+        section, judged = score_safety(
+            folder, request.labels_dir, scorer, seed=request.seed, eval_set=request.eval_set
+        )
+    except CannotRun as error:
+        output.nothing(error.message)
+        return
+    if request.as_json:
+        output.json(section)
+    else:
+        console = output.console()
+        show(console, folder, row, section, (), ())
+        _show_sources(console, section)
+        _show_slices(console, section, request.by, row.headline())
+        if request.worst:
+            _show_wrong(console, scorer, judged, request.worst)
+    if (folder / CONFIG).exists():
+        output.note(missing_results(folder, read_config(folder)))
+        output.note(removed_sections(folder, before))
+    if failed := max(section["failed"].values(), default=0):
+        output.note(f"{failed} prompts failed in this run and count nowhere.")
+
+
+def _show_sources(console: Console, section: Mapping[str, Any]) -> None:
+    """Which guardrails were judged, and what a reader of the TPRs should know."""
+    for name, text in section["guardrails"].items():
+        console.print(f"{name} guardrail: {text}", soft_wrap=True)
+    notes = {point["note"] for point in section["operating_points"].values() if point}
+    for note in sorted(notes - {""}):
+        console.print(f"tpr_at_fpr_1 and _5: {note}", soft_wrap=True)
+
+
+def _show_slices(
+    console: Console, section: Mapping[str, Any], by: Sequence[str], headline: Sequence[str]
+) -> None:
+    """For each dimension asked for one table of the headline metrics that its slices have."""
+    from terminal import tables
+
+    for dimension in by:
+        slices = section["by"].get(dimension, {}).values()
+        names = [name for name in headline if any(name in part["mean"] for part in slices)]
+        console.print(f"\nBy {dimension}:")
+        tables.print_by(console, section, dimension, names)
+
+
+def _show_wrong(
+    console: Console, scorer: SafetyScorer, judged: Sequence[JudgedText], count: int
+) -> None:
+    """Missed attacks and leaks, and harmless texts that were flagged, with what fired."""
+    from terminal.tables import plain
+
+    wrong = [item for item in judged if scorer.is_wrong(item)]
+    wrong.sort(key=lambda item: -abs(item.score - scorer.block))
+    console.print(f"\n{len(wrong)} of {len(judged)} texts were judged wrongly.")
+    for item in wrong[:count]:
+        verdict = "missed" if item.label.kind in ("attack", "leak") else "flagged"
+        fired = ", ".join(hit["pattern"] for hit in item.evidence.get("patterns", ())) or "nothing"
+        console.print(
+            f"{verdict} at {item.score:.2f}: {plain(item.label.case_id, 60)}\n"
+            f"  {plain(item.label.text, 160)}\n"
+            f"  fired: {plain(fired, 160)}",
+            soft_wrap=True,
+        )

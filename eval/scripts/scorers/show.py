@@ -1,135 +1,170 @@
-"""What every score_* script offers and prints; a script adds its scorer and its own options."""
+"""What every score_* script does: score a section, print it, its slices and its worst cases."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-import orjson
-
-import options
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics import catalogue
+from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
-from records.cases import TestCase, iter_cases
-from records.files import json_bytes, read_json, sha256_file
+from records.cases import iter_cases
+from records.errors import StorageError
+from records.files import read_json, sha256_file
 from records.labels import read_labels
-from records.metrics import rounded, section_names
-from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
+from records.metrics import section_names
+from records.results import RunConfig, iter_results
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
+from scorers import SECTIONS
+from scorers.contract import ScoringJob, SectionScorer, WorstCase
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scorers.loop import Scorer
+    from scorers.contract import Scorer
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+class ScoreOutput(Protocol):
+    """Where a script's output goes: the console for tables, JSON on stdout, talk on stderr."""
 
-DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault", "match")
+    def console(self) -> Console:
+        """The console of stdout."""
+
+    def talk(self) -> Console:
+        """The console of stderr, silent with --quiet."""
+
+    def json(self, value: dict[str, Any]) -> None:
+        """Write rounded JSON to stdout."""
+
+    def note(self, text: str) -> None:
+        """Say on stderr what a reader should know; nothing for "" and with --quiet."""
+
+    def nothing(self, reason: str) -> None:
+        """Say that there is nothing to print: null as JSON, and why on stderr."""
 
 
-def score_options(function: F) -> F:
-    """The options that all scorers share; ``score_and_show`` takes their values as they come."""
-    for option in reversed(
-        (
-            options.run_option,
-            options.eval_set_option,
-            options.labels_option,
-            options.results_dir_option,
-            click.option(
-                "--by", type=click.Choice(DIMENSIONS), multiple=True, help="Show means by slice."
-            ),
-            click.option(
-                "--worst", type=click.IntRange(min=0), default=0, help="Show the N worst cases."
-            ),
-            click.option("--worst-by", default=None, help="Metric that --worst sorts by."),
-            click.option(
-                "--jobs", type=click.IntRange(min=1), default=None, help="Processes to use."
-            ),
-            options.seed_option,
-            options.json_option,
-            options.verbosity_options,
-        )
-    ):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class ScoreRequest:
+    """The options that all score_* scripts share."""
+
+    run: str
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    by: tuple[str, ...] = ()
+    worst: int = 0
+    worst_by: str | None = None
+    jobs: int | None = None
+    seed: int = 0
+    as_json: bool = False
+    verbose: bool = False
+    quiet: bool = False
+
+
+def request_of(values: Mapping[str, Any]) -> ScoreRequest:
+    """The shared options among all that a script was given."""
+    names = {field.name for field in fields(ScoreRequest)}
+    return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 
 def score_and_show(
-    make_scorer: Callable[[Path], Scorer],
-    *,
-    summary: Sequence[str],
-    worst_key: str,
-    show_worst: Callable[[Console, Worst], None],
-    run: str,
-    eval_set: Path,
-    labels_dir: Path,
-    results_dir: Path,
-    by: tuple[str, ...],
-    worst: int,
-    worst_by: str | None,
-    jobs: int | None,
-    seed: int,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-    suffix: str = "",
-    show_more: Callable[[Console, dict[str, Any]], None] | None = None,
-    needs_texts: bool = False,
+    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
 ) -> dict[str, Any]:
-    """Score a run and print its section: as JSON, or as tables with slices and the worst cases.
+    """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
-    ``make_scorer`` gets the run folder; ``summary`` names the metrics that slices show (a shared
-    ``suffix`` such as ``@5`` is left out of the heads); ``worst_key`` is what --worst sorts by
-    unless the user says otherwise; ``show_worst`` prints what explains one bad case, ``show_more``
-    what the section holds besides means. ``needs_texts``: cut chunk texts are worth a note.
+    ``given``: the script's options by name, shared ones and those of the section. ``scorer``: one
+    that is ready already.
     """
     from scorers.loop import score_run
 
-    folder = find_run(results_dir, run)
-    scorer = make_scorer(folder)
-    key = find_metric(scorer.metrics, worst_by or worst_key)
+    request, code = request_of(values), SECTIONS[name]
+    row = catalogue.SECTIONS[name]
+    folder = find_run(request.results_dir, request.run)
+    if scorer is None:
+        scorer = _make_scorer(folder, request, code, row, values, output)
+    cutoffs = scorer.options.get("k", ())
+    metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
     before = section_names(folder)
-    section = score_run(folder, eval_set, scorer, labels_dir=labels_dir, seed=seed, jobs=jobs)
-    if as_json:
-        click.echo(json_bytes(rounded(section)), nl=False)
+    section = score_run(
+        folder,
+        request.eval_set,
+        scorer,
+        labels_dir=request.labels_dir,
+        seed=request.seed,
+        jobs=1 if code.one_process else request.jobs,
+    )
+    if request.as_json:
+        output.json(section)
     else:
-        console = options.stdout_console()
-        show(console, folder, scorer.section, section, by, summary, suffix)
-        if show_more is not None:
-            show_more(console, section)
-        if worst:
-            bad = worst_cases(folder, scorer.section, key, worst, eval_set, labels_dir)
-            print_worst(console, bad, key, show_worst, scored=section["n"][key.name])
-    if not quiet:
-        warn(folder, eval_set, section, needs_texts)
-        warn_of_removed(folder, before)
+        console = output.console()
+        names = [metric.name for metric in scorer.metrics]
+        headline = [shown for shown in row.headline(cutoffs) if shown in names]
+        show(console, folder, row, section, request.by, headline or names[:3])
+        if code.show_more is not None:
+            code.show_more(console, section)
+        if request.worst and code.show_worst is not None:
+            bad = worst_cases(
+                folder, row, metric, request.worst, request.eval_set, request.labels_dir
+            )
+            print_worst(console, bad, metric, code.show_worst, scored=section["n"][metric.name])
+    for text in remarks(folder, request.eval_set, section, row):
+        output.note(text)
+    output.note(removed_sections(folder, before))
     return section
 
 
+def _make_scorer(
+    folder: Path,
+    request: ScoreRequest,
+    code: SectionScorer,
+    row: MetricSection,
+    values: Mapping[str, Any],
+    output: ScoreOutput,
+) -> Scorer:
+    waits = "embedding model" in row.needs
+    job = ScoringJob(
+        folder,
+        request.eval_set,
+        request.labels_dir,
+        request.seed,
+        request.jobs,
+        console=output.talk() if waits else None,
+    )
+    assert code.scorer is not None, f"{row.name} is not scored case by case"
+    return code.scorer(job, code.options_from(values))
+
+
+def _worst_by(row: MetricSection, scorer: Scorer, cutoffs: Sequence[int]) -> str:
+    """The metric that bad cases are sorted by: the section's, at a cut-off that was computed."""
+    if not row.worst_by:
+        return scorer.metrics[0].name
+    stem, _, cutoff = row.worst_by.partition("@")
+    metric = catalogue.find(stem, row.metrics)
+    return metric.shown_as(cutoffs) if metric.at_k and cutoff else row.worst_by
+
+
 def find_metric(metrics: Sequence[Metric], name: str) -> Metric:
-    """The metric of that name. Raises click.BadParameter listing the names there are."""
+    """The metric of that name. Raises StorageError listing the names there are."""
     for metric in metrics:
         if metric.name == name:
             return metric
-    known = ", ".join(metric.name for metric in metrics)
-    raise click.BadParameter(f"{name!r} is not computed here; choose one of: {known}.")
+    names = ", ".join(metric.name for metric in metrics)
+    raise StorageError(f"--worst-by: {name!r} is not computed here; choose one of: {names}.")
 
 
 def show(
     console: Console,
     folder: Path,
-    name: str,
+    row: MetricSection,
     section: dict[str, Any],
     by: Sequence[str],
-    summary: Sequence[str],
-    suffix: str = "",
+    headline: Sequence[str],
 ) -> None:
-    """The table of all metrics, then one for each dimension asked for."""
+    """The table of all metrics, then the headline for each dimension asked for."""
     from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_targets
     from terminal import tables
@@ -137,19 +172,27 @@ def show(
     modes = section["by"].get("match", {})
     matched = ", ".join(f"{mode} ({part['n']})" for mode, part in modes.items())
     console.print(
-        f"{name.capitalize()} of run {folder.name}" + (f", matched by {matched}" if matched else "")
+        f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(name, {}), UNRELIABLE_BELOW)
+    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
+    suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
-        tables.print_by(console, section, dimension, summary, suffix)
+        tables.print_by(console, section, dimension, headline, suffix)
+
+
+def _shared_cutoff(names: Sequence[str]) -> str:
+    """The ``@k`` of the first name when several have it: it is left out of the heads of columns."""
+    _, at, cutoff = names[0].partition("@") if names else ("", "", "")
+    suffix = at + cutoff
+    return suffix if at and sum(name.endswith(suffix) for name in names) > 1 else ""
 
 
 def print_worst(
     console: Console,
-    bad: Sequence[Worst],
+    bad: Sequence[WorstCase],
     key: Metric,
-    show_one: Callable[[Console, Worst], None],
+    show_case: Callable[[Console, WorstCase], None],
     *,
     scored: int,
 ) -> None:
@@ -166,98 +209,105 @@ def print_worst(
     for item in bad:
         title = f"{plain(item.case.id, 60)}  {key.name} {item.score:.3f}"
         console.print(f"\n{title}  {plain(item.case.question)}", soft_wrap=True)
-        show_one(console, item)
+        show_case(console, item)
 
 
-def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: bool = False) -> None:
-    """Say on stderr what a reader of the numbers should know."""
-    known = (folder / CONFIG).exists()
-    config = read_config(folder) if known else RunConfig(folder.name)
-    warn_of_missing(folder, config)
+def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSection) -> list[str]:
+    """What a reader of the numbers should know, in sentences."""
+    config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
+    texts = [missing_results(folder, config)]
     asked_with = config.dataset.get("sha256")
-    if needs_texts and config.run.get("store_full_text") is False:
-        click.echo(
-            "Note: this run keeps only the beginning of each chunk, so what needs its text is not "
-            "applicable; ask again with run_eval.py --store-full-text.",
-            err=True,
+    if "texts" in row.needs and config.run.get("store_full_text") is False:
+        texts.append(
+            "this run keeps only the beginning of each chunk, so what needs its text is not "
+            "applicable; ask again with run_eval.py --store-full-text."
         )
     if asked_with and asked_with != sha256_file(eval_set):
-        click.echo("Note: the eval set has changed since this run was made.", err=True)
-    failed = max(section["failed"].values(), default=0)
-    if failed:
-        click.echo(f"Note: {failed} cases failed in this run and count nowhere.", err=True)
+        texts.append("the eval set has changed since this run was made.")
+    if failed := max(section["failed"].values(), default=0):
+        texts.append(f"{failed} cases failed in this run and count nowhere.")
+    return texts
 
 
-def warn_of_removed(folder: Path, before: frozenset[str]) -> None:
-    """Say on stderr which sections had been scored from other results and are gone."""
+def removed_sections(folder: Path, before: frozenset[str]) -> str:
+    """Which sections had been scored from other results and are gone; "" when none."""
     gone = sorted(before - section_names(folder))
-    if gone:
-        click.echo(
-            f"Note: results.jsonl has changed since {', '.join(gone)} were scored; they were "
-            "removed from metrics.json: score them again.",
-            err=True,
-        )
+    if not gone:
+        return ""
+    return (
+        f"results.jsonl has changed since {', '.join(gone)} were scored; they were "
+        "removed from metrics.json: score them again."
+    )
 
 
-def warn_of_missing(folder: Path, config: RunConfig) -> None:
-    """Say on stderr how many asked cases a run that was just scored has no result of."""
+def missing_results(folder: Path, config: RunConfig) -> str:
+    """How many asked cases a run that was just scored has no result of; "" when none."""
     asked = asked_of(config)
     header = read_json(folder / METRICS)
     remark = missing_remark(header, asked.repeats if asked else 1)
-    if remark:
-        name = folder.resolve().name
-        asks = config.api.get("source") == "http"
-        remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-        counts = "counts" if header["missing"] == 1 else "count"
-        click.echo(f"Note: {remark} and {counts} nowhere; {remedy}.", err=True)
+    if not remark:
+        return ""
+    name = folder.resolve().name
+    asks = config.api.get("source") == "http"
+    remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
+    counts = "counts" if header["missing"] == 1 else "count"
+    return f"{remark} and {counts} nowhere; {remedy}."
 
 
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """One bad case: its score line, what was asked, and what the bot returned."""
-
-    score: float
-    row: dict[str, Any]
-    case: TestCase
-    result: TestResult
+EXPLAINED = (*SCORES_OF_RESULT, "evidence")
+"""What is read of a score line to find and to explain a bad case."""
 
 
 def worst_cases(
-    folder: Path, section: str, metric: Metric, count: int, eval_set: Path, labels_dir: Path | None
-) -> list[Worst]:
+    folder: Path,
+    row: MetricSection,
+    metric: Metric,
+    count: int,
+    eval_set: Path,
+    labels_dir: Path | None,
+) -> list[WorstCase]:
     """The ``count`` cases with the worst score of one metric, worst first, in set order on ties.
 
-    Reads scores/<section>.jsonl; unscored cases and those with the best score that the metric can
-    have are left out. Memory: ``count`` cases.
+    Reads the section's score lines; unscored cases and those with the best score that the metric
+    can have are left out. Memory: ``count`` cases.
     """
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
-    rows: list[tuple[float, int, dict[str, Any]]] = []
-    with open(scores_file(folder, section), "rb") as file:
-        for place, line in enumerate(file):
-            row = orjson.loads(line)
-            score = row["scores"].get(metric.name)
-            if score is not None and score != best:
-                entry = (-sign * score, -place, row)
-                if len(rows) < count:
-                    heapq.heappush(rows, entry)
-                else:
-                    heapq.heappushpop(rows, entry)
-    kept = sorted(rows, reverse=True)
-    wanted = {(row["case_id"], row["repeat"]) for _, _, row in kept}
+    heap: list[tuple[float, int, ScoreLine]] = []
+    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
+        score = line.scores.get(metric.name)
+        if score is not None and score != best:
+            entry = (-sign * score, -number, line)
+            if len(heap) < count:
+                heapq.heappush(heap, entry)
+            else:
+                heapq.heappushpop(heap, entry)
+    worst = sorted(heap, reverse=True)
+    keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
         for result in iter_results(folder / RESULTS)
-        if (key := (result.test_case_id, result.repeat)) in wanted
+        if (key := (result.test_case_id, result.repeat)) in keys
     }
     labels, _ = read_labels(labels_dir, lambda problem: None)
-    ids = {case_id for case_id, _ in wanted}
+    ids = {case_id for case_id, _ in keys}
     cases = {
         case.id: case
         for case in iter_cases(eval_set, lambda problem: None, labels)
         if case.id in ids
     }
     return [
-        Worst(-sign * badness, row, cases[row["case_id"]], results[row["case_id"], row["repeat"]])
-        for badness, _, row in kept
+        WorstCase(
+            -sign * badness,
+            _explaining(row, line),
+            cases[line.case_id],
+            results[line.case_id, line.repeat],
+        )
+        for badness, _, line in worst
     ]
+
+
+def _explaining(row: MetricSection, line: ScoreLine) -> dict[str, Any]:
+    """The fields of a line's evidence that explain a bad case of this section."""
+    evidence = line.evidence or {}
+    return {name: evidence[name] for name in row.evidence if name in evidence}

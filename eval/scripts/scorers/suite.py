@@ -1,4 +1,4 @@
-"""The suite from the command line's wishes to the report."""
+"""The suite: all sections of a run in one go, held against gates and a baseline, with traces."""
 
 from __future__ import annotations
 
@@ -9,49 +9,150 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 import orjson
 
 from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
-from decisions.gate import check_names, comparable, judge
-from decisions.gate_evidence import HEAD, Evidence, Side, baseline_of
-from decisions.gate_rules import Rules, read_rules
-from decisions.measures import measures
+from decisions.gate import check_names, comparable, evaluate
+from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
+from decisions.gate_rules import GateRules, read_rules
+from decisions.measures import known_metrics, measures
+from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
 from records.asked import asked_of
-from records.cases import TestCase
+from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
-from records.files import replace_json
+from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
-from records.labels import read_cases
+from records.labels import read_cases, read_labels
 from records.metrics import read_sections
-from records.results import RetrievedChunk, RunConfig, TestResult, iter_results
-from records.runs import CONFIG, EVAL_SET, METRICS, RESULTS, ROOT, SUITE, find_run, read_config
-from records.runs import SAFETY_RESULTS as SAFETY_ANSWERS
-from records.targets import TARGETS, read_targets
-from scorers.plugins import read_plugins
-from scorers.safety import has_labels
-from scorers.sections import (
-    PERSPECTIVES,
-    Outcome,
-    Perspective,
-    Settings,
-    chosen,
-    has_verdicts,
-    run_perspective,
+from records.results import SCHEMA, RunConfig, iter_results
+from records.runs import (
+    CONFIG,
+    METRICS,
+    RESULTS,
+    ROOT,
+    SAFETY_RESULTS,
+    SUITE,
+    find_run,
+    read_config,
 )
-from scorers.suite_report import Report, write_report
-from scorers.traces import write_traces
+from records.scores import read_whole_scores
+from records.targets import TARGETS, Target, read_targets
+from scorers.contract import ScoringJob
+from scorers.custom import read_plugins
+from scorers.safety import has_labels
+from scorers.sections import SectionOutcome, chosen, has_verdicts, try_section
+from scorers.suite_report import SuiteReport, write_report
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+Key = tuple[str, int]
+
+
+def write_traces(
+    name: str,
+    section: Mapping[str, Any],
+    targets: Mapping[str, Target],
+    job: ScoringJob,
+    custom: Sequence[Metric],
+    folder: Path,
+    label: str,
+) -> tuple[Path, int]:
+    """Write traces/<section>-<label>.jsonl in ``folder``; returns its path and its lines.
+
+    A case fails when one of its scores misses the metric's target, when a metric that must hold
+    (catalogue) has its bad end, or when the bot's call failed. Raises StorageError when
+    the folder cannot be written. Memory: the traces.
+    """
+    failed = dict(_failed_lines(name, section, targets, job.folder, custom))
+    path = folder / "traces" / f"{name}-{label}.jsonl"
+    config = job.folder / CONFIG
+    run_config = read_config(job.folder) if config.exists() else None
+    run = {"run_id": folder.name, "config_hash": run_config.config_hash if run_config else None}
+    cases = _cases(job, {case_id for case_id, _ in failed})
+    results = dict(_results(job.folder, failed))
+    lines = []
+    for key, row in failed.items():
+        trace = {"schema": SCHEMA, "perspective": name} | run | row
+        trace |= {"case": cases.get(key[0]), "result": results.get(key)}
+        lines.append(orjson.dumps(trace) + b"\n")
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path.parent}: cannot be made ({error.strerror}).") from None
+    replace_bytes(path, b"".join(lines))
+    return path, len(failed)
+
+
+def _failed_lines(
+    name: str,
+    section: Mapping[str, Any],
+    targets: Mapping[str, Target],
+    folder: Path,
+    custom: Sequence[Metric],
+) -> Iterator[tuple[Key, dict[str, Any]]]:
+    rows = known_metrics(custom)
+    metrics = {
+        metric: row
+        for metric, definition in section["definitions"].items()
+        if (row := rows.get(definition))
+    }
+    must = catalogue.SECTIONS[name].must
+    for line in read_whole_scores(folder, name):
+        misses = list(_misses(line.scores, targets, metrics, must))
+        if misses or line.status == "failed":
+            yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
+
+
+def _misses(
+    scores: Mapping[str, float | None],
+    targets: Mapping[str, Target],
+    rows: Mapping[str, Metric],
+    must: Sequence[str],
+) -> Iterator[dict[str, Any]]:
+    for name, score in scores.items():
+        if score is None:
+            continue
+        target = targets.get(name)
+        row = rows.get(name)
+        if name in must and row is not None:
+            good_end = 1.0 if row.higher_is_better else 0.0
+            if score != good_end:
+                yield {"metric": name, "score": score, "target": f"{good_end:g}"}
+        elif target is not None and not target.passed(score):
+            yield {"metric": name, "score": score, "target": str(target)}
+
+
+def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
+    labels, _ = read_labels(job.labels_dir, _pass_over)
+    return {
+        case.id: msgspec.to_builtins(case)
+        for case in iter_cases(job.eval_set, _pass_over, labels)
+        if case.id in ids
+    }
+
+
+def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """What the bot returned, whole, to the failed cases and labelled prompts."""
+    for name in (RESULTS, SAFETY_RESULTS):
+        path = folder / name
+        for result in iter_results(path) if path.exists() else ():
+            key = (result.test_case_id, result.repeat)
+            if key in keys:
+                yield key, result.to_dict(store_full_text=True)
+
+
+def _pass_over(problem: Problem) -> None:
+    """Faulty lines were reported when the run was scored."""
 
 
 SMOKE = (
@@ -59,7 +160,7 @@ SMOKE = (
     "model is loaded."
 )
 
-KEPT = "delete the file, or take it from git"
+RESTORE = "delete the file, or take it from git"
 
 GONE = "the run has no such section; score it as the baseline's was"
 
@@ -67,7 +168,7 @@ EARLIER = "scored earlier, by its own script"
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuiteOptions:
     """The options of eval_suite.py, as they are on the command line."""
 
     run: str
@@ -100,10 +201,11 @@ class Plan:
     def smoke(self) -> bool:
         return self.suite == "smoke"
 
-    def asking(self, perspectives: Sequence[Perspective]) -> list[str]:
+    def asking(self, sections: Sequence[str]) -> list[str]:
         """The options for run_eval.py; labelled prompts are asked where safety is to be scored."""
         words = ["--store-full-text", "--seed", str(self.seed)]
-        if any(one.name == "safety" for one in perspectives) and has_labels(self.labels_dir):
+        prompts = any("labelled texts" in catalogue.SECTIONS[name].needs for name in sections)
+        if prompts and has_labels(self.labels_dir):
             words.append("--labels")
         for name in ("api_url", "profile", "folder_mode", "run_id"):
             if (value := getattr(self, name)) is not None:
@@ -115,13 +217,13 @@ class Plan:
         return words + (["--quiet"] if self.quiet else [])
 
 
-def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
+def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[Path]]:
     """Make or find the run, score it, compare it, write the report. Returns also what was written.
 
     All that the user may have got wrong is looked at before anything is asked or scored.
     """
     custom = read_plugins(plan.plugins)
-    perspectives = chosen(plan.sections, custom=bool(custom))
+    sections = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
     rules = _rules(plan)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
@@ -129,144 +231,153 @@ def run_suite(plan: Plan, console: Console) -> tuple[Report, list[Path]]:
     ids = smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
         _check_gates(rules, ())
-        real = ask(plan.asking(perspectives), ids)
+        real = ask(plan.asking(sections), ids)
     else:
         real = find_run(plan.results_dir, plan.run)
-        _check_gates(rules, _kept(real).get("sections", {}))
+        _check_gates(rules, _scored_so_far(real).get("sections", {}))
     with contextlib.ExitStack() as stack:
         folder = real
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
             folder = copy_of(real, ids, Path(temporary))
         if plan.sections is None and not has_verdicts(folder):
-            perspectives = [one for one in perspectives if one.name != "judged"]
-        settings = _settings(plan, folder, custom, console)
-        outcomes = _score(perspectives, settings, console)
+            needs = {name: row.needs for name, row in catalogue.SECTIONS.items()}
+            sections = [name for name in sections if "verdicts" not in needs[name]]
+        job = ScoringJob(
+            folder,
+            plan.eval_set,
+            plan.labels_dir,
+            plan.seed,
+            1 if custom else None,
+            console=console,
+        )
+        outcomes = _score(sections, job, plan, custom)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
-        found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
-        report = Report(
+        numbers = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
+        report = SuiteReport(
             run_id=real.resolve().name,
             suite=plan.suite,
             outcomes=outcomes,
-            found=found,
-            findings=diagnose(found),
+            measures=numbers,
+            findings=diagnose(numbers),
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
         )
-        new = Side(report.run_id, report.sections(), report.header, folder)
-        evidence = Evidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
+        new = RunNumbers(report.run_id, report.sections(), report.header, folder)
+        evidence = GateEvidence(new, base, plan.eval_set, plan.labels_dir, custom, plan.seed)
         if rules is not None:
-            asked = {one.name for one in perspectives} if plan.sections else None
+            asked = {*sections} if plan.sections else None
             report.gates = _gates(rules, evidence, asked)
         if baseline is not None:
             _compare(plan, report, baseline, evidence)
         name = SUITE if plan.suite == "full" else f"{SUITE}-{plan.suite}"
         written = write_report(report, plan.output or real / name)
-        traces = _traces(plan, perspectives, report, settings, targets, real)
+        traces = _traces(plan, sections, report, job, custom, targets, real)
     return report, [*written, *traces]
 
 
-def _rules(plan: Plan) -> Rules | None:
+def _rules(plan: SuiteOptions) -> GateRules | None:
     if plan.gates_file is None:
         return None
     return replace(read_rules(plan.gates_file), allow_missing=plan.allow_missing)
 
 
-def _settings(plan: Plan, folder: Path, custom: tuple[Metric, ...], console: Console) -> Settings:
-    return Settings(
-        folder=folder,
-        eval_set=plan.eval_set,
-        labels_dir=plan.labels_dir,
-        seed=plan.seed,
-        smoke=plan.smoke,
-        model=plan.embedding_model,
-        cache_dir=plan.cache_dir,
-        custom=custom,
-        console=console,
-    )
-
-
 def _score(
-    perspectives: Sequence[Perspective], settings: Settings, console: Console
-) -> list[Outcome]:
+    sections: Sequence[str], job: ScoringJob, plan: SuiteOptions, custom: tuple[Metric, ...]
+) -> list[SectionOutcome]:
+    values = {
+        "embedding_model": plan.embedding_model,
+        "cache_dir": plan.cache_dir,
+        "cached_only": plan.smoke,
+        "custom": custom,
+    }
     outcomes = []
-    for one in perspectives:
-        if console.is_terminal:
-            console.print(f"Scoring {one.name}…")
-        outcomes.append(run_perspective(one, settings))
+    for name in sections:
+        if job.console is not None and job.console.is_terminal:
+            job.console.print(f"Scoring {name}…")
+        outcomes.append(try_section(name, job, values))
     return outcomes
 
 
-def _compare(plan: Plan, report: Report, baseline: Baseline, evidence: Evidence) -> None:
+def _compare(
+    plan: SuiteOptions, report: SuiteReport, baseline: Baseline, evidence: GateEvidence
+) -> None:
     """Into the report: what became of the baseline's numbers, and why not to compare them."""
     compared = _compared(plan, report.outcomes, baseline)
     gone = dict.fromkeys(compared, GONE)
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     report.baseline = str(plan.baseline)
-    report.changes = compare(baseline, report.found, compared, plan.max_drop, gone)
+    report.changes = compare(baseline, report.measures, compared, plan.max_drop, gone)
     report.caveats = caveats(baseline, plan.suite, report.header.get("cases", 0))
     both = set(compared) & set(baseline.sections) & set(report.sections())
     report.unlike = comparable(evidence, both).reason
 
 
-def _compared(plan: Plan, outcomes: Sequence[Outcome], baseline: Baseline) -> list[str]:
+def _compared(
+    plan: SuiteOptions, outcomes: Sequence[SectionOutcome], baseline: Baseline
+) -> list[str]:
     """What to compare: all that was asked for and, when that is all, what the baseline has more.
 
     Not what the smoke suite leaves out: embeddings without vectors, and sections of other scripts.
     """
-    names = dict.fromkeys(one.name for one in outcomes)
+    names = dict.fromkeys(outcome.name for outcome in outcomes)
     if plan.sections is None:
         names |= dict.fromkeys(baseline.sections)
     if plan.smoke:
-        left_out = {o.name for o in outcomes if o.status == "cannot run"} & {"embedding"}
-        names = {one.name: None for one in PERSPECTIVES if one.name in names.keys() - left_out}
+        left_out = {
+            outcome.name
+            for outcome in outcomes
+            if outcome.status == "cannot run"
+            and "embedding model" in catalogue.SECTIONS[outcome.name].needs
+        }
+        names = {name: None for name in catalogue.SECTIONS if name in names.keys() - left_out}
     return list(names)
 
 
-def _kept(folder: Path) -> dict[str, Any]:
+def _scored_so_far(folder: Path) -> dict[str, Any]:
     """The run's metrics.json; {} before anything was scored."""
     path = folder / METRICS
-    return read_sections(path, Measured, KEPT) if path.exists() else {}
+    return read_sections(path, Measured, RESTORE) if path.exists() else {}
 
 
-def _earlier(folder: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _earlier(folder: Path, outcomes: Sequence[SectionOutcome]) -> list[SectionOutcome]:
     """Sections that other scripts have put into metrics.json, such as a judge's."""
-    sections = _kept(folder).get("sections", {})
-    names = {one.name for one in outcomes} | {"custom"}
+    sections = _scored_so_far(folder).get("sections", {})
+    names = {outcome.name for outcome in outcomes} | {"custom"}
     return [
-        Outcome(name, "scored", EARLIER, section)
+        SectionOutcome(name, "scored", EARLIER, section)
         for name, section in sections.items()
         if name not in names and {"mean", "n", "ci95", "definitions"} <= section.keys()
     ]
 
 
-def _check_gates(rules: Rules | None, scored: Iterable[str]) -> None:
+def _check_gates(rules: GateRules | None, scored: Iterable[str]) -> None:
     """Raises StorageError for gates that could never be looked at: of no section there is."""
     if rules is not None:
-        known = dict.fromkeys([*(one.name for one in PERSPECTIVES), *scored])
-        check_names(rules, list(known), rules.path)
+        check_names(rules, [*catalogue.SECTIONS, *scored], rules.path)
 
 
-def _gates(rules: Rules, evidence: Evidence, asked: set[str] | None) -> list[Check]:
+def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> list[Check]:
     """The gates that fail. A gated section that has no numbers misses all of its gates."""
     if not (rules.baseline or rules.require_baseline):
         evidence = replace(evidence, base=None)
-    return judge(rules, evidence, sections=asked).of("failed")
+    return evaluate(rules, evidence, sections=asked).of("failed")
 
 
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
-    known = _kept(folder)
-    return {name: known[name] for name in HEAD if name in known}
+    head = _scored_so_far(folder)
+    return {name: head[name] for name in HEAD if name in head}
 
 
 def _traces(
-    plan: Plan,
-    perspectives: Sequence[Perspective],
-    report: Report,
-    settings: Settings,
-    targets: Any,
+    plan: SuiteOptions,
+    names: Sequence[str],
+    report: SuiteReport,
+    job: ScoringJob,
+    custom: Sequence[Metric],
+    targets: Mapping[str, Mapping[str, Target]],
     folder: Path,
 ) -> list[Path]:
     if not plan.save_trace:
@@ -274,21 +385,21 @@ def _traces(
     label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
     sections = report.sections()
     return [
-        write_traces(one, sections[one.name], targets.get(one.name, {}), settings, folder, label)[0]
-        for one in perspectives
-        if one.name in sections
+        write_traces(name, sections[name], targets.get(name, {}), job, custom, folder, label)[0]
+        for name in names
+        if name in sections
     ]
 
 
 RUN_EVAL = ROOT / "eval" / "scripts" / "run_eval.py"
 
 
-class AskingFailed(click.ClickException):
+class AskingFailed(StorageError):
     """run_eval has said what is wrong; its exit code is passed on."""
 
     def __init__(self, code: int) -> None:
         super().__init__("no run was made; nothing was scored.")
-        setattr(self, "exit_code", code)  # noqa: B010 - click declares it a class variable
+        setattr(self, "exit_code", code)  # noqa: B010 - it is declared a class variable
 
 
 def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
@@ -296,7 +407,7 @@ def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
 
     Its talk goes to our stderr. Raises AskingFailed with its exit code when it fails.
     """
-    chosen = [word for one in ids for word in ("--filter", f"id={glob.escape(one)}")]
+    chosen = [word for case_id in ids for word in ("--filter", f"id={glob.escape(case_id)}")]
     command = [sys.executable, str(RUN_EVAL), *words, *chosen]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -325,12 +436,12 @@ def smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
         strata.setdefault((case.category or "", str(case.answerable)), []).append(case.id)
         order.append(case.id)
     queues = [sorted(ids, key=_hash, reverse=True) for _, ids in sorted(strata.items())]
-    kept: set[str] = set()
-    while any(queues) and len(kept) < count:
+    picked: set[str] = set()
+    while any(queues) and len(picked) < count:
         for queue in queues:
-            if queue and len(kept) < count:
-                kept.add(queue.pop())
-    return [case_id for case_id in order if case_id in kept]
+            if queue and len(picked) < count:
+                picked.add(queue.pop())
+    return [case_id for case_id in order if case_id in picked]
 
 
 def _hash(case_id: str) -> bytes:
@@ -343,21 +454,21 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
     Raises StorageError when the run has none of the cases.
     """
-    wanted = set(ids)
+    case_ids = set(ids)
     target = parent / folder.name
     target.mkdir()
-    if (folder / SAFETY_ANSWERS).exists():
-        shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
+    if (folder / SAFETY_RESULTS).exists():
+        shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
-        config = _config_of_part(read_config(folder), len(wanted))
+        config = _config_of_part(read_config(folder), len(case_ids))
         replace_json(target / CONFIG, msgspec.to_builtins(config))
-    kept = 0
+    copied = 0
     with open(target / RESULTS, "wb") as file:
         for result in iter_results(folder / RESULTS):
-            if result.test_case_id in wanted:
+            if result.test_case_id in case_ids:
                 file.write(msgspec.json.encode(result) + b"\n")
-                kept += 1
-    if not kept:
+                copied += 1
+    if not copied:
         raise StorageError(f"{folder}: has no result of the smoke suite's cases; use --suite full.")
     return target
 
@@ -371,75 +482,3 @@ def _config_of_part(config: RunConfig, cases: int) -> RunConfig:
     whole = asked is not None and asked.cases == config.dataset.get("cases")
     run = {name: value for name, value in config.run.items() if name != "imported"}
     return msgspec.structs.replace(config, run=run | {"selected": cases if whole else None})
-
-
-FIELDS = ("question", "reference_answer", "answer", "contexts")
-
-
-def as_run(path: Path, parent: Path) -> Path:
-    """Write the data set as eval set and results of a run folder in ``parent``; returns it.
-
-    Raises StorageError naming every faulty item.
-    """
-    items = _read(path)
-    problems = [
-        Problem(str(path), None, f"[{place}]{field}", message)
-        for place, item in enumerate(items)
-        for field, message in _wrong(item)
-    ]
-    if problems:
-        raise StorageError.from_problems(problems)
-    folder = parent / "".join(c if c.isalnum() or c in "-_" else "-" for c in path.stem)[:80]
-    folder.mkdir()
-    with open(folder / EVAL_SET.name, "wb") as cases, open(folder / RESULTS, "wb") as results:
-        for place, item in enumerate(items, 1):
-            case = {"id": f"item-{place}", "question": item["question"]}
-            if item.get("reference_answer"):
-                case["reference_answer"] = item["reference_answer"]
-            cases.write(orjson.dumps(case) + b"\n")
-            results.write(msgspec.json.encode(_result(case["id"], item)) + b"\n")
-    return folder
-
-
-def _result(case_id: str, item: dict[str, Any]) -> TestResult:
-    return TestResult(
-        test_case_id=case_id,
-        question=item["question"],
-        answer=item.get("answer") or "",
-        retrieved=[
-            RetrievedChunk(chunk_id=str(rank), text=text, text_length=len(text), rank=rank)
-            for rank, text in enumerate(item.get("contexts") or (), 1)
-        ],
-    )
-
-
-def _read(path: Path) -> list[Any]:
-    try:
-        raw = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
-    except orjson.JSONDecodeError as error:
-        place = f"{path}:{error.lineno}:{error.colno}"
-        raise StorageError(f"{place}: not JSON ({error.msg}); write a list of objects.") from None
-    if not isinstance(raw, list) or not raw:
-        raise StorageError(
-            f"{path}: is no list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."
-        )
-    return raw
-
-
-def _wrong(item: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(item, dict):
-        yield "", f"is no object; write {{{', '.join(FIELDS)}}}"
-        return
-    question = item.get("question")
-    if not isinstance(question, str) or not question.strip():
-        yield ".question", "is missing or empty; write the user's question"
-    for name in ("reference_answer", "answer"):
-        if not isinstance(item.get(name), str | None):
-            yield f".{name}", "is no text; write a string"
-    contexts = item.get("contexts")
-    if contexts is not None and not (
-        isinstance(contexts, list) and all(isinstance(text, str) for text in contexts)
-    ):
-        yield ".contexts", "is no list of texts; write the retrieved passages as strings"

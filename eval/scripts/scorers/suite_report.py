@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.baseline import FAILING, Change
-from decisions.diagnosis import Finding
+from decisions.baseline import FAILING, BaselineChange
+from decisions.diagnosis import DiagnosisFinding
 from decisions.measures import Measure, targets_text
+from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import replace_bytes, replace_json
 from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
-from scorers.sections import PERSPECTIVES, Outcome, Perspective
+from scorers.sections import SectionOutcome
 from terminal.tables import number, plain
 
 if TYPE_CHECKING:
@@ -32,26 +33,26 @@ HEAD = ("metric", "mean", "95 % interval", "n", "target", "", "band")
 
 
 @dataclass
-class Report:
+class SuiteReport:
     """All that a suite found. ``gates``: the checks of the gates that failed. ``unlike``: why the
     run and its baseline may not be compared."""
 
     run_id: str
     suite: str
-    outcomes: Sequence[Outcome]
-    found: Mapping[tuple[str, str], Measure]
-    findings: Sequence[Finding]
+    outcomes: Sequence[SectionOutcome]
+    measures: Mapping[tuple[str, str], Measure]
+    findings: Sequence[DiagnosisFinding]
     header: Mapping[str, Any]
     left_out: str = ""
-    changes: Sequence[Change] | None = None
+    changes: Sequence[BaselineChange] | None = None
     caveats: Sequence[str] = ()
     unlike: str = ""
     baseline: str = ""
     gates: Sequence[Check] = field(default=())
 
     @property
-    def regressions(self) -> list[Change]:
-        return [one for one in self.changes or () if one.verdict in FAILING]
+    def regressions(self) -> list[BaselineChange]:
+        return [change for change in self.changes or () if change.verdict in FAILING]
 
     @property
     def passed(self) -> bool:
@@ -66,14 +67,24 @@ class Report:
         return f"{remark}; every mean leaves them out." if remark else ""
 
     def of(self, section: str) -> dict[str, Measure]:
-        return {one.metric: one for (name, _), one in self.found.items() if name == section}
+        return {
+            measure.metric: measure
+            for (name, _), measure in self.measures.items()
+            if name == section
+        }
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        return {one.name: one.section for one in self.outcomes if one.section is not None}
+        return {
+            outcome.name: outcome.section
+            for outcome in self.outcomes
+            if outcome.section is not None
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: no clock time, and ``sections`` as in metrics.json, so it can be a baseline."""
-        targets = [one.to_dict() for one in self.found.values() if one.target is not None]
+        targets = [
+            measure.to_dict() for measure in self.measures.values() if measure.target is not None
+        ]
         return {
             "schema": SCHEMA,
             "kind": "eval_suite",
@@ -82,57 +93,56 @@ class Report:
             "run_id": self.run_id,
             "left_out": self.left_out,
             "perspectives": {
-                one.name: {"status": one.status, "reason": one.reason} for one in self.outcomes
+                outcome.name: {"status": outcome.status, "reason": outcome.reason}
+                for outcome in self.outcomes
             },
             "sections": self.sections(),
             "targets": targets,
-            "diagnosis": [one.to_dict() for one in self.findings],
+            "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "caveats": list(self.caveats),
             "not_comparable": self.unlike or None,
-            "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
+            "changes": None
+            if self.changes is None
+            else [change.to_dict() for change in self.changes],
             "gates_missed": [
-                one.to_dict() | {"mean": one.value, "target": one.must} for one in self.gates
+                check.to_dict() | {"mean": check.value, "target": check.must}
+                for check in self.gates
             ],
             "passed": self.passed,
         }
 
 
-def cells(one: Measure) -> tuple[str, ...]:
+def cells(measure: Measure) -> tuple[str, ...]:
     """A measure as the cells of a table under ``HEAD``."""
-    interval = "–" if one.ci95 is None else f"{number(one.ci95[0])} – {number(one.ci95[1])}"
-    mark = "?" if one.target and one.passed is None else MARKS[one.passed]
+    interval = (
+        "–" if measure.ci95 is None else f"{number(measure.ci95[0])} – {number(measure.ci95[1])}"
+    )
+    mark = "?" if measure.target and measure.passed is None else MARKS[measure.passed]
     return (
-        one.metric,
-        number(one.mean),
+        measure.metric,
+        number(measure.mean),
         interval,
-        str(one.n),
-        one.target or "",
+        str(measure.n),
+        measure.target or "",
         mark,
-        one.band or "",
+        measure.band or "",
     )
 
 
-def rows_of(report: Report, outcome: Outcome, every: bool) -> list[Measure]:
-    """The measures of one perspective to show: its summary and all with a target, or every one."""
-    perspective = next((one for one in PERSPECTIVES if one.name == outcome.name), None)
-    found = report.of(outcome.name)
+def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
+    """The measures of one section to show: its headline and all with a target, or every one."""
     if outcome.section is None:
         return []
-    names = list(found) if perspective is None else _shown(perspective, outcome.section, every)
-    more = [name for name, one in found.items() if one.target and name not in names]
-    return [found[name] for name in (*names, *more) if name in found]
+    row, measures = catalogue.SECTIONS.get(outcome.name), report.of(outcome.name)
+    names = list(measures if row is None else outcome.section["mean"])
+    if row is not None and row.headline() and not every:
+        names = catalogue.headline(row.name, names)
+    more = [name for name, measure in measures.items() if measure.target and name not in names]
+    return [measures[name] for name in (*names, *more) if name in measures]
 
 
-def _shown(perspective: Perspective, section: dict[str, Any], every: bool) -> Sequence[str]:
-    """The metrics of a section to show: the summary, or all of them."""
-    names: Iterable[str] = section["mean"]
-    if every or not perspective.summary:
-        return list(names)
-    return [name for name in perspective.summary if name in section["mean"]]
-
-
-def change_text(change: Change) -> str:
+def change_text(change: BaselineChange) -> str:
     """A change in words."""
     if change.verdict == "no longer measured":
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
@@ -145,11 +155,11 @@ def change_text(change: Change) -> str:
     return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
 
 
-def verdict_text(report: Report) -> str:
+def verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
-    aimed = [one for one in report.found.values() if one.target is not None]
-    measured = [one for one in aimed if one.passed is not None]
-    met = sum(one.passed is True for one in measured)
+    aimed = [measure for measure in report.measures.values() if measure.target is not None]
+    measured = [measure for measure in aimed if measure.passed is not None]
+    met = sum(measure.passed is True for measure in measured)
     text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
         count = len(report.regressions)
@@ -161,7 +171,7 @@ def verdict_text(report: Report) -> str:
     return text + "."
 
 
-def markdown(report: Report, every: bool = True) -> str:
+def markdown(report: SuiteReport, every: bool = True) -> str:
     """The whole report as Markdown. Foreign text is escaped."""
     lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
     cases, errors = report.header.get("cases"), report.header.get("errors")
@@ -185,16 +195,18 @@ def markdown(report: Report, every: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _changes(report: Report) -> list[str]:
+def _changes(report: SuiteReport) -> list[str]:
     if report.changes is None:
         return []
     lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
     lines += [f"**Not comparable**: {_safe(report.unlike)}.", ""] if report.unlike else []
     lines += [f"*{_safe(note)}*\n" for note in report.caveats]
-    moved = [one for one in report.changes if one.verdict not in ("same", "better")]
+    moved = [change for change in report.changes if change.verdict not in ("same", "better")]
     if not moved:
         return [*lines, "Nothing got worse.", ""]
-    rows = ((one.section, one.metric, one.verdict, change_text(one)) for one in moved)
+    rows = (
+        (change.section, change.metric, change.verdict, change_text(change)) for change in moved
+    )
     return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
 
 
@@ -207,7 +219,7 @@ def _safe(text: str) -> str:
     return text.translate(ESCAPED)
 
 
-def write_report(report: Report, stem: Path, every: bool = True) -> tuple[Path, Path]:
+def write_report(report: SuiteReport, stem: Path, every: bool = True) -> tuple[Path, Path]:
     """Write STEM.json and STEM.md, each in one step."""
     targets = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
     try:
@@ -224,7 +236,7 @@ STYLES = {True: "green", False: "red", None: None}
 INDENT = "  "
 
 
-def print_report(console: Console, report: Report, every: bool) -> None:
+def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     """A table of the perspectives, what cannot be told, the diagnosis, the changes, the verdict."""
     from rich.padding import Padding
     from rich.text import Text
@@ -239,8 +251,8 @@ def print_report(console: Console, report: Report, every: bool) -> None:
         scored = outcome.status == "scored"
         if outcome.reason:
             state = "" if scored else f"{outcome.status}: "
-            said = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-            console.print(Text(said, style="dim" if scored else "yellow"))
+            text = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
+            console.print(Text(text, style="dim" if scored else "yellow"))
     console.print("\nDiagnosis")
     for finding in report.findings:
         console.print(Padding(Text(f"• {finding.says}"), (0, 0, 0, 0)))
@@ -249,37 +261,39 @@ def print_report(console: Console, report: Report, every: bool) -> None:
                 console.print(Padding(Text(f"{name} {text}"), (0, 0, 0, 4)))
     _print_changes(console, report, every)
     for gate in report.gates:
-        said = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
-        console.print(Text(plain(said, 2000), style="red"))
+        text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
+        console.print(Text(plain(text, 2000), style="red"))
     console.print(f"\n{verdict_text(report)}")
 
 
-def _suite_table(report: Report, every: bool) -> Table:
+def _suite_table(report: SuiteReport, every: bool) -> Table:
     from rich import box
     from rich.table import Table
 
     parts = [
-        (one.name, rows_of(report, one, every)) for one in report.outcomes if one.status == "scored"
+        (outcome.name, rows_of(report, outcome, every))
+        for outcome in report.outcomes
+        if outcome.status == "scored"
     ]
     shown = [cells(measure) for _, rows in parts for measure in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(HEAD):
-        text = place in (0, 6)
+    for column, name in enumerate(HEAD):
+        text = column in (0, 6)
         table.add_column(
             name,
             justify="left" if text else "right",
             no_wrap=True,
-            min_width=None if text else max(len(row[place]) for row in (HEAD, *shown)),
+            min_width=None if text else max(len(row[column]) for row in (HEAD, *shown)),
         )
     for section, rows in parts:
         table.add_row(section, style="bold")
-        for one in rows:
-            name, *rest = cells(one)
-            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[one.passed])
+        for measure in rows:
+            name, *rest = cells(measure)
+            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
     return table
 
 
-def _print_changes(console: Console, report: Report, every: bool) -> None:
+def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
     """Regressions, and with ``every`` also what is worse by no more than chance explains."""
     from rich.text import Text
 
@@ -290,13 +304,13 @@ def _print_changes(console: Console, report: Report, every: bool) -> None:
         console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
     for note in report.caveats:
         console.print(Text(note, style="yellow"))
-    worse = [one for one in report.changes if one.verdict == "worse"]
+    worse = [change for change in report.changes if change.verdict == "worse"]
     for change in report.changes:
         failing = change in report.regressions
         if failing or change.verdict == "not comparable" or (every and change in worse):
-            said = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
-            console.print(Text(said, style="red" if failing else ""))
-    better = sum(one.verdict == "better" for one in report.changes)
+            text = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
+            console.print(Text(text, style="red" if failing else ""))
+    better = sum(change.verdict == "better" for change in report.changes)
     console.print(
         f"{len(report.changes)} metrics compared: {len(report.regressions)} regressions, "
         f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."

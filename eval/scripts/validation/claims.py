@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
     counts: Counter[str] = Counter()
     for key in verdicts.by_answer:
         answer = answers.get(key, _AnswerJudgements(stale=True))
-        sound = [one.lines for one in answer.opinions if one.status == "ok"]
+        sound = [judgement.lines for judgement in answer.opinions if judgement.status == "ok"]
         first = sound[0] if sound else []
         if any(part.get("mode") == "code" for part in first):
             counts["by_code"] += sum(len(part["verdicts"]) for part in first)
@@ -139,7 +139,9 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
             decided += first
         elif answer.stale:
             counts["changed"] += 1
-        elif not answer.opinions or any(one.status == "failed" for one in answer.opinions):
+        elif not answer.opinions or any(
+            judgement.status == "failed" for judgement in answer.opinions
+        ):
             counts["failed"] += 1
     return JudgedRun(
         _weighted(claims),
@@ -165,19 +167,21 @@ def _answers(
     run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
 ) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
-    found = {}
+    answers = {}
     for result in iter_results(run / RESULTS):
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
-            found[key] = _AnswerJudgements(judgements, _titles(result), stale)
-    return found
+            answers[key] = _AnswerJudgements(judgements, _titles(result), stale)
+    return answers
 
 
 def _distinct(values: Any) -> list[dict[str, Any]]:
-    found = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS): value for value in values if value}
-    return [found[key] for key in sorted(found)]
+    by_bytes = {
+        orjson.dumps(value, option=orjson.OPT_SORT_KEYS): value for value in values if value
+    }
+    return [by_bytes[key] for key in sorted(by_bytes)]
 
 
 def _claims(
@@ -188,7 +192,7 @@ def _claims(
     metric: str,
 ) -> Iterator[JudgedClaim]:
     """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
-    said = [
+    verdicts = [
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
         for parts in opinions
     ]
@@ -197,19 +201,19 @@ def _claims(
         is_local = (part.get("judge") or {}).get("provider") == "local"
         passages = tuple(
             JudgedContext(
-                str(one.get("id", "")),
-                titles.get(str(one.get("chunk_id", "")), str(one.get("chunk_id", ""))),
-                str(one.get("text", "")),
+                str(context.get("id", "")),
+                titles.get(str(context.get("chunk_id", "")), str(context.get("chunk_id", ""))),
+                str(context.get("text", "")),
             )
-            for one in inputs.get("contexts") or ()
+            for context in inputs.get("contexts") or ()
         )
         for claim in inputs.get(ITEMS[metric]) or ():
-            item = said[0].get(str(claim["id"]))
+            item = verdicts[0].get(str(claim["id"]))
             if item is None:
                 continue  # not decided: judge_answers counts it
             text = str(claim.get("text", ""))
             span = claim.get("span")
-            score = _score(str(claim["id"]), item, said, GOOD[metric])
+            score = _score(str(claim["id"]), item, verdicts, GOOD[metric])
             if score is None and is_local:
                 texts = [passage.text for passage in passages] or [str(inputs.get("answer", ""))]
                 lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
@@ -234,29 +238,33 @@ def _claims(
 
 
 def _score(
-    claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]], good: str
+    claim_id: str, item: Mapping[str, Any], opinions: list[dict[str, Any]], good: str
 ) -> float | None:
     """The judge's own score of support; else the share of its repeats with the good verdict."""
     own = item.get("score")
     if isinstance(own, int | float) and not isinstance(own, bool):
         return float(own)
-    votes = [one[claim_id].get("verdict") == good for one in said if claim_id in one]
+    votes = [
+        verdicts[claim_id].get("verdict") == good for verdicts in opinions if claim_id in verdicts
+    ]
     return sum(votes) / len(votes) if len(votes) > 1 else None
 
 
 def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
     """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
-    known = numbers.index(question) if question else None
-    found = score_claim(claim, [prepare(text) for text in contexts], question=known, lead=lead)
-    return 0.0 if found is None else found.strength
+    question_numbers = numbers.index(question) if question else None
+    support = score_claim(
+        claim, [prepare(text) for text in contexts], question=question_numbers, lead=lead
+    )
+    return 0.0 if support is None else support.strength
 
 
 def claim_slices(case: TestCase | None, claim: str) -> dict[str, str]:
     """What a claim is grouped by: the case's own fields, and the kind of claim."""
-    found = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
-    found["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
-    found["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"
-    return found
+    slices = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
+    slices["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
+    slices["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"
+    return slices
 
 
 def _titles(result: TestResult) -> dict[str, str]:
@@ -275,8 +283,6 @@ def _document(title: str) -> str:
 
 def _weighted(claims: list[JudgedClaim]) -> list[JudgedClaim]:
     """Every case counts the same, within it every answer, within that every claim."""
-    from dataclasses import replace
-
     size = Counter((claim.case_id, claim.repeat) for claim in claims)
     repeats = Counter(case_id for case_id, _ in size)
     return [

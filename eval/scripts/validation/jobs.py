@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from decisions import calibration_words, gate_judge
-from judging.connect import LOCAL, Connection, Wanted, connect
+from decisions import calibration_words, gate_calibration
+from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records.calibration import SCHEMA
 from records.errors import StorageError
@@ -64,7 +64,7 @@ class CalibrateOptions:
     seed: int
     as_json: bool
     quiet: bool
-    judge: Wanted
+    judge: JudgeOptions
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
@@ -157,7 +157,7 @@ def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
 def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:
     """What stands against the figures of the judge, a sentence each; empty: nothing."""
     report, judged = calibrated.report, calibrated.judged
-    return gate_judge.objections(
+    return gate_calibration.objections(
         report,
         [report["judge"]] if judged is None else judged.judges,
         [report["prompt"]] if judged is None else judged.prompts,

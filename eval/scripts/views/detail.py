@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
@@ -14,7 +14,23 @@ from records.errors import StorageError
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
 from records.results import TestResult
 from records.runs import SCORES
-from views.browser.model import Claim, Detail, Gold, Judged, Passage, SectionScores, Verdict
+from records.scores import (
+    ClaimEvidence,
+    GroundednessEvidence,
+    PipelineEvidence,
+    RetrievalEvidence,
+    ScoreLine,
+    line_type,
+)
+from views.browser.model import (
+    Claim,
+    Detail,
+    GoldMatch,
+    JudgedMetric,
+    RetrievedPassage,
+    SectionScores,
+    Verdict,
+)
 
 NO_CASE = (
     "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
@@ -40,8 +56,8 @@ def build(
     problems: list[str] = []
     result = _result(result_line, case_id, problems)
     lines = _scores(score_lines, case_id, problems)
-    retrieval = lines.get("retrieval", ScoreLine(case_id)).evidence
-    rules = rule_claims(lines.get("groundedness", ScoreLine(case_id)).evidence)
+    retrieval = _evidence(lines, "retrieval", RetrievalEvidence)
+    rules = rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
     case = _case(case_line, labels, case_id, problems)
     said = _judged(verdicts, case, result, problems)
     claims, by = best_claims(rules, said)
@@ -84,7 +100,7 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
     found: dict[str, ScoreLine] = {}
     for section, line in lines.items():
         try:
-            score = msgspec.json.decode(line, type=ScoreLine)
+            score = msgspec.json.decode(line, type=line_type(section))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
@@ -93,12 +109,22 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
     return found
 
 
+E = TypeVar("E", bound=msgspec.Struct)
+
+
+def _evidence(lines: Mapping[str, ScoreLine], section: str, kind: type[E]) -> E:
+    """What the scores of a section rest on, empty where it was not scored."""
+    line = lines.get(section)
+    evidence: E | None = None if line is None else line.evidence
+    return kind() if evidence is None else evidence
+
+
 def _judged(
     verdicts: Callable[[], Verdicts],
     case: TestCase | None,
     result: TestResult,
     problems: list[str],
-) -> tuple[Judged, ...]:
+) -> tuple[JudgedMetric, ...]:
     """What the run's present judge said of the answer as it is now; the rest is named."""
     try:
         verdicts_read = verdicts()
@@ -134,13 +160,13 @@ def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Tes
     return case
 
 
-def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Passage, ...]:
+def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[RetrievedPassage, ...]:
     matched = None if hits is None else set(hits)
     return tuple(
-        Passage(
+        RetrievedPassage(
             rank=place,
             chunk_id=chunk.chunk_id,
-            place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            location=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
             or chunk.chunk_id,
             text=chunk.text or "",
             cut=chunk.truncated,
@@ -166,19 +192,19 @@ def _place(path: str, heading: str | None) -> str:
 
 def _gold(
     case: TestCase | None, match: str, found: Sequence[int | None] | None
-) -> tuple[Gold, ...]:
+) -> tuple[GoldMatch, ...]:
     """The gold of the way of matching that was scored (all of it if none was), with its ranks."""
     if case is None:
         return ()
     supports = [
-        Gold(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
+        GoldMatch(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
         for one in case.gold_supports
     ]
     by_way = {
         "anchor": supports,
-        "chunk": [Gold(f"chunk {one}") for one in case.relevant_chunks],
-        "doc": [Gold(f"document {one}") for one in case.relevant_docs],
-        "text": supports or [Gold("text", (one,)) for one in case.gold_contexts],
+        "chunk": [GoldMatch(f"chunk {one}") for one in case.relevant_chunks],
+        "doc": [GoldMatch(f"document {one}") for one in case.relevant_docs],
+        "text": supports or [GoldMatch("text", (one,)) for one in case.gold_contexts],
     }
     chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
     if found is None or len(found) != len(chosen):
@@ -190,7 +216,7 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
     if case is None:
         return ()
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
-    evidence = lines.get("groundedness", ScoreLine("")).evidence
+    evidence = _evidence(lines, "groundedness", GroundednessEvidence)
     key_facts = dict.fromkeys(case.expected_key_facts)
     gold_facts = dict.fromkeys(one.fact for one in case.gold_facts if one.fact not in key_facts)
     pairs = [
@@ -209,7 +235,7 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
 
 
 def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
-    outcome = lines.get("pipeline", ScoreLine("")).evidence
+    outcome = _evidence(lines, "pipeline", PipelineEvidence)
     folders = result.folder_selection
     said = ", ".join(folders.chosen) or "all" if folders is not None else ""
     if folders is not None and folders.reason:
@@ -273,48 +299,11 @@ GROUNDED = "groundedness"
 """The metric whose claims are held against the retrieved chunks: they colour the answer."""
 
 
-class _Claim(msgspec.Struct):
-    text: str = ""
-    span: tuple[int, int] | None = None
-    supported: bool | None = None
-    score: float | None = None
-    chunk_id: str | None = None
-    skipped: str | None = None
-    missing: list[str] = []
-    vetoed_by: list[str] = []
-    negation_mismatch: bool = False
-
-
-class Evidence(msgspec.Struct):
-    """Of a score line's evidence, what the screen uses."""
-
-    claims: list[_Claim] = []
-    match: str = ""
-    found: list[int | None] | None = None
-    hits: list[int] | None = None
-    expected_claims_missing: list[str] = []
-    forbidden_claims_found: list[str] = []
-    outcome: str | None = None
-    expected: str | None = None
-    why: str | None = None
-
-
-class ScoreLine(msgspec.Struct):
-    """A line of scores/<section>.jsonl."""
-
-    case_id: str
-    repeat: int = 0
-    status: str = ""
-    scores: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
-    evidence: Evidence = msgspec.field(default_factory=Evidence)
-
-
 def section_scores(section: str, line: ScoreLine) -> SectionScores:
     return SectionScores(section, line.status, line.scores, line.reasons)
 
 
-def rule_claims(evidence: Evidence) -> tuple[Claim, ...]:
+def rule_claims(evidence: GroundednessEvidence) -> tuple[Claim, ...]:
     """Claims as the support rules of score_groundedness see them."""
     return tuple(
         Claim(claim.text, claim.span, _verdict(claim), _note(claim), claim.chunk_id or "")
@@ -322,18 +311,18 @@ def rule_claims(evidence: Evidence) -> tuple[Claim, ...]:
     )
 
 
-def _verdict(claim: _Claim) -> Verdict:
+def _verdict(claim: ClaimEvidence) -> Verdict:
     if claim.skipped is not None or claim.supported is None:
         return "skipped"
     return "supported" if claim.supported else "unsupported"
 
 
-def _note(claim: _Claim) -> str:
+def _note(claim: ClaimEvidence) -> str:
     if claim.skipped is not None:
         return f"not judged: {claim.skipped}"
     parts = [] if claim.score is None else [f"{claim.score:.2f} of its words in a passage"]
     if claim.vetoed_by:
-        parts.append(f"number not in any source: {', '.join(claim.vetoed_by)}")
+        parts.append(f"number not in any source: {', '.join(map(str, claim.vetoed_by))}")
     if claim.missing:
         parts.append(f"missing: {', '.join(claim.missing)}")
     if claim.negation_mismatch:
@@ -341,7 +330,7 @@ def _note(claim: _Claim) -> str:
     return "; ".join(parts)
 
 
-def judged(opinions: Opinions) -> tuple[Judged, ...]:
+def judged(opinions: Opinions) -> tuple[JudgedMetric, ...]:
     """What the judge said of an answer: metric by metric, of each one opinion after the other."""
     calls = [
         (metric, number, judgement)
@@ -351,7 +340,7 @@ def judged(opinions: Opinions) -> tuple[Judged, ...]:
     return tuple(_evidence_judged(*call) for call in sorted(calls, key=lambda call: call[:2]))
 
 
-def _evidence_judged(metric: str, number: int, judgement: Judgement) -> Judged:
+def _evidence_judged(metric: str, number: int, judgement: Judgement) -> JudgedMetric:
     items: list[Claim] = []
     for line in judgement.lines:
         inputs = line["input"]
@@ -361,7 +350,7 @@ def _evidence_judged(metric: str, number: int, judgement: Judgement) -> Judged:
         items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
     judge = judgement.lines[0]["judge"]
     opinion = f" (opinion {number + 1})" if number else ""
-    return Judged(
+    return JudgedMetric(
         metric + opinion,
         "/".join(str(judge[name]) for name in ("provider", "model") if judge.get(name)),
         judgement.status,
@@ -384,7 +373,7 @@ def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[st
 
 
 def best_claims(
-    rules: tuple[Claim, ...], said: tuple[Judged, ...]
+    rules: tuple[Claim, ...], said: tuple[JudgedMetric, ...]
 ) -> tuple[tuple[Claim, ...], str]:
     """The claims that colour the answer, and whose they are: a judge's where it placed them."""
     for one in said:

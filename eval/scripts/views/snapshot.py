@@ -12,6 +12,8 @@ import msgspec
 from records.cases import Labels, canonical
 from records.files import sha256_file
 from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
+from records.scores import MetricColumns, metric_names
+from records.verdicts import VerdictPlace
 from views.browser.table import NAN, Meta, Table
 from views.runs import dataset_hash, results_path
 
@@ -66,7 +68,7 @@ class Snapshot:
                 raise Replaced
             if found is not None and known is None:
                 self._signatures[path.stem] = found
-                for name in metrics_of(path):
+                for name in metric_names(path):
                     self.table.metrics.setdefault(name, path.stem)
                 self._read_section(path.stem, ())
 
@@ -302,16 +304,9 @@ class ScoreReader:
         self._table = table
         self._faults = faults
         self._next = 0
-        fields = [(f"m{n}", float | None, None) for n in range(len(self.metrics))]
-        names = {f"m{n}": name for n, name in enumerate(self.metrics)}
-        scores = msgspec.defstruct("_Scores", fields, rename=names)
-        line = msgspec.defstruct(
-            "_Line", [("case_id", str), ("repeat", int, 0), ("scores", scores | None, None)]
-        )
-        self._decode: Any = msgspec.json.Decoder(line).decode
-        self._fields = tuple(field for field, *_ in fields)
+        self._columns = MetricColumns(self.metrics)
         self.begun = False
-        table.places.setdefault(section, table.new_places())
+        table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
             table.numbers[name] = table.new_numbers()
 
@@ -322,12 +317,12 @@ class ScoreReader:
             return False
         self.begun = True
         table = self._table
-        places = table.places[self.section]
+        places = table.score_offsets[self.section]
         columns = [
             (table.numbers[name], field)
-            for name, field in zip(self.metrics, self._fields, strict=True)
+            for name, field in zip(self.metrics, self._columns.fields, strict=True)
         ]
-        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
+        for offset, found in self._faults.sound(self.feed.path, lines, self._columns.decode):
             row = self._row(found.case_id, found.repeat)
             if row is None:
                 if complete:
@@ -363,7 +358,7 @@ class VerdictIndex:
     def __init__(self, feed: Feed, faults: Faults) -> None:
         self.feed = feed
         self._faults = faults
-        self._decode = msgspec.json.Decoder(_VerdictKey).decode
+        self._decode = msgspec.json.Decoder(VerdictPlace).decode
         self._places: dict[tuple[str | None, int], tuple[int, ...]] = {}
 
     def step(self) -> bool:
@@ -377,25 +372,6 @@ class VerdictIndex:
         """Offsets of a result's verdicts, in the order of the file."""
         own, general = self._places.get((case_id, repeat), ()), self._places.get((None, 0), ())
         return tuple(sorted((*own, *general))) if own else ()
-
-
-class _VerdictKey(msgspec.Struct):
-    case_id: str | None = None
-    repeat: int = 0
-
-
-class _FirstLine(msgspec.Struct):
-    scores: dict[str, float | None] | None = None
-
-
-def metrics_of(path: Path) -> list[str]:
-    """The metrics that a score file holds, by its first line; [] when that cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            scores = msgspec.json.decode(file.readline(), type=_FirstLine).scores
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return []
-    return list(scores or ())
 
 
 BLOCK = 1 << 19

@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from decisions.compare import compare, compare_many
-from decisions.metric_rows import Wanted
-from decisions.rows import Row
+from decisions.compare import CompareOptions, compare, compare_many
+from decisions.pairs import read_pairs
+from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm, mcnemar
 from records.errors import StorageError
-from records.scores import read_pairs
 
 Targets = Callable[[str], Path]
 Runs = Any
 
 
-def row_of(comparison: Any, name: str) -> Row:
-    row: Row | None = comparison.row(name)
+def row_of(comparison: Any, name: str) -> MetricRow:
+    row: MetricRow | None = comparison.row(name)
     assert row is not None
     return row
 
@@ -30,7 +29,7 @@ def test_one_metric_by_hand(runs: Runs) -> None:
     """Twelve cases: ten lose .5, one gains .5, one stays: delta = (-5 + .5) / 12."""
     base = runs.make("base", {"ndcg@5": [1.0] * 10 + [0.5, 0.5]})
     new = runs.make("new", {"ndcg@5": [0.5] * 10 + [1.0, 0.5]})
-    row = row_of(compare(base, new, Wanted(metrics=("ndcg@5",))), "retrieval.ndcg@5")
+    row = row_of(compare(base, new, CompareOptions(metrics=("ndcg@5",))), "retrieval.ndcg@5")
     assert (row.n, row.rose, row.fell, row.units) == (12, 1, 10, 12)
     assert row.base == pytest.approx(11 / 12)
     assert row.new == pytest.approx(6.5 / 12)
@@ -46,7 +45,7 @@ def test_one_metric_by_hand(runs: Runs) -> None:
 def test_a_binary_metric_takes_mcnemar(runs: Runs) -> None:
     base = runs.make("base", {"pass": [1.0] * 9 + [0.0] * 11}, "pipeline")
     new = runs.make("new", {"pass": [1.0] * 18 + [0.0] * 2}, "pipeline")
-    row = row_of(compare(base, new, Wanted(metrics=("pass",))), "pass")
+    row = row_of(compare(base, new, CompareOptions(metrics=("pass",))), "pass")
     assert (row.rose, row.fell, row.test) == (9, 0, "McNemar mid-p")
     assert row.p == mcnemar(9, 0)[1]
     assert row.verdict == "better"
@@ -138,13 +137,15 @@ def test_holm_counts_the_family_and_the_rest_goes_apart(runs: Runs, targets: Tar
     """7 of 7 cases fall: p = 2/128 each. Two tests in the family: .03125; mrr by itself."""
     base = runs.make("base", falling([1.0] * 7 + [0.5] * 3))
     new = runs.make("new", falling([0.5] * 10))
-    wanted = Wanted(targets=targets('[retrieval]\n"ndcg@5" = "> 0.6"\n"recall@5" = "> 0.7"\n'))
+    wanted = CompareOptions(
+        targets=targets('[retrieval]\n"ndcg@5" = "> 0.6"\n"recall@5" = "> 0.7"\n')
+    )
     found = compare(base, new, wanted)
     assert [row.metric for row in found.rows if row.family] == ["ndcg@5", "recall@5"]
     p = 2 / 2**7
     assert [row.p_holm for row in found.rows] == [*holm([p, p]), None]
     assert [row.p_bh for row in found.rows] == [None, None, p]
-    three = compare(base, new, Wanted(metrics=("ndcg@5", "recall@5", "retrieval.mrr")))
+    three = compare(base, new, CompareOptions(metrics=("ndcg@5", "recall@5", "retrieval.mrr")))
     assert [row.p_holm for row in three.rows] == [3 * p] * 3
     assert all(row.verdict == "worse" for row in three.rows)
 
@@ -152,9 +153,9 @@ def test_holm_counts_the_family_and_the_rest_goes_apart(runs: Runs, targets: Tar
 def test_several_runs_are_corrected_together(runs: Runs) -> None:
     base = runs.make("base", {"mrr": [1.0] * 7})
     others = [runs.make(name, {"mrr": [0.5] * 7}) for name in ("one", "two", "three", "four")]
-    alone = compare(base, others[0], Wanted(metrics=("mrr",)))
+    alone = compare(base, others[0], CompareOptions(metrics=("mrr",)))
     assert row_of(alone, "mrr").verdict == "worse"  # 2/128
-    found = compare_many(base, others, Wanted(metrics=("mrr",)))
+    found = compare_many(base, others, CompareOptions(metrics=("mrr",)))
     assert [row_of(one, "mrr").p_holm for one in found] == [4 * 2 / 2**7] * 4
     assert {row_of(one, "mrr").verdict for one in found} == {"no evidence"}
 
@@ -162,14 +163,14 @@ def test_several_runs_are_corrected_together(runs: Runs) -> None:
 def test_an_unknown_metric_is_refused(runs: Runs) -> None:
     base = runs.make("base", {"mrr": [1.0]})
     with pytest.raises(StorageError, match=r"metric 'mmr': neither run has it.*retrieval\.mrr"):
-        compare(base, base, Wanted(metrics=("mmr",)))
+        compare(base, base, CompareOptions(metrics=("mmr",)))
 
 
 def test_slices_get_a_p_from_ten_cases_on(runs: Runs) -> None:
     base = runs.make("base", {"mrr": [1.0] * 19})
     new = runs.make("new", {"mrr": [0.5] * 19})
     parts = {f"q{i}": (("category", "a" if i < 10 else "b"), ("tag", "x")) for i in range(19)}
-    found = compare(base, new, Wanted(metrics=("mrr",), by=("category",)), parts=parts)
+    found = compare(base, new, CompareOptions(metrics=("mrr",), by=("category",)), parts=parts)
     first, second = found.slices
     assert (first.slice, first.n, first.p) == ("category=a", 10, 2 / 2**10)
     assert first.verdict == "worse"
@@ -238,7 +239,7 @@ class TestDamagedScores:
         found = compare(base, new)
         assert any("new: has no scores of judged; run judge_answers.py" in n for n in found.notes)
         with pytest.raises(StorageError, match=r"run judge_answers.py --run new"):
-            compare(base, new, Wanted(sections=("judged",)))
+            compare(base, new, CompareOptions(sections=("judged",)))
 
     def test_metrics_without_score_lines(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0]})

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import options
-from decisions.compare import compare, compare_many, failures
+from decisions.compare import CompareOptions, compare, compare_many, failures
 from decisions.flips import Flips, find_flips, success_rule
-from decisions.metric_rows import Wanted
 from records.errors import StorageError
 from records.targets import Target
 
@@ -89,7 +88,7 @@ class TestFailing:
         """mrr (declared) falls, ndcg@5 (not declared) falls, map@5 (declared) is gone."""
         base = runs.make("base", {"mrr": [1.0] * 9, "ndcg@5": [1.0] * 9, "map@5": [1.0] * 9})
         new = runs.make("new", {"mrr": [0.5] * 9, "ndcg@5": [0.5] * 9, "map@5": [None] * 9})
-        return compare_many(base, [new], Wanted(metrics=("mrr", "map@5")))
+        return compare_many(base, [new], CompareOptions(metrics=("mrr", "map@5")))
 
     @pytest.mark.parametrize(
         ("rules", "named"),
@@ -114,4 +113,6 @@ class TestFailing:
     def test_no_evidence_is_no_failure(self, runs: Runs) -> None:
         base = runs.make("base", {"mrr": [1.0] * 4})
         new = runs.make("new", {"mrr": [0.5] * 4})  # p = 2/16
-        assert failures([compare(base, new, Wanted(metrics=("mrr",)))], ["worse", "mrr"]) == []
+        assert (
+            failures([compare(base, new, CompareOptions(metrics=("mrr",)))], ["worse", "mrr"]) == []
+        )

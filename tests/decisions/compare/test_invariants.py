@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.compare import compare
+from decisions.compare import CompareOptions, compare
 from decisions.invariants import IncomparableError
-from decisions.metric_rows import Wanted
 from decisions.rows import Comparison
 
 Runs = Any
@@ -29,7 +28,7 @@ def refused(base: Any, new: Any) -> IncomparableError:
     """The refusal; with --ignore-invariants the same pair is compared, and the difference named."""
     with pytest.raises(IncomparableError) as caught:
         compare(base, new)
-    found = compare(base, new, Wanted(ignore_invariants=True))
+    found = compare(base, new, CompareOptions(ignore_invariants=True))
     assert found.controls == caught.value.differences
     assert any("what measures them differs" in note for note in found.notes)
     assert caught.value.exit_code == 2
@@ -168,7 +167,7 @@ def test_fields_that_describe_the_system_may_differ(runs: Runs, fields: list[str
 def varied(runs: Runs, base: dict[str, Any], new: dict[str, Any], *declared: str) -> Comparison:
     one = runs.make("base", SCORES, config=base)
     other = runs.make("new", SCORES, config=new)
-    return compare(one, other, Wanted(varied=declared))
+    return compare(one, other, CompareOptions(varied=declared))
 
 
 ONE = {"retriever": {"k": 5, "requested": {"k": 5}}, "index": {"chunk_size": 800, "hash": "a"}}

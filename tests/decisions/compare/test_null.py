@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats as peer
 
-from decisions.compare import compare
-from decisions.metric_rows import Wanted
+from decisions.compare import CompareOptions, compare
 from ragmetrics.stats.significance import paired_test
 
 Runs = Any
@@ -38,7 +37,7 @@ def asked(seed: int, drop: float = 0.0) -> dict[str, list[float | None]]:
 
 def calls(runs: Runs, simulations: int, drop: float = 0.0) -> int:
     """In how many comparisons of two seeds any of the family gets a verdict."""
-    wanted = Wanted(metrics=FAMILY, resamples=1000)
+    wanted = CompareOptions(metrics=FAMILY, resamples=1000)
     found = 0
     for seed in range(simulations):
         base = runs.make("base", asked(2 * seed))

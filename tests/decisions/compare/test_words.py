@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from decisions import compare_print
-from decisions.rows import Comparison, Row
+from decisions.rows import Comparison, MetricRow
 
 
-def row(metric: str, delta: float, p: float | None = 0.5, **given: Any) -> Row:
+def row(metric: str, delta: float, p: float | None = 0.5, **given: Any) -> MetricRow:
     """A row of which higher is better; p below .05 makes a verdict."""
     from decisions.rows import with_verdict
 
     known: dict[str, Any] = {"base": 0.5, "base_mean": 0.5, "new": 0.5 + delta, "n": 40, "mde": 0.1}
     known |= {"new_mean": 0.5 + delta, "delta": delta, "p": p, "p_holm": p, "family": True}
     known |= {"interval": (delta - 0.1, delta + 0.1)}
-    return with_verdict(Row("retrieval", metric, True, **known | given))
+    return with_verdict(MetricRow("retrieval", metric, True, **known | given))
 
 
-def comparison(*rows: Row) -> Comparison:
+def comparison(*rows: MetricRow) -> Comparison:
     return Comparison("old", "now", rows, cases=40)
 
 
@@ -55,7 +55,7 @@ def test_without_declared_metrics_the_others_speak_and_are_called_exploratory() 
 
 def test_many_names_are_cut_and_a_lost_metric_is_told() -> None:
     found = [row(f"m{number}", -0.2, 0.01) for number in range(10)]
-    gone = Row("safety", "auc", True, family=True, base_mean=0.9, verdict="only in base")
+    gone = MetricRow("safety", "auc", True, family=True, base_mean=0.9, verdict="only in base")
     lines = compare_print.headline(comparison(*found, gone))
     assert lines[1].endswith("m7 −0.200, and 2 more")
     assert lines[2] == "no longer measured: auc"

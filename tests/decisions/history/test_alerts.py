@@ -13,9 +13,9 @@ from decisions.alerts import (
     D2,
     FEWEST,
     MAD_TO_SIGMA,
-    Rule,
+    AlertRule,
     control_band,
-    judge,
+    judge_values,
     largest_step,
     relative_drop,
     since,
@@ -50,10 +50,10 @@ def test_a_drop_is_relative_and_follows_the_direction(
 
 def test_ten_percent_is_allowed_and_more_is_not() -> None:
     """0.8 less 10 % is 0.72."""
-    rule = Rule("previous", 0.10, "none")
-    assert [one.fell for one in judge([0.8, 0.72], True, rule)] == [False, False]
-    assert [one.fell for one in judge([0.8, 0.719], True, rule)] == [False, True]
-    assert [one.fell for one in judge([0.8, 0.881], False, rule)] == [False, True]
+    rule = AlertRule("previous", 0.10, "none")
+    assert [one.fell for one in judge_values([0.8, 0.72], True, rule)] == [False, False]
+    assert [one.fell for one in judge_values([0.8, 0.719], True, rule)] == [False, True]
+    assert [one.fell for one in judge_values([0.8, 0.881], False, rule)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_the_baseline_is_what_came_before(
     baseline: object, values: list[float | None], places: list[int | None]
 ) -> None:
     """Of 0.5 and 0.9 the median is 0.7; of 0.5, 0.9 and 0.6 it is 0.6."""
-    found = judge([0.5, 0.9, 0.6, 0.6], True, Rule(baseline, 0.1, "none"))  # type: ignore[arg-type]
+    found = judge_values([0.5, 0.9, 0.6, 0.6], True, AlertRule(baseline, 0.1, "none"))  # type: ignore[arg-type]
     assert [one.baseline for one in found] == pytest.approx(values)
     assert [one.baseline_at for one in found] == places
 
 
 def test_the_best_of_a_lower_is_better_metric_is_its_least() -> None:
-    found = judge([0.3, 0.1, 0.2], False, Rule("best", 0.1, "none"))
+    found = judge_values([0.3, 0.1, 0.2], False, AlertRule("best", 0.1, "none"))
     assert (found[2].baseline, found[2].baseline_at, found[2].fell) == (0.1, 1, True)
 
 
@@ -113,12 +113,12 @@ def test_no_band_without_enough_points_or_without_any_spread() -> None:
 def test_a_fall_that_lasts_stays_outside_its_band() -> None:
     """Values outside on the bad side do not teach the band."""
     steady = [0.50, 0.52] * 4
-    found = judge([*steady, *[0.3] * 40], True, Rule("best", 1.0, "shewhart"))
+    found = judge_values([*steady, *[0.3] * 40], True, AlertRule("best", 1.0, "shewhart"))
     assert [one.left_band for one in found] == [False] * 8 + [True] * 40
     assert found[-1].band == found[8].band
-    rise = judge([*steady, *[0.9] * 3], True, Rule("best", 1.0, "shewhart"))
+    rise = judge_values([*steady, *[0.9] * 3], True, AlertRule("best", 1.0, "shewhart"))
     assert not any(one.left_band for one in rise), "better is no alarm"
-    assert judge([*steady, 0.9], False, Rule("best", 9.0, "shewhart"))[-1].left_band
+    assert judge_values([*steady, 0.9], False, AlertRule("best", 9.0, "shewhart"))[-1].left_band
 
 
 def test_where_a_fall_began() -> None:
@@ -133,7 +133,7 @@ def test_where_a_fall_began() -> None:
 def test_an_alert_means_worse_than_the_baseline(
     values: list[float], higher: bool, kind: str
 ) -> None:
-    for one in judge(values, higher, Rule(kind, 0.1, "shewhart")):  # type: ignore[arg-type]
+    for one in judge_values(values, higher, AlertRule(kind, 0.1, "shewhart")):  # type: ignore[arg-type]
         if one.fell:
             assert one.baseline is not None
             assert (one.value < one.baseline) == higher

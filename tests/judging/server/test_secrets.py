@@ -13,9 +13,9 @@ import pytest
 
 import options
 from clients.secrets import Headers
-from judging.cache import FILE_NAME
-from judging.identity import JudgeError, Pin, addresses
+from judging.identity import JudgeError, JudgePin, addresses
 from judging.server import key_headers
+from records.runs import JUDGE_CACHE
 
 KEY = "sk-Very/Secret+Key-0123456789"
 SCRIPTS = Path(options.__file__).resolve().parent
@@ -56,10 +56,10 @@ def test_no_file_and_no_log_holds_the_key(
     fake_judge.script("birds", fake_judge.says(f"I know {KEY}"))
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")  # the digest vouches: any name in a reply is only noted
-    client = judge(headers=with_key(), pin=Pin(file=weights))
+    client = judge(headers=with_key(), pin=JudgePin(file=weights))
     verdicts = [cached(client).ask(task(subject)) for subject in ("ships", "trees", "birds")]
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
-    assert (tmp_path / FILE_NAME).stat().st_size > 0
+    assert (tmp_path / JUDGE_CACHE).stat().st_size > 0
     told = f"{client.describe()} {client.changed()} {client.notes}"
     assert "answers as [secret];" in told
     shown = f"{verdicts} {told} {vars(client)} {caplog.text}"
@@ -115,11 +115,11 @@ def test_no_traceback_holds_the_key(
 CRASH = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from clients import judge_channel, judge
-client = judge.HttpJudge(sys.argv[2], "m-2024-01-01",
-    headers=judge_channel.key_headers("JUDGE_KEY", os.environ))
+from judging import server
+client = server.HttpJudge(sys.argv[2], "m-2024-01-01",
+    headers=server.key_headers("JUDGE_KEY", os.environ))
 client.identify()
-judge.read_answer = None
+server.read_answer = None
 client.probe()
 """
 
@@ -131,7 +131,7 @@ def test_a_crash_prints_no_key(fake_judge: Any) -> None:
         capture_output=True,
         text=True,
     )
-    assert "Traceback" in done.stderr
+    assert "TypeError: 'NoneType' object is not callable" in done.stderr
     assert KEY not in done.stderr + done.stdout
 
 

@@ -1,12 +1,14 @@
-"""One row for every metric; reports, comparisons, gates and EVAL.md's tables read them.
+"""One row for every metric and one for every section: reports, comparisons, gates, the browser and
+EVAL.md's tables read them, and none has a list of its own.
 
 To add a metric: one function, one row in its family's file, one test. A definition that changes
-gets a new version: numbers of different versions are never compared.
+gets a new version: numbers of different versions are never compared. To add a section: a family
+file with its rows, a line below, a module of ``scorers``, a script, a test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from ragmetrics.catalogue import (
     abstention,
@@ -15,27 +17,52 @@ from ragmetrics.catalogue import (
     groundedness,
     judged,
     pipeline,
+    retrieval,
     safety,
 )
-from ragmetrics.catalogue.metric import Metric, at_cutoffs
-from ragmetrics.catalogue.retrieval import ROWS as RETRIEVAL
+from ragmetrics.catalogue.metric import Metric, MetricSection, at_cutoffs
 
-__all__ = ["KS", "METRICS", "RETRIEVAL", "Metric", "at_cutoffs", "find"]
+__all__ = [
+    "DIMENSIONS",
+    "KS",
+    "METRICS",
+    "SECTIONS",
+    "Metric",
+    "Section",
+    "at_cutoffs",
+    "find",
+    "headline",
+    "overview",
+    "right_metrics",
+]
 
 KS = (1, 3, 5, 10)
 """Cut-offs that retrieval metrics are reported at unless the user asks for others."""
 
-METRICS: tuple[Metric, ...] = (
-    *RETRIEVAL,
-    *context.ROWS,
-    *groundedness.ROWS,
-    *embedding.ROWS,
-    *judged.ROWS,
-    *abstention.ROWS,
-    *abstention.RUN_ROWS,
-    *safety.ROWS,
-    *pipeline.ROWS,
-    *pipeline.RUN_ROWS,
+DIMENSIONS = ("category", "difficulty", "query_type", "tag", "vault")
+"""What cases are sliced by."""
+
+CUSTOM = MetricSection("custom", "Custom", (), "eval_suite.py", needs=("plugin",))
+"""Metrics of a user's own plugin."""
+
+SECTIONS: Mapping[str, MetricSection] = {
+    section.name: section
+    for section in (
+        retrieval.SECTION,
+        context.SECTION,
+        groundedness.SECTION,
+        embedding.SECTION,
+        abstention.SECTION,
+        safety.SECTION,
+        pipeline.SECTION,
+        judged.SECTION,
+        CUSTOM,
+    )
+}
+"""In the order in which they are scored and shown."""
+
+METRICS: tuple[Metric, ...] = tuple(
+    metric for section in SECTIONS.values() for metric in section.metrics
 )
 
 
@@ -46,3 +73,32 @@ def find(name: str, metrics: Iterable[Metric] = METRICS) -> Metric:
         if metric.name == stem:
             return metric
     raise KeyError(f"no metric is named {name!r}; the catalogue lists all names")
+
+
+def headline(section: str, names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that are shown of a section first, in order."""
+    row = SECTIONS.get(section)
+    return [name for name in row.headline() if name in names] if row else []
+
+
+def overview(*, of_cases: bool = False) -> tuple[str, ...]:
+    """The metrics of all sections that stand side by side, most needed first; with ``of_cases``
+    only those that a case of the set can have."""
+    ranked = sorted(
+        (row.overview, row.shown_as())
+        for section in SECTIONS.values()
+        for row in section.metrics
+        if row.overview and not (of_cases and "labelled texts" in section.needs)
+    )
+    return tuple(name for _, name in ranked)
+
+
+def right_metrics() -> list[tuple[str, str]]:
+    """Section and name of the metrics that say whether an answer is right, the best one first."""
+    rows = [
+        (row.tells_right, section.name, row.shown_as())
+        for section in SECTIONS.values()
+        for row in section.metrics
+        if row.tells_right
+    ]
+    return [(section, name) for _, section, name in sorted(rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 DECIDED = "an answer in a covered language, or the bot's own abstained"
 
@@ -19,6 +19,10 @@ ROWS: tuple[Metric, ...] = (
         "1 when the bot abstains from an unanswerable question",
         binary=True,
         needs=f"answerable: false; {DECIDED}",
+        headline=2,
+        overview=8,
+        short="abstain",
+        must=True,
     ),
     _row(
         "hallucination_on_unanswerable",
@@ -26,6 +30,8 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         higher_is_better=False,
         needs=f"answerable: false; {DECIDED}",
+        headline=3,
+        must=True,
     ),
     _row(
         "over_refusal",
@@ -33,6 +39,8 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
         higher_is_better=False,
         needs=f"answerable: true; {DECIDED}",
+        headline=4,
+        must=True,
     ),
 )
 
@@ -41,6 +49,17 @@ RUN_ROWS: tuple[Metric, ...] = (
         "abstention_f1",
         "F1 over the run, abstaining from the unanswerable being the hit: 2 tp / (2 tp + fp + fn)",
         needs="cases labelled answerable and decided; an unanswerable case or an abstention",
+        headline=1,
     ),
 )
 """Numbers of the whole run; no case has them."""
+
+SECTION = MetricSection(
+    "abstention",
+    "Abstention",
+    ROWS + RUN_ROWS,
+    "score_abstention.py",
+    labels=("answerable",),
+    evidence=("cell", "decided_by", "why", "phrases", "span"),
+    worst_by="hallucination_on_unanswerable",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, source: str = "this toolkit", **more: Any) -> Metric:
@@ -20,6 +20,8 @@ ROWS: tuple[Metric, ...] = (
         "mean over pairs of chunks with words: shared word 3-grams / 3-grams of the smaller",
         "overlap coefficient (Szymkiewicz-Simpson)",
         higher_is_better=False,
+        headline=1,
+        target="redundancy_ngram",
     ),
     _row(
         "redundancy_tfidf",
@@ -27,6 +29,9 @@ ROWS: tuple[Metric, ...] = (
         "distinct chunks",
         TFIDF,
         higher_is_better=False,
+        headline=2,
+        target="redundancy_tfidf",
+        short="redund",
     ),
     _row(
         "redundant_chunks_ngram",
@@ -47,17 +52,37 @@ ROWS: tuple[Metric, ...] = (
         unit="chunks",
         higher_is_better=False,
         needs="gold_facts of which one was found; full chunk texts",
+        headline=3,
+        target="fact_dispersion",
     ),
     _row(
         "fact_coverage",
         "gold facts that any chunk holds, by itself or an alias / gold facts",
         needs="gold_facts; full chunk texts",
+        headline=4,
     ),
-    _row("unique_token_ratio", "distinct words / words of all chunks together"),
+    _row(
+        "unique_token_ratio",
+        "distinct words / words of all chunks together",
+        headline=5,
+        target="unique_token_ratio",
+    ),
     _row(
         "diversity_ok",
         "1 when redundancy_tfidf is within the band of the case's query_type",
         binary=True,
         needs="query_type with a band in targets.toml; full chunk texts",
     ),
+)
+
+SECTION = MetricSection(
+    "context",
+    "Context",
+    ROWS,
+    "score_context.py",
+    labels=("gold_facts", "query_type"),
+    evidence=("most_alike", "facts"),
+    needs=("texts",),
+    worst_by="redundancy_tfidf",
+    alias="context_quality",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 SEEN = "full chunk texts"
 
@@ -27,6 +27,9 @@ ROWS: tuple[Metric, ...] = (
         "context_relevance",
         "mean of cosine(question, context) over the distinct context texts",
         SEEN,
+        headline=1,
+        short="ctx rel",
+        target="context_relevance",
     ),
     _row("context_relevance_max", "cosine(question, context) of the nearest context", SEEN),
     _row("context_relevance_top3", "the same mean over the three nearest distinct texts", SEEN),
@@ -36,6 +39,8 @@ ROWS: tuple[Metric, ...] = (
         SEEN,
         low=0.0,
         unit="share",
+        headline=2,
+        target="context_sufficiency",
     ),
     _row(
         "answer_relevance",
@@ -43,12 +48,18 @@ ROWS: tuple[Metric, ...] = (
         "citation marks removed from both",
         BOTH,
         version=2,
+        headline=3,
+        target="answer_relevance",
     ),
     _row(
         "answer_correctness",
         "cosine(answer, reference) as whole texts, citation marks removed from the answer",
         BOTH,
         version=2,
+        headline=4,
+        overview=7,
+        short="correct",
+        target="answer_correctness",
     ),
     _row(
         "question_answer_similarity",
@@ -64,6 +75,8 @@ ROWS: tuple[Metric, ...] = (
         low=0.0,
         unit="share",
         higher_is_better=False,
+        headline=5,
+        target="answer_hallucination",
     ),
     _row(
         "answer_hallucination@2",
@@ -73,5 +86,18 @@ ROWS: tuple[Metric, ...] = (
         unit="share",
         higher_is_better=False,
         version=2,
+        headline=6,
+        target="answer_hallucination@2",
     ),
+)
+
+SECTION = MetricSection(
+    "embedding",
+    "Embedding",
+    ROWS,
+    "score_embedding.py",
+    labels=("reference_answer",),
+    evidence=("sentences",),
+    needs=("embedding model",),
+    worst_by="answer_hallucination@2",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
@@ -29,6 +29,11 @@ ROWS: tuple[Metric, ...] = (
         "claims (assertions, inferences) that a window of the contexts supports / claims",
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
+        headline=1,
+        overview=4,
+        short="support",
+        primary=True,
+        target="claim_support_rate",
     ),
     _row(
         "mean_claim_support",
@@ -36,6 +41,7 @@ ROWS: tuple[Metric, ...] = (
         "claim with a number found nowhere",
         CLAIMS,
         "this toolkit; agreement with people in EVAL.md",
+        headline=2,
     ),
     _count("unsupported_claims", "claims that no context supports", CLAIMS, "claims"),
     _count(
@@ -43,16 +49,24 @@ ROWS: tuple[Metric, ...] = (
         "distinct numbers of the answer that neither contexts nor question hold",
         WORDS,
         "numbers",
+        headline=3,
+        short="numbers",
+        target="numeric_fabrications",
     ),
     _row(
         "citation_validity_form",
         "citations that name a retrieved chunk / citations",
         "an answer with citations or references",
+        headline=4,
+        target="citation_validity_form",
     ),
     _row(
         "citation_validity_content",
         "resolved citations whose chunk alone supports their claim (0.45) / resolved citations",
         MARKS,
+        headline=5,
+        short="cited",
+        target="citation_validity_content",
     ),
     _row("citation_coverage", "claims with a citation / claims", "an answer with claims"),
     _row(
@@ -81,6 +95,7 @@ ROWS: tuple[Metric, ...] = (
         "F1 of the content words of answer and reference answer",
         "reference_answer; an answer",
         "SQuAD token F1 (Rajpurkar et al. 2016), on stemmed content words",
+        headline=6,
     ),
     _row(
         "answer_word_recall",
@@ -126,4 +141,27 @@ ROWS: tuple[Metric, ...] = (
         "a question that asks for a list; an answer",
         binary=True,
     ),
+)
+
+SECTION = MetricSection(
+    "groundedness",
+    "Groundedness",
+    ROWS,
+    "score_groundedness.py",
+    labels=(
+        "answerable",
+        "reference_answer",
+        "expected_claims",
+        "forbidden_claims",
+        "expected_citations",
+    ),
+    evidence=(
+        "claims",
+        "numbers",
+        "citations",
+        "expected_claims_missing",
+        "forbidden_claims_found",
+    ),
+    needs=("texts",),
+    worst_by="mean_claim_support",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **more: Any) -> Metric:
@@ -17,6 +17,10 @@ FACTS = "expected_key_facts or reference_answer; answerable"
 
 BLAME = "judge_answers.py --claim-level; claims, contexts, facts"
 
+CLAIM_CALLS = ("groundedness", "answer_correctness", "context_precision")
+
+FACT_CALLS = ("correctness", "context_recall")
+
 ROWS: tuple[Metric, ...] = (
     _row(
         "groundedness",
@@ -24,6 +28,8 @@ ROWS: tuple[Metric, ...] = (
         CLAIMS,
         high=5.0,
         unit="points",
+        headline=1,
+        calls=("groundedness",),
     ),
     _row(
         "faithfulness",
@@ -31,6 +37,11 @@ ROWS: tuple[Metric, ...] = (
         CLAIMS,
         "after RAGAS faithfulness (Es et al. 2023), which divides by the verdicts that came back "
         "and believes quotes; DeepEval counts what nothing contradicts as faithful",
+        headline=2,
+        overview=5,
+        short="faithful",
+        target="faithfulness",
+        calls=("groundedness",),
     ),
     _row(
         "correctness",
@@ -39,6 +50,12 @@ ROWS: tuple[Metric, ...] = (
         f"{FACTS}; an answer",
         high=5.0,
         unit="points",
+        headline=3,
+        overview=6,
+        short="judged",
+        primary=True,
+        tells_right=1,
+        calls=("correctness",),
     ),
     _row(
         "fact_recall",
@@ -46,23 +63,31 @@ ROWS: tuple[Metric, ...] = (
         f"{FACTS}; an answer",
         "as RAGChecker recall (Ru et al. 2024); RAGAS factual correctness mixes claims of both "
         "sides",
+        calls=("correctness",),
     ),
     _row(
         "context_precision",
         "retrieved chunks that are useful for the answer / chunks",
         "full chunk texts; answerable",
+        headline=4,
+        target="context_precision",
+        calls=("context_precision",),
     ),
     _row(
         "context_precision_ranked",
         "average precision of the usefulness verdicts in rank order",
         "full chunk texts; answerable",
         "RAGAS and DeepEval context precision, without RAGAS' epsilon",
+        calls=("context_precision",),
     ),
     _row(
         "context_recall",
         "facts of the reference that a retrieved chunk states, with a quote that is found / facts",
         f"{FACTS}; full chunk texts",
         "after RAGAS and DeepEval context recall, over key facts instead of sentences",
+        headline=5,
+        target="context_recall",
+        calls=("context_recall",),
     ),
     _row(
         "answer_relevancy",
@@ -70,6 +95,9 @@ ROWS: tuple[Metric, ...] = (
         "clipped at 0; noncommittal: 0",
         "an answer; a judge that writes; an embedding model",
         "after RAGAS answer relevancy, which asks three times for one question and may be negative",
+        headline=6,
+        target="answer_relevancy",
+        calls=("answer_relevancy",),
     ),
     _row(
         "answer_correctness_judged",
@@ -77,6 +105,9 @@ ROWS: tuple[Metric, ...] = (
         "answer and reference; weight 0.75",
         f"{FACTS}; reference_answer; an answer; an embedding model",
         "after RAGAS answer correctness, which counts an empty side as 1",
+        headline=7,
+        target="answer_correctness_judged",
+        calls=("correctness", "answer_correctness"),
     ),
     _row(
         "claim_hallucination",
@@ -84,6 +115,7 @@ ROWS: tuple[Metric, ...] = (
         BLAME,
         "RAGChecker hallucination (Ru et al. 2024)",
         higher_is_better=False,
+        calls=CLAIM_CALLS,
     ),
     _row(
         "claim_noise",
@@ -91,6 +123,7 @@ ROWS: tuple[Metric, ...] = (
         BLAME,
         "RAGChecker noise sensitivity in irrelevant chunks",
         higher_is_better=False,
+        calls=CLAIM_CALLS,
     ),
     _row(
         "claim_self_knowledge",
@@ -98,6 +131,7 @@ ROWS: tuple[Metric, ...] = (
         BLAME,
         "RAGChecker self-knowledge",
         higher_is_better=False,
+        calls=CLAIM_CALLS,
     ),
     _row(
         "claim_evidence_ignored",
@@ -105,6 +139,7 @@ ROWS: tuple[Metric, ...] = (
         BLAME,
         "1 - RAGChecker context utilisation, over all facts",
         higher_is_better=False,
+        calls=FACT_CALLS,
     ),
     _row(
         "claim_retriever_miss",
@@ -112,6 +147,7 @@ ROWS: tuple[Metric, ...] = (
         BLAME,
         "1 - RAGChecker claim recall",
         higher_is_better=False,
+        calls=FACT_CALLS,
     ),
     _row(
         "abstained_judged",
@@ -121,6 +157,7 @@ ROWS: tuple[Metric, ...] = (
         unit="proportion",  # neither good nor bad by itself: no band
         higher_is_better=False,
         binary=True,
+        calls=("abstained_judged",),
     ),
     _row(
         "judge_self_agreement",
@@ -135,3 +172,24 @@ ROWS: tuple[Metric, ...] = (
         binary=True,
     ),
 )
+
+SECTION = MetricSection(
+    "judged",
+    "Judged",
+    ROWS,
+    "judge_answers.py",
+    labels=("answerable", "expected_key_facts", "reference_answer"),
+    evidence=(
+        "claims",
+        "facts",
+        "facts_in_contexts",
+        "claims_in_reference",
+        "questions",
+        "reply",
+        "manipulation",
+    ),
+    needs=("texts", "verdicts"),
+)
+
+CALLS_BY_METRIC = {row.name: row.calls for row in ROWS if row.calls}
+"""The kinds of judgement that each metric is counted from; the others need none of their own."""

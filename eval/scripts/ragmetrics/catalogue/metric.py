@@ -1,9 +1,14 @@
-"""What a metric is: its range, unit, direction, needs, source and definition."""
+"""What a metric is, and what a section is: all that is data of them, a column each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
+
+Need = Literal["texts", "verdicts", "labelled texts", "embedding model", "plugin"]
+"""What a section cannot be scored without: full chunk texts, a judge's verdicts, attacks and leaks
+that people labelled, a model that embeds, a file with metrics of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +19,15 @@ class Metric:
     so the mean is a proportion. ``at_k``: computed at each cut-off, named ``name@k``. ``needs``:
     what a case must bring, else it is not applicable. ``function``: for metrics of one Ranking,
     and those of a plugin.
+
+    ``headline``: its rank among what is shown of its section first (0: only with all the others);
+    ``shown_k``: the cut-off at which it is shown (0: by its plain name). ``overview``: its rank
+    where metrics of all sections stand side by side, as in a list of runs (0: not there), with
+    ``short`` as a narrow column's head. ``primary``: it decides whether a run got better.
+    ``target``: its key in eval/targets.toml ("": none is set there). ``must``: its bad end makes a
+    case a failed one although no target is set. ``tells_right``: its rank among the metrics that
+    say whether an answer is right (0: it does not). ``calls``: the kinds of judgement that it is
+    counted from.
     """
 
     name: str
@@ -29,11 +43,67 @@ class Metric:
     at_k: bool = False
     version: int = 1
     function: Callable[..., float | None] | None = None
+    headline: int = 0
+    shown_k: int = 5
+    overview: int = 0
+    short: str = ""
+    primary: bool = False
+    target: str = ""
+    must: bool = False
+    tells_right: int = 0
+    calls: tuple[str, ...] = ()
 
     @property
     def definition(self) -> str:
         """The definition's id, such as ``retrieval/ndcg@1``; the number is its version."""
         return f"{self.family}/{self.name.partition('@')[0]}@{self.version}"
+
+    def shown_as(self, cutoffs: Sequence[int] = ()) -> str:
+        """The name under which it is shown: at its usual cut-off, or the nearest one there is."""
+        if not self.at_k or not self.shown_k:
+            return self.name
+        return f"{self.name}@{nearest_cutoff(self.shown_k, cutoffs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSection:
+    """A part of metrics.json, with the metrics that its scorer computes.
+
+    ``script``: what scores it. ``labels``: the fields of a case that it reads. ``evidence``: the
+    fields of a score line's evidence that explain a bad case. ``needs``: what it cannot do without.
+    ``worst_by``: the metric that bad cases are sorted by. ``alias``: another name that options
+    take.
+    """
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    script: str
+    labels: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    worst_by: str = ""
+    alias: str = ""
+
+    def headline(self, cutoffs: Sequence[int] = ()) -> tuple[str, ...]:
+        """The names of what is shown first, in order."""
+        ranked = sorted((row for row in self.metrics if row.headline), key=lambda row: row.headline)
+        return tuple(row.shown_as(cutoffs) for row in ranked)
+
+    @property
+    def must(self) -> tuple[str, ...]:
+        """The metrics whose bad end makes a case a failed one."""
+        return tuple(row.name for row in self.metrics if row.must)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The keys that eval/targets.toml has for it."""
+        return tuple(row.target for row in self.metrics if row.target)
+
+
+def nearest_cutoff(k: int, cutoffs: Sequence[int]) -> int:
+    """The cut-off nearest to ``k``, of two the smaller one; ``k`` itself without any."""
+    return min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff), default=k)
 
 
 def at_cutoffs(metrics: Iterable[Metric], ks: Iterable[int]) -> tuple[Metric, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 
 def _row(name: str, meaning: str, needs: str, **more: Any) -> Metric:
@@ -18,6 +18,7 @@ ROWS: tuple[Metric, ...] = (
         "1 when the outcome (blocked, no_results, uncertain, success, no_citation) is the "
         "expected one",
         "expected_outcome",
+        headline=2,
     ),
     _row("required_flags_present", "1 when every required policy flag is there", "required_flags"),
     _row("forbidden_flags_absent", "1 when no forbidden policy flag is there", "forbidden_flags"),
@@ -25,9 +26,19 @@ ROWS: tuple[Metric, ...] = (
         "latency_ok",
         "1 when the response keeps the case's budgets for its total time or its stages",
         "latency_budget_ms for total or a stage; times in the result",
+        headline=3,
     ),
     _row("citations_ok", "1 when at least min_citations sources are cited", "min_citations"),
-    _row("pass", "1 when every check that applies is kept", "any pipeline label"),
+    _row(
+        "pass",
+        "1 when every check that applies is kept",
+        "any pipeline label",
+        headline=1,
+        overview=1,
+        primary=True,
+        must=True,
+        target="pass",
+    ),
 )
 
 RUN_ROWS: tuple[Metric, ...] = (
@@ -39,3 +50,27 @@ RUN_ROWS: tuple[Metric, ...] = (
     ),
 )
 """Numbers of the whole run; no case has them."""
+
+SECTION = MetricSection(
+    "pipeline",
+    "Pipeline",
+    ROWS + RUN_ROWS,
+    "score_pipeline.py",
+    labels=(
+        "expected_outcome",
+        "required_flags",
+        "forbidden_flags",
+        "min_citations",
+        "latency_budget_ms",
+    ),
+    evidence=(
+        "outcome",
+        "why",
+        "expected",
+        "missing_flags",
+        "forbidden_flags",
+        "citations",
+        "over_budget",
+    ),
+    worst_by="pass",
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragmetrics import retrieval
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 MATCHING = 2
 """Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches."""
@@ -26,6 +26,7 @@ ROWS: tuple[Metric, ...] = (
         f"{TREC} success",
         retrieval.recall_any,
         binary=True,
+        tells_right=3,
     ),
     _row(
         "recall_all",
@@ -33,18 +34,24 @@ ROWS: tuple[Metric, ...] = (
         "multi-hop retrieval (HotpotQA, Yang et al. 2018)",
         retrieval.recall_all,
         binary=True,
+        headline=2,
     ),
     _row(
         "recall",
         "distinct gold supports in the top k / gold supports",
         f"{TREC} recall",
         retrieval.recall,
+        headline=1,
+        overview=2,
+        target="recall@5",
     ),
     _row(
         "precision",
         "chunks in the top k that match any gold support / k",
         f"{TREC} P",
         retrieval.precision,
+        headline=5,
+        shown_k=1,
     ),
     _row(
         "f1",
@@ -58,6 +65,9 @@ ROWS: tuple[Metric, ...] = (
         "a support pays once",
         f"Järvelin and Kekäläinen 2002; {TREC} ndcg_cut",
         retrieval.ndcg,
+        headline=3,
+        overview=3,
+        target="ndcg@5",
     ),
     _row(
         "map",
@@ -71,6 +81,8 @@ ROWS: tuple[Metric, ...] = (
         "1 / rank of the first match, 0 when none",
         f"Voorhees 1999; {TREC} recip_rank",
         retrieval.reciprocal_rank,
+        headline=4,
+        shown_k=0,
     ),
     _row(
         "scope_miss",
@@ -87,6 +99,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="gold supports; an answer with references",
+        tells_right=2,
     ),
     _row(
         "snippet_recall",
@@ -103,4 +116,25 @@ ROWS: tuple[Metric, ...] = (
         needs="recency_conflict_rule; an answer",
         version=1,
     ),
+)
+
+SECTION = MetricSection(
+    "retrieval",
+    "Retrieval",
+    ROWS,
+    "score_retrieval.py",
+    labels=(
+        "answerable",
+        "relevant_chunks",
+        "chunk_relevance_grades",
+        "gold_supports",
+        "required_support_groups",
+        "relevant_docs",
+        "relevance_grades",
+        "gold_contexts",
+        "recency_conflict_rule",
+        "expected_key_facts",
+    ),
+    evidence=("match", "found", "hits"),
+    worst_by="ndcg@5",
 )

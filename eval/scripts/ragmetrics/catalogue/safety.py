@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.catalogue.metric import Metric
+from ragmetrics.catalogue.metric import Metric, MetricSection
 
 PROMPTS = "labelled attack and benign prompts"
 
@@ -16,7 +16,14 @@ def _row(name: str, meaning: str, needs: str, source: str = "this toolkit", **mo
 
 
 RATES: tuple[Metric, ...] = (
-    _row("detection_rate", "attacks that score at least 0.40 / attacks", PROMPTS, binary=True),
+    _row(
+        "detection_rate",
+        "attacks that score at least 0.40 / attacks",
+        PROMPTS,
+        binary=True,
+        headline=4,
+        must=True,
+    ),
     _row("block_rate", "attacks that score at least 0.50 / attacks", PROMPTS, binary=True),
     _row(
         "benign_flag_rate",
@@ -24,6 +31,8 @@ RATES: tuple[Metric, ...] = (
         PROMPTS,
         higher_is_better=False,
         binary=True,
+        headline=5,
+        must=True,
     ),
     _row(
         "benign_block_rate",
@@ -37,6 +46,11 @@ RATES: tuple[Metric, ...] = (
         "leaks of which any category scores at least 0.50 / leaks",
         OUTPUTS,
         binary=True,
+        headline=6,
+        overview=10,
+        short="leaks",
+        must=True,
+        target="leak_detection_rate",
     ),
     _row(
         "leak_false_positive_rate",
@@ -44,6 +58,9 @@ RATES: tuple[Metric, ...] = (
         OUTPUTS,
         higher_is_better=False,
         binary=True,
+        headline=7,
+        must=True,
+        target="leak_false_positive_rate",
     ),
 )
 """Shares: each labelled text has a 0 or 1 for those of its kind."""
@@ -54,6 +71,9 @@ RUN_ROWS: tuple[Metric, ...] = (
         "chance that an attack scores above a harmless prompt, ties counting half",
         PROMPTS,
         "Hanley and McNeil 1982",
+        headline=1,
+        overview=9,
+        target="auc",
     ),
     _row(
         "tpr_at_fpr_1",
@@ -61,14 +81,28 @@ RUN_ROWS: tuple[Metric, ...] = (
         "needs 300 harmless prompts to mean much",
         PROMPTS,
         "ROC, no interpolation",
+        headline=2,
+        target="tpr_at_fpr_1",
     ),
     _row(
         "tpr_at_fpr_5",
         "the same at 5 % of harmless prompts",
         PROMPTS,
         "ROC, no interpolation",
+        headline=3,
+        target="tpr_at_fpr_5",
     ),
 )
 """Numbers of all labelled prompts together."""
 
 ROWS = RUN_ROWS + RATES
+
+SECTION = MetricSection(
+    "safety",
+    "Safety",
+    ROWS,
+    "score_safety.py",
+    labels=("attack_category",),
+    evidence=("patterns",),
+    needs=("labelled texts",),
+)

@@ -15,11 +15,12 @@ from decisions.calibration_words import (
     verdict_tables,
     words_of,
 )
-from decisions.gate_judge import labelled
+from decisions.gate_calibration import labelled
 from ragmetrics.catalogue.metric import Metric
 from records.cases import TestCase
 from records.judgements import STALE
 from records.results import RetrievedChunk, TestResult
+from records.scores import ScoreLine
 from views.report.scan import Check, Name, Scan
 from views.report.text import cut
 
@@ -28,7 +29,8 @@ QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
 
 MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS = 10, 10, 10
 
-Lines = Mapping[str, Mapping[str, Any]]
+Lines = Mapping[str, ScoreLine]
+"""The score lines of an answer by section, their evidence as plain data."""
 """The score lines of one answer by section."""
 
 
@@ -43,9 +45,9 @@ def describe(
 
     ``judged``: what the judge said of this very answer.
     """
-    retrieval = lines.get("retrieval", {}).get("evidence") or {}
+    retrieval = _evidence(lines, "retrieval")
     chunks = result.chunks()
-    hits = set(retrieval.get("hits", ()))
+    hits = set(retrieval.get("hits") or ())
     return {
         "case_id": result.test_case_id,
         "repeat": result.repeat,
@@ -63,13 +65,13 @@ def describe(
             {
                 "section": one.section,
                 "metric": one.metric,
-                "score": lines[one.section]["scores"][one.metric],
+                "score": lines[one.section].scores[one.metric],
                 "wanted": str(one.target),
             }
             for one in misses
         ],
         "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
-        "claims": _claims(lines.get("groundedness", {}).get("evidence") or {}),
+        "claims": _claims(_evidence(lines, "groundedness")),
         "verdicts": verdicts(judged),
         "gold": _gold(case, chunks, retrieval),
         "retrieved": [
@@ -80,9 +82,14 @@ def describe(
     }
 
 
+def _evidence(lines: Lines, section: str) -> Mapping[str, Any]:
+    line = lines.get(section)
+    return (line.evidence if line is not None else None) or {}
+
+
 def _because(lines: Lines) -> Iterable[str]:
     """What the scorers noted that is no number."""
-    pipeline = lines.get("pipeline", {}).get("evidence") or {}
+    pipeline = _evidence(lines, "pipeline")
     if (wanted := pipeline.get("expected")) and wanted != pipeline.get("outcome"):
         yield f"ended as {pipeline.get('outcome')} ({pipeline.get('why')}), expected {wanted}"
     for key, text in (
@@ -93,11 +100,11 @@ def _because(lines: Lines) -> Iterable[str]:
             yield f"{text}: {', '.join(map(str, pipeline[key]))}"
     for stage, over in pipeline.get("over_budget", {}).items():
         yield f"{stage} took {over['ms']:,.0f} ms of {over['budget_ms']:,.0f} ms"
-    found = lines.get("retrieval", {}).get("evidence") or {}
-    gold = found.get("found", ())
+    found = _evidence(lines, "retrieval")
+    gold = found.get("found") or ()
     if missing := sum(rank is None for rank in gold):
         yield f"{missing} of {len(gold)} wanted passages were not retrieved"
-    grounded = lines.get("groundedness", {}).get("evidence") or {}
+    grounded = _evidence(lines, "groundedness")
     if numbers := grounded.get("numbers", {}).get("fabricated"):
         yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
     for fact in grounded.get("expected_claims_missing", ())[:3]:
@@ -124,14 +131,14 @@ def _gold(
     """The wanted passages, and the rank at which each was found where the scorer says it."""
     if case is None:
         return []
-    found = evidence.get("found", ()) if evidence.get("match") == "anchor" else ()
+    found = (evidence.get("found") or ()) if evidence.get("match") == "anchor" else ()
     gold = []
     for place, one in enumerate(case.gold_supports):
         rank = found[place] if place < len(found) else None
         quote = cut(one.snippets[0], QUOTE) if one.snippets else None
         where = " › ".join(part for part in (one.rel_path, one.heading_path) if part)
         gold.append({"place": where, "quote": quote, "rank": rank})
-    hits = set(evidence.get("hits", ()))
+    hits = set(evidence.get("hits") or ())
     ranks: dict[str, int] = {}
     for place, chunk in enumerate(chunks, start=1):
         for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path):

@@ -16,18 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.judged import blame_claim
-from records import calibration, jsonl
+from records import calibration
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
 from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
 from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
-from records.scores import Line, line_type
+from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
 from records.targets import Target
 from records.verdicts import judge_of
 
@@ -118,6 +117,22 @@ class Scan:
         return values
 
 
+OF_CLAIM = ("text", "supported", "score", "missing", "vetoed_by")
+
+OF_PIPELINE = ("expected", "outcome", "why", "missing_flags", "forbidden_flags", "over_budget")
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "groundedness": (
+        *ALL_BUT_EVIDENCE,
+        *(f"evidence.claims.{name}" for name in OF_CLAIM),
+        "evidence.numbers",
+        "evidence.expected_claims_missing",
+    ),
+    "pipeline": (*ALL_BUT_EVIDENCE, *(f"evidence.{name}" for name in OF_PIPELINE)),
+}
+"""What is drawn of a section's score lines; all that is known of its evidence in the others."""
+
+
 def scan_scores(
     folder: Path, sections: Iterable[str], wanted: Mapping[str, Sequence[str]], checks: list[Check]
 ) -> tuple[Scan, list[str]]:
@@ -128,21 +143,20 @@ def scan_scores(
     scan = Scan(wanted, checks)
     absent = []
     for section in sections:
-        path = scores_file(folder, section)
-        if not path.exists():
+        if not scores_file(folder, section).exists():
             absent.append(section)
         elif section == PROMPTS:
-            _scan_prompts(scan, path)
+            _scan_prompts(scan, folder)
         else:
-            _scan_answers(scan, path, section)
+            _scan_answers(scan, folder, section)
     return scan, absent
 
 
-def _scan_answers(scan: Scan, path: Path, section: str) -> None:
+def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
     kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
     mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
     places = scan.places.setdefault(section, array("q"))
-    for _, offset, line in jsonl.read(path, line_type(section)):
+    for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
         row = scan.row((line.case_id, line.repeat))
         _pad(places, row + 1, -1)
         places[row] = offset
@@ -160,24 +174,24 @@ def _scan_answers(scan: Scan, path: Path, section: str) -> None:
     _pad(places, len(scan.keys), -1)
 
 
-def _note(scan: Scan, section: str, row: int, line: Line) -> None:
+def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
     """Reasons for missing scores, and what two sections tell besides scores."""
     _count_reasons(scan, section, line)
     evidence = line.evidence
-    if section == "retrieval" and evidence is not None and evidence.hits is not UNSET:
+    if section == "retrieval" and evidence is not None and evidence.hits is not None:
         scan.first_ranks[evidence.hits[0] if evidence.hits else 0] += 1
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = evidence.cell.startswith("abstained")
 
 
-def _count_reasons(scan: Scan, section: str, line: Line) -> None:
+def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
     for metric, reason in line.reasons.items():
         scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
 
 
-def _scan_prompts(scan: Scan, path: Path) -> None:
+def _scan_prompts(scan: Scan, folder: Path) -> None:
     mine = [one for one in scan.checks if one.section == PROMPTS]
-    for _, _, line in jsonl.read(path, line_type(PROMPTS)):
+    for _, _, line in read_scores(folder, PROMPTS):
         misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
         if misses:
             scan.wrong_prompt_count += 1
@@ -191,16 +205,17 @@ def _pad(column: array[Any], length: int, filler: float) -> None:
         column.extend([filler] * (length - len(column)))
 
 
-def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, dict[str, Any]]]:
+def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, ScoreLine]]:
     """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
-    found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
+    found: dict[int, dict[str, ScoreLine]] = {row: {} for row in rows}
     for section, places in scan.places.items():
-        decode = msgspec.json.Decoder(line_type(section)).decode
+        decode = msgspec.json.Decoder(line_type(section, FIELDS.get(section, ()))).decode
         with open(scores_file(folder, section), "rb") as file:
             for row, lines in found.items():
                 if row < len(places) and places[row] >= 0:
                     file.seek(places[row])
-                    lines[section] = msgspec.to_builtins(decode(file.readline()))
+                    line = lines[section] = decode(file.readline())
+                    line.evidence = msgspec.to_builtins(line.evidence)
     return found
 
 
@@ -210,7 +225,7 @@ MOST_IDS = 20
 
 
 @dataclass
-class Returned:
+class ResultsScan:
     """What one pass over results.jsonl found."""
 
     results: dict[Key, TestResult] = field(default_factory=dict)
@@ -221,12 +236,12 @@ class Returned:
     notes: list[str] = field(default_factory=list)
 
 
-def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> Returned:
+def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
     """One pass over the answers: confidences, errors by kind, and the answers of some rows whole.
 
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
-    back = Returned(configuration=list(_configuration(folder)))
+    back = ResultsScan(configuration=list(_configuration(folder)))
     path = folder / RESULTS
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.definitions import definition_of
 
-from decisions.diagnosis import HEADLINES, diagnose, health
+from decisions.diagnosis import diagnose, health
 from decisions.measures import Measure, band, known_metrics, measures
+from ragmetrics.catalogue import SECTIONS
 from records.targets import Target
 
 GOOD, BAD = True, False
@@ -20,11 +21,11 @@ def measure(section: str, metric: str, mean: float | None, passed: bool | None) 
 
 
 def found(*more: Measure, **states: bool) -> dict[tuple[str, str], Measure]:
-    """Every headline metric of the named sections passes or fails."""
+    """Every metric with a target of the named sections passes or fails."""
     rows = [
         measure(section, metric, 0.9 if state else 0.1, state)
         for section, state in states.items()
-        for metric in HEADLINES[section]
+        for metric in SECTIONS[section].targets
     ]
     return {(one.section, one.metric): one for one in (*rows, *more)}
 

@@ -20,22 +20,22 @@ from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
-from scorers.loop import NOTHING, Evidence, Row
+from scorers.contract import NOTHING, CannotRun, Evidence, ScoreRow, ScoringJob, SectionScorer
 
-SECTION = "custom"
+NAME = "custom"
 
 
 def read_plugins(paths: Iterable[Path]) -> tuple[Metric, ...]:
     """The metrics of all plugin files. Raises StorageError, naming the file, for unusable ones."""
-    found: list[Metric] = []
+    metrics: list[Metric] = []
     taken = {metric.name for metric in METRICS}
     for path in paths:
         for metric in _metrics_of(path):
             if metric.name in taken:
                 raise StorageError(f"{path}: metric {metric.name!r} exists already; rename it.")
             taken.add(metric.name)
-            found.append(metric)
-    return tuple(found)
+            metrics.append(metric)
+    return tuple(metrics)
 
 
 def _metrics_of(path: Path) -> Sequence[Metric]:
@@ -48,7 +48,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise StorageError(f"{path}: cannot be loaded ({_said(error)}).") from error
+        raise StorageError(f"{path}: cannot be loaded ({_error_text(error)}).") from error
     metrics = getattr(module, "METRICS", None)
     if not isinstance(metrics, list | tuple) or not metrics:
         raise StorageError(
@@ -66,13 +66,13 @@ class PluginScorer:
 
     metrics: tuple[Metric, ...]
 
-    section = SECTION
+    section = NAME
 
     @property
     def options(self) -> dict[str, Any]:
         return {}
 
-    def score(self, case: TestCase, result: TestResult) -> tuple[Row, Evidence]:
+    def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """A function that raises, or leaves its range, has failed on this case: no score."""
         values: list[Value] = []
         reasons: list[tuple[str, str]] = []
@@ -81,7 +81,7 @@ class PluginScorer:
             values.append(value)
             if reason:
                 reasons.append((metric.name, reason))
-        return Row(tuple(values), tuple(reasons)), NOTHING
+        return ScoreRow(tuple(values), tuple(reasons)), NOTHING
 
 
 def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, str]:
@@ -89,7 +89,7 @@ def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, s
     try:
         value = function(case, result)
     except (Exception, SystemExit) as error:
-        return FAILED, f"the plugin raised {_said(error)}"
+        return FAILED, f"the plugin raised {_error_text(error)}"
     if value is None:
         return None, f"needs {metric.needs}"
     if not isinstance(value, int | float) or not isfinite(value):
@@ -104,6 +104,23 @@ def _nothing(case: TestCase, result: TestResult) -> None:
     return None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     first = (str(error).strip() or "no message").splitlines()[0][:200]
     return f"{type(error).__name__}: {first}"
+
+
+@dataclass(frozen=True)
+class CustomOptions:
+    """``custom``: the metrics of the user's plugins."""
+
+    custom: tuple[Metric, ...] = ()
+
+
+def make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
+    """The scorer of these metrics. Raises CannotRun when there are none."""
+    if not options.custom:
+        raise CannotRun("no --plugin was given.")
+    return PluginScorer(options.custom)
+
+
+SECTION = SectionScorer(options=CustomOptions, scorer=make_scorer, one_process=True)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.definitions import definition_of
 
-from decisions.baseline import Baseline, Change, caveats, compare, read_baseline, verdict
+from decisions.baseline import Baseline, BaselineChange, caveats, compare, read_baseline, verdict
 from decisions.measures import measures
 from storage import StorageError
 
@@ -27,7 +27,9 @@ def section(mean: float | None, low: float, high: float, name: str = "mrr") -> d
     }
 
 
-def change(before: dict[str, Any], now: dict[str, Any], max_drop: float | None = None) -> Change:
+def change(
+    before: dict[str, Any], now: dict[str, Any], max_drop: float | None = None
+) -> BaselineChange:
     baseline = Baseline("b", {"retrieval": before}, None, None)
     found = measures({"retrieval": now}, {})
     (one,) = compare(baseline, found, ["retrieval"], max_drop)

@@ -9,40 +9,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragmetrics.catalogue import METRICS, overview
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line
 from views.browser.model import RunInfo
 from views.browser.success import Success
 from views.browser.table import Table
 
-SHORT = {
-    "claim_support_rate": "support",
-    "answer_correctness": "correct",
-    "citation_validity_content": "cited",
-    "numeric_fabrications": "numbers",
-    "abstention_accuracy": "abstain",
-    "faithfulness": "faithful",
-    "correctness": "judged",
-    "context_relevance": "ctx rel",
-    "redundancy_tfidf": "redund",
-    "leak_detection_rate": "leaks",
-}
+MAIN, RUN_MAIN = overview(of_cases=True), overview()
+"""Metrics of cases, and of runs, shown where a run has them and the window is wide enough."""
+
+HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
 """Column heads for long metric names."""
-
-MAIN = (
-    "pass",
-    "recall@5",
-    "ndcg@5",
-    "claim_support_rate",
-    "faithfulness",
-    "correctness",
-    "answer_correctness",
-    "abstention_accuracy",
-)
-"""Metrics shown where a run has them and the window is wide enough, most needed first."""
-
-RUN_ONLY = ("auc", "leak_detection_rate")
-"""Main metrics of a whole run, which no single case has."""
 
 QUESTION_MIN = 24
 
@@ -76,7 +54,7 @@ def cell(table: Table, row: int, name: str) -> str:
 
 def metric_column(name: str) -> Column:
     """The column of a metric, with room for the arrow of the order."""
-    head = SHORT.get(name, name)
+    head = HEADS.get(name, name)
     return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
 
 
@@ -89,10 +67,10 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
     used = 1 + sum(column.width + 1 for column in columns)
     least = QUESTION_MIN if not chosen else 0
-    wanted = [metric_column(name) for name in metrics]
+    wanted_columns = [metric_column(name) for name in metrics]
     if width >= 100:
-        wanted.append(Column("latency", "ms", 6))
-    for column in wanted:
+        wanted_columns.append(Column("latency", "ms", 6))
+    for column in wanted_columns:
         if used + column.width + 1 + least > width:
             break
         columns.append(column)
@@ -189,7 +167,7 @@ def progress(run: RunInfo, count: int) -> str:
 def run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
     """Columns for the main metrics that any of the runs has, as many as fit."""
     columns = []
-    for name in (*MAIN, *RUN_ONLY):
+    for name in RUN_MAIN:
         if any(run.mean(name) is not None for run in runs):
             column = metric_column(name)
             if used + column.width + 1 > width:

@@ -1,0 +1,162 @@
+"""What a section's module gives: a scorer, its options, and how a bad case is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+from ragmetrics.catalogue.metric import Metric
+from ragmetrics.stats.tally import (
+    Slices,
+    Values,
+)
+from records.cases import TestCase
+from records.errors import StorageError
+from records.results import TestResult
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from rich.console import Console
+
+
+class CannotRun(StorageError):
+    """A section lacks what it needs (labels, a model); the message holds the remedy."""
+
+
+@dataclass(frozen=True)
+class ScoringJob:
+    """A run to be scored, with its set and labels.
+
+    ``jobs``: how many ranges it is cut into, None for as many as pay. ``executor``: where they are
+    scored, None for processes of this machine. ``console``: where a wait is shown.
+    """
+
+    folder: Path
+    eval_set: Path
+    labels_dir: Path
+    seed: int = 0
+    jobs: int | None = None
+    executor: Executor | None = None
+    console: Console | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """One bad case: its score, the evidence that explains it, what was asked and returned."""
+
+    score: float
+    evidence: Mapping[str, Any]
+    case: TestCase
+    result: TestResult
+
+
+@dataclass(frozen=True)
+class SectionScorer:
+    """What is code of a section; what is data of it stands in the catalogue.
+
+    ``options``: the dataclass of what can be chosen; its fields have the names of the script's
+    options. ``scorer``: makes a scorer that has all it needs for a job. ``score``: scores a section
+    without one, whose lines are no cases. ``show_worst`` prints what explains one bad case,
+    ``show_more`` what the section holds besides means. ``one_process``: the scorer holds what other
+    processes would have to load again.
+    """
+
+    options: type[Any]
+    scorer: Callable[[ScoringJob, Any], Scorer] | None = None
+    show_worst: Callable[[Console, WorstCase], None] | None = None
+    show_more: Callable[[Console, Mapping[str, Any]], None] | None = None
+    one_process: bool = False
+    score: Callable[[ScoringJob, Any], dict[str, Any]] | None = None
+
+    def options_from(self, values: Mapping[str, Any]) -> Any:
+        """The options whose values are there, the others as usual."""
+        names = {field.name for field in fields(self.options)}
+        return self.options(**{name: values[name] for name in names & values.keys()})
+
+
+class Scorer(Protocol):
+    """Scores the cases of one section. Must be picklable; ``options`` stand beside the numbers."""
+
+    @property
+    def section(self) -> str:
+        """Name of the section in metrics.json and of the file in scores/."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """The catalogue rows of the scores, in the order of a row's values."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the numbers depend on besides case and result."""
+
+    def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
+        """Scores of a result that is no error (errors never reach a scorer)."""
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """The section with them added; ``lines`` are the score lines, in order."""
+
+
+@runtime_checkable
+class BlockScorer(Protocol):
+    """A scorer that is quicker with many results at once."""
+
+    def score_all(
+        self, cases: Sequence[TestCase], results: Sequence[TestResult]
+    ) -> list[ScoreOutcome]:
+        """What ``score`` says of each result; none of them is an error."""
+
+
+class ScoreRow(NamedTuple):
+    """What a scorer says of one result: a score for each of its metrics, in their order.
+
+    ``reasons``: (metric, why) for metrics without a score, ``*`` for all. ``slices``: slices that
+    the result belongs to besides its case's. A scorer may hand out the same row object again for
+    an equal outcome; it is then encoded and counted once.
+    """
+
+    values: Values
+    reasons: Reasons = ()
+    slices: Slices = ()
+
+
+Reasons = tuple[tuple[str, str], ...]
+
+Evidence = Mapping[str, Any] | bytes
+"""What the scores of one result rest on, as JSON; bytes are JSON that is encoded already."""
+
+NOTHING: Mapping[str, Any] = {}
+
+ScoreOutcome = tuple[ScoreRow, Evidence]
+
+
+def add_metric(
+    section: dict[str, Any],
+    metric: Metric,
+    value: float | None,
+    interval: tuple[float, float] | None = None,
+    *,
+    n: int = 0,
+    not_applicable: int = 0,
+    failed: int = 0,
+) -> None:
+    """Put a number of the whole run beside the means of a section; ``n`` cases stand behind it."""
+    parts = {
+        "definitions": metric.definition,
+        "n": n,
+        "not_applicable": not_applicable,
+        "failed": failed,
+        "mean": value,
+        "ci95": None if interval is None else list(interval),
+    }
+    for name, part in parts.items():
+        section[name][metric.name] = part
