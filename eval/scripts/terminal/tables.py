@@ -24,6 +24,11 @@ CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8
 CONTROL |= dict.fromkeys((0x200B, *range(0x2060, 0x2065), 0xFEFF), "�")  # of no width
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def harmless(text: str) -> str:
     """Foreign text on one line: no control or direction characters, nothing that hides in it."""
     return mark_lone_joiners(text).translate(CONTROL)
