@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from clients.bot import check_bot_address
-from clients.profile import Profile, load_profile
-from clients.secrets import public_url, resolve_headers
 from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
 from records.errors import StorageError
@@ -26,6 +23,7 @@ from records.results import RetrievedChunk, TestResult, iter_results
 
 if TYPE_CHECKING:
     from clients.bot import ChatApi
+    from clients.profile import Profile
 
 
 Query = Callable[[str, str, int | None], TestResult]
@@ -361,6 +359,8 @@ class _Bot:
     """Asks the bot for passages alone; usable from several threads."""
 
     def __init__(self, url: str, api: Api, profile: Profile, cases: Mapping[str, Any]) -> None:
+        from clients.secrets import resolve_headers
+
         headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
         if problems:
             raise StorageError.from_problems(problems)
@@ -409,6 +409,10 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
     Raises StorageError for a profile or an address that cannot be used. A bot that does not answer
     is no error: its arrivals say so, and chunks kept from an earlier session stand in.
     """
+    from clients.bot import check_bot_address
+    from clients.profile import load_profile
+    from clients.secrets import public_url
+
     check_bot_address(api.url)
     with contextlib.ExitStack() as stack:
         url = api.url

@@ -1,0 +1,76 @@
+"""Marks and edits as pure functions: the state that goes in stays as it was."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from labeller import edits, marks
+from labeller.case_state import CaseState
+from labeller.passages import Chunk
+from labeller.rows import ChunkPool, ChunkRow, arranged, view_of
+from terminal.actions import ActionRefused
+
+CASE = {"id": "a", "question": "How long?", "expected_key_facts": ["kept for 30 days"]}
+
+
+def rows_of(state: CaseState, chunks: tuple[Chunk, ...]) -> list[ChunkRow]:
+    labelled = arranged(chunks, "rank", ())
+    return view_of(state.case, labelled, seen=(), blind=True).rows
+
+
+def test_a_mark_is_a_new_state_and_a_second_toggle_takes_it_back(
+    chunks: tuple[Chunk, ...],
+) -> None:
+    state = CaseState(copy.deepcopy(CASE), {})
+    marked = marks.toggle(state, rows_of(state, chunks)[2])
+    assert state == CaseState(CASE, {})
+    assert marked.case["answerable"] is True
+    assert marked.case["gold_supports"][0]["rel_path"] == "guide/roles.md"
+    row = rows_of(marked, chunks)[2]
+    assert (row.marked, row.supports) == (True, (0,))
+    unmarked = marks.toggle(marked, row)
+    assert unmarked.case["gold_supports"] == []
+    assert unmarked.judgement == {"confirmed": False, "decision": None}
+
+
+def test_a_row_that_is_not_marked_has_nothing_to_reanchor(chunks: tuple[Chunk, ...]) -> None:
+    state = CaseState(CASE, {})
+    with pytest.raises(ActionRefused, match=r"Row 1 is not marked\."):
+        marks.reanchor(state, rows_of(state, chunks)[0])
+
+
+def test_a_grade_below_one_is_no_mark(chunks: tuple[Chunk, ...]) -> None:
+    state = CaseState(CASE, {})
+    row = rows_of(state, chunks)[0]
+    assert (marks.stepped_grade(row, 1), marks.stepped_grade(row, -1)) == (1, 0)
+    graded = marks.grade(state, row, 3)
+    assert marks.stepped_grade(rows_of(graded, chunks)[0], 1) == 3
+
+
+def test_a_confirmed_draft_loses_its_tag_but_for_a_second_annotator() -> None:
+    state = CaseState({**CASE, "tags": ["draft", "x"], "answerable": False}, {})
+    done, message = edits.confirmed(state, "a", [], second=False, by="gold")
+    assert done.case["tags"] == ["x"]
+    assert done.judgement == {"decision": "unanswerable", "confirmed": True, "by": "gold"}
+    assert message == "a unanswerable; the draft is accepted"
+    second, _ = edits.confirmed(state, "a", [], second=True, by="maria")
+    assert second.case["tags"] == ["draft", "x"]
+
+
+def test_an_id_counts_on_from_the_highest_in_the_style_of_the_last() -> None:
+    assert edits.next_id(["q-0009", "case7", "q-0123"], "q-0009") == "q-0124"
+    assert edits.next_id([], "") == "q-0001"
+
+
+def test_probed_rows_come_after_those_of_the_question(chunks: tuple[Chunk, ...]) -> None:
+    pool = ChunkPool()
+    pool.put("a", chunks[:2])
+    assert pool.add("a", [chunks[0], chunks[3]], "upgrade", None) == 1, "one is there already"
+    labels = [(label, chunk.chunk_id) for label, chunk in arranged(pool.chunks("a"), "rank", ())]
+    assert labels == [("1", "c1"), ("2", "c2"), ("+1", "c4")]
+    pool.forget("a")
+    assert "a" not in pool
+    pool.put("a", chunks[:1])
+    assert [chunk.origin for chunk in pool.chunks("a")] == ["", "upgrade"], "probed ones stay"
