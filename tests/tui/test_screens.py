@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labeller import windows
 from labeller.app import LabelApp, run
 from labeller.ports import Arrival
 from terminal.frame import Look, cut
@@ -178,3 +181,11 @@ async def test_the_second_session_says_read_only_at_the_top(bench: Any) -> None:
         b.main.redraw()
         await pilot.pause()
         assert b.shown().splitlines()[0].rstrip().endswith("…")
+
+
+def test_the_style_sheet_names_windows_that_there_are() -> None:
+    """A window that was renamed would lose its place and size without any error."""
+    sheet = Path(windows.__file__).with_name("labeller.tcss").read_text(encoding="utf-8")
+    names = re.findall(r"\b[A-Z]\w+", " ".join(re.findall(r"^[A-Z].*(?= \{)", sheet, re.MULTILINE)))
+    assert "CaseForm" in names
+    assert [name for name in names if not hasattr(windows, name)] == []
