@@ -21,21 +21,21 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
     parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
-    found = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
-    found += [
+    lines = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
+    lines += [
         f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.failures["truncated"]:
-        found.append("A model that thinks before it answers needs more room: --thinking-tokens.")
+        lines.append("A model that thinks before it answers needs more room: --thinking-tokens.")
     if outcome.unverified:
-        found.append(
+        lines.append(
             f"{outcome.unverified} verdicts had a quote that stands nowhere; they count as not "
             "supported."
         )
     if outcome.dropped_ids:
-        found.append(f"{outcome.dropped_ids} verdicts on things that were not asked were dropped.")
-    return found
+        lines.append(f"{outcome.dropped_ids} verdicts on things that were not asked were dropped.")
+    return lines
 
 
 def print_estimate(console: Console, estimate: CostEstimate) -> None:
@@ -60,7 +60,7 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
 
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
-    from judging.selftest import LIMITS, kept
+    from judging.selftest import LIMITS, is_within
     from terminal.tables import number, plain, print_rows
 
     judge = report["judge"]
@@ -78,7 +78,7 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
     rows = []
     for name, meaning in meanings.items():
         limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""
-        mark = {None: "", True: "✓", False: "✗"}[kept(report, name)]
+        mark = {None: "", True: "✓", False: "✗"}[is_within(report, name)]
         rows.append((meaning, number(report[name]), limit, mark))
     print_rows(console, ("what", "value", "limit", ""), rows)
     if report["failed"]:

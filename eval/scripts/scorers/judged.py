@@ -56,11 +56,11 @@ AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
 def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
     """The catalogue rows that the verdicts can fill."""
-    calls, wanted = verdicts.calls, set[str]()
+    calls, names = verdicts.calls, set[str]()
     for name, needed in CALLS_BY_METRIC.items():
-        wanted |= {name} if set(needed) <= calls else set()
-    wanted |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
-    return tuple(row for row in ROWS if row.name in wanted)
+        names |= {name} if set(needed) <= calls else set()
+    names |= {MANIPULATION} | ({AGREEMENT} if verdicts.repeats > 1 else set())
+    return tuple(row for row in ROWS if row.name in names)
 
 
 @dataclass
@@ -96,16 +96,16 @@ class JudgedScorer:
         spread: dict[str, float] = {}
         for name in names:
             if name in CALLS_BY_METRIC:
-                found = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
-                values[name] = average([(value,) for value, _ in found])[0]
-                reasons[name] = next((why for _, why in found if why), "")
-                scored = [value for value, _ in found if isinstance(value, float)]
+                scores = [judged_scores.score(name, calls, texts) for calls in _own(name, opinions)]
+                values[name] = average([(value,) for value, _ in scores])[0]
+                reasons[name] = next((why for _, why in scores if why), "")
+                scored = [value for value, _ in scores if isinstance(value, float)]
                 if len(scored) > 1:
                     spread[name] = max(scored) - min(scored)
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
         rules = suspected(texts.answer)
-        by_judge = any(True in one.extra("manipulation") for one in first.values())
+        by_judge = any(True in call.extra("manipulation") for call in first.values())
         has_words = bool(words(texts.answer))
         values[MANIPULATION] = float(bool(rules) or by_judge) if has_words else None
         reasons[MANIPULATION] = NO_ANSWER
@@ -116,36 +116,40 @@ class JudgedScorer:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
             evidence["opinions"] = flips | {"spread": spread}
-        told = {
+        unscored = {
             name: reasons[name]
             for name in names
             if not isinstance(values[name], float) and reasons.get(name)
         }
-        return ScoreRow(tuple(values[name] for name in names), tuple(told.items())), evidence
+        return ScoreRow(tuple(values[name] for name in names), tuple(unscored.items())), evidence
 
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
         answer, reference = clean(result.answer or ""), clean(case.reference_text())
         return Texts(case.question, answer, reference, cosine, self.no_model, self.weight)
 
-    def _cosine(self, one: str, other: str) -> float:
+    def _cosine(self, text: str, other: str) -> float:
         assert self.embed is not None
-        known = vectors_of(self.embed, [one, other])
-        return embedding.whole_similarity(known[one], known[other])
+        vectors = vectors_of(self.embed, [text, other])
+        return embedding.whole_similarity(vectors[text], vectors[other])
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> None:
         """Embed what the cosines need, many texts together."""
         source = iter(pairs)
         while self.embed is not None and (block := list(islice(source, BLOCK))):
-            vectors_of(self.embed, [text for pair in block for text in self._wanted(*pair)])
+            vectors_of(self.embed, [text for pair in block for text in self._to_embed(*pair)])
 
-    def _wanted(self, case: TestCase, result: TestResult) -> Iterator[str]:
+    def _to_embed(self, case: TestCase, result: TestResult) -> Iterator[str]:
         texts = self._texts(case, result)
         for calls in self.verdicts.opinions(case, result)[0].values():
-            one = calls.get("answer_relevancy")
-            if one is not None and one.status == "ok" and not any(one.extra("noncommittal")):
+            relevancy = calls.get("answer_relevancy")
+            if (
+                relevancy is not None
+                and relevancy.status == "ok"
+                and not any(relevancy.extra("noncommittal"))
+            ):
                 yield case.question
-                yield from (text for found in one.extra("questions") for text in found)
+                yield from (text for part in relevancy.extra("questions") for text in part)
             both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
             if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
@@ -164,10 +168,10 @@ class JudgedScorer:
             counts["answers_with_claims"] += bool(claims)
             counts["claims"] += len(claims)
             counts.update(f"claims_{claim['verdict']}" for claim in claims)
-            if (found := evidence.get("opinions")) is not None:
-                counts["flipped"] += found["flipped"]
-                counts["items"] += found["items"]
-                for name, width in found["spread"].items():
+            if (repeated := evidence.get("opinions")) is not None:
+                counts["flipped"] += repeated["flipped"]
+                counts["items"] += repeated["items"]
+                for name, width in repeated["spread"].items():
                     spread[name].append(width)
         more: dict[str, Any] = {"claims": {k: v for k, v in counts.items() if "claims" in k}}
         if states:
@@ -186,13 +190,13 @@ class JudgedScorer:
 def _own(name: str, opinions: Opinions) -> list[Calls]:
     """The calls of each opinion that says something of a metric by itself; the first always."""
     first = opinions.get(0, {})
-    found: list[Calls] = [first]
+    own_calls: list[Calls] = [first]
     for number in sorted(opinions.keys() - {0}):
         own = opinions[number]
         if any(call in own for call in CALLS_BY_METRIC[name]):
-            fixed = {call: one for call, one in first.items() if not one.asked}
-            found.append(fixed | dict(own))
-    return found
+            fixed = {call: judgement for call, judgement in first.items() if not judgement.asked}
+            own_calls.append(fixed | dict(own))
+    return own_calls
 
 
 def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
@@ -200,26 +204,32 @@ def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
     same = pairs = 0.0
     flipped = items = 0
     for call in sorted({name for calls in opinions.values() for name in calls}):
-        said = [_said(one) for n in sorted(opinions) if (one := opinions[n].get(call)) is not None]
-        said = [one for one in said if one and len(one) == len(said[0])]
-        agreement = judged.self_agreement(said)
+        marks = [
+            _comparable(judgement)
+            for n in sorted(opinions)
+            if (judgement := opinions[n].get(call)) is not None
+        ]
+        marks = [row for row in marks if row and len(row) == len(marks[0])]
+        agreement = judged.self_agreement(marks)
         if agreement is not None:
-            weight = len(said) * (len(said) - 1) / 2 * len(said[0])
+            weight = len(marks) * (len(marks) - 1) / 2 * len(marks[0])
             same, pairs = same + agreement * weight, pairs + weight
-            changed, number = judged.flips(said)
+            changed, number = judged.flips(marks)
             flipped, items = flipped + changed, items + number
     counts = {"flipped": flipped, "items": items}
     return (same / pairs if pairs else None), counts
 
 
-def _said(one: Judgement) -> Sequence[str]:
+def _comparable(judgement: Judgement) -> Sequence[str]:
     """What can be the same or not in two opinions; of questions only whether there is an answer."""
-    if not one.asked:
+    if not judgement.asked:
         return []
     flags = [
-        str(value) for name in ("addresses_question", "noncommittal") for value in one.extra(name)
+        str(value)
+        for name in ("addresses_question", "noncommittal")
+        for value in judgement.extra(name)
     ]
-    return [*one.verdicts, *flags]
+    return [*judgement.verdicts, *flags]
 
 
 NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
@@ -327,42 +337,42 @@ def section_notes(
     """
     judge = section["options"]["judge"]
     identity = judge.get("identity", {})
-    found = []
+    notes = []
     if others:
-        found.append(OTHERS.format(others))
+        notes.append(OTHERS.format(others))
     shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))
-        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+        notes.append(f"Judge and answerer are both of the family {name}; judges like their own.")
     if identity.get("strength") == "name only":
-        found.append(
+        notes.append(
             "Only the judge's name is known, not which weights stand behind it: pin it with "
             "--judge-revision or --judge-file."
         )
     if identity.get("provider") == "local":
-        found.append(
+        notes.append(
             "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
         )
     agreement = section["mean"].get("judge_self_agreement")
     if agreement is not None and agreement < RELIABLE_AGREEMENT:
-        found.append(
+        notes.append(
             f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
             f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
         )
-    return found
+    return notes
 
 
 def families(text: str) -> set[str]:
     """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
-    return {found.lower() for found in _FAMILY.findall(text)}
+    return {name.lower() for name in _FAMILY.findall(text)}
 
 
 def _strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for one in value.values() for text in _strings(one)]
-    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+        return [text for part in value.values() for text in _strings(part)]
+    return [text for part in value for text in _strings(part)] if isinstance(value, list) else []
 
 
 _FAMILY = re.compile(
@@ -424,8 +434,8 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
             soft_wrap=True,
         )
     if replies := section.get("replies"):
-        told = ", ".join(f"{count} {kind}" for kind, count in replies.items())
-        console.print(f"Kinds of replies: {told}.")
+        counts = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {counts}.")
     if repeats := section.get("repeats"):
         console.print(
             f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
@@ -461,8 +471,10 @@ def show_worst(console: Console, item: WorstCase) -> None:
     if "reply" in evidence:
         console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
     if "manipulation" in evidence:
-        found = evidence["manipulation"]
-        rules = ", ".join(found["rules"]) + ("; the judge says so" if found["judge"] else "")
+        suspicion = evidence["manipulation"]
+        rules = ", ".join(suspicion["rules"]) + (
+            "; the judge says so" if suspicion["judge"] else ""
+        )
         console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
 
 

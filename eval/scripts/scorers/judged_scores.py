@@ -38,22 +38,26 @@ def score(name: str, calls: Calls, texts: Texts) -> tuple[Value, str]:
 
     A failed judgement among those that the metric needs makes it FAILED, never a number.
     """
-    found = [calls.get(call) for call in CALLS_BY_METRIC[name]]
-    for one in found:
-        if one is not None and one.status == "failed":
-            return FAILED, f"judge failed: {one.reason}"
-    for call, one in zip(CALLS_BY_METRIC[name], found, strict=True):
+    judgements = [calls.get(call) for call in CALLS_BY_METRIC[name]]
+    for judgement in judgements:
+        if judgement is not None and judgement.status == "failed":
+            return FAILED, f"judge failed: {judgement.reason}"
+    for call, judgement in zip(CALLS_BY_METRIC[name], judgements, strict=True):
         # Contexts that were not judged one by one blame nothing when there are none.
-        if one is not None and one.status == "not_applicable" and not _no_chunks(name, call, one):
-            return None, one.reason
-    if any(one is None for one in found):
+        if (
+            judgement is not None
+            and judgement.status == "not_applicable"
+            and not _no_chunks(name, call, judgement)
+        ):
+            return None, judgement.reason
+    if any(one is None for one in judgements):
         return None, NOT_JUDGED
     value, reason = _VALUES[name](name, calls, texts)
     return (None, reason) if value is None else (float(value), "")
 
 
-def _no_chunks(name: str, call: str, one: Judgement) -> bool:
-    return name != call and call == "context_precision" and one.reason == "no contexts"
+def _no_chunks(name: str, call: str, judgement: Judgement) -> bool:
+    return name != call and call == "context_precision" and judgement.reason == "no contexts"
 
 
 def _groundedness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
@@ -61,19 +65,23 @@ def _groundedness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, 
 
 
 def _correctness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    one = calls["correctness"]
+    judgement = calls["correctness"]
     # A long list of facts is asked about in parts; one part that sees the question is enough.
-    return judged.correctness(one.verdicts, any(one.extra("addresses_question"))), "no facts"
+    return judged.correctness(
+        judgement.verdicts, any(judgement.extra("addresses_question"))
+    ), "no facts"
 
 
 def _share(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    wanted = {
+    verdict_by_metric = {
         "faithfulness": judged.SUPPORTED,
         "fact_recall": judged.PRESENT,
         "context_precision": judged.USEFUL,
         "context_recall": judged.ATTRIBUTED,
     }
-    return judged.share(calls[CALLS_BY_METRIC[name][0]].verdicts, wanted[name]), "nothing was asked"
+    return judged.share(
+        calls[CALLS_BY_METRIC[name][0]].verdicts, verdict_by_metric[name]
+    ), "nothing was asked"
 
 
 def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
@@ -82,12 +90,12 @@ def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
 
 
 def _relevancy(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    one = calls["answer_relevancy"]
-    if any(one.extra("noncommittal")):
+    relevancy = calls["answer_relevancy"]
+    if any(relevancy.extra("noncommittal")):
         return judged.answer_relevancy((), True), ""
     if texts.cosine is None:
         return None, texts.no_model
-    questions = [question for found in one.extra("questions") for question in found]
+    questions = [question for part in relevancy.extra("questions") for question in part]
     cosines = [texts.cosine(texts.question, question) for question in questions]
     return judged.answer_relevancy(cosines, False), "no questions"
 
