@@ -151,7 +151,7 @@ class JudgedScorer:
                 yield case.question
                 yield from (text for part in relevancy.extra("questions") for text in part)
             both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
-            if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
+            if self.weight < 1 and all(call is not None and call.status == "ok" for call in both):
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
     def aggregate(

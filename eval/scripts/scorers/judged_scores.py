@@ -50,7 +50,7 @@ def score(name: str, calls: Calls, texts: Texts) -> tuple[Value, str]:
             and not _no_chunks(name, call, judgement)
         ):
             return None, judgement.reason
-    if any(one is None for one in judgements):
+    if None in judgements:
         return None, NOT_JUDGED
     value, reason = _VALUES[name](name, calls, texts)
     return (None, reason) if value is None else (float(value), "")
