@@ -2,7 +2,7 @@
 
 In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
 configuration, the difference of each metric with its interval and corrected p, and the cases that
-broke or were mended. Runs that were not measured alike are refused (exit 2).
+broke or were fixed. Runs that were not measured alike are refused (exit 2).
 
 \b
 Examples:
@@ -46,7 +46,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": results.SCHEMA,
-            "comparisons": [one.to_dict() for one in self.comparisons],
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "flips": self.flips.to_dict() if self.flips else None,
             "failures": self.failures,
         }
@@ -59,18 +59,20 @@ def _interest(row: MetricRow) -> tuple[bool, bool, int]:
     return not row.family, row.name != PASSED, order.get(row.verdict, 2)
 
 
-def find_flips(folders: list[Path], one: Comparison, metric: str, count: int) -> Flips | None:
+def find_flips(
+    folders: list[Path], comparison: Comparison, metric: str, count: int
+) -> Flips | None:
     """The flips of a metric; without a name, of a declared one that changed."""
     from decisions import flips
     from records.targets import read_targets
 
     if metric:
-        row = one.row(metric)
+        row = comparison.row(metric)
         if row is None or not row.n:
-            known = ", ".join(row.metric for row in one.rows if row.n)
-            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {known}.")
+            names = ", ".join(row.metric for row in comparison.rows if row.n)
+            raise errors.StorageError(f"--flips-by {metric}: not compared; choose from: {names}.")
     else:
-        changed = [row for row in one.rows if row.rose or row.fell]
+        changed = [row for row in comparison.rows if row.rose or row.fell]
         row = min(changed, key=_interest, default=None)
     if row is None or not count:
         return None
@@ -83,13 +85,13 @@ def show(report: Report, everything: bool, drop: float | None) -> None:
     from decisions import compare_print
 
     console = options.stdout_console()
-    for place, one in enumerate(report.comparisons):
-        if place:
+    for index, comparison in enumerate(report.comparisons):
+        if index:
             console.print()
-        compare_print.print_comparison(console, one, everything)
-        compare_print.print_slices(console, one)
+        compare_print.print_comparison(console, comparison, everything)
+        compare_print.print_slices(console, comparison)
         if drop is not None:
-            rows = [row for row in one.rows if row.family or everything]
+            rows = [row for row in comparison.rows if row.family or everything]
             compare_print.print_power(console, rows, drop)
     if len(report.comparisons) > 1:
         compare_print.print_matrix(console, report.comparisons)
@@ -217,11 +219,13 @@ def main(
     from decisions.compare import CompareOptions, compare_many
 
     folders = [runs.find_run(results_dir, name) for name in (base, *new)]
-    wanted = CompareOptions(metrics, sections, by, varied, ignore_invariants, seed, resamples)
-    found = compare_many(
+    compare_options = CompareOptions(
+        metrics, sections, by, varied, ignore_invariants, seed, resamples
+    )
+    comparisons = compare_many(
         folders[0],
         folders[1:],
-        wanted,
+        compare_options,
         clusters=compare.clusters_of_cases(eval_set, cluster) if cluster else None,
         parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
     )
@@ -230,8 +234,8 @@ def main(
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)
-    flips = find_flips(folders, found[0], flips_by, count) if len(found) == 1 else None
-    report = Report(found, flips, failures(found, fail_on))
+    flips = find_flips(folders, comparisons[0], flips_by, count) if len(comparisons) == 1 else None
+    report = Report(comparisons, flips, failures(comparisons, fail_on))
     if markdown is not None:
         from decisions.compare_print import render
 

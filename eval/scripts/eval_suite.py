@@ -112,10 +112,10 @@ if TYPE_CHECKING:
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
+def main(**values: Any) -> int:
     from scorers.suite import SuiteOptions, run_suite
 
-    plan = SuiteOptions(**given)
+    plan = SuiteOptions(**values)
     report, written = run_suite(plan, options.stderr_console(quiet=plan.quiet))
     show(report, plan.as_json, plan.verbose)
     if not plan.quiet:

@@ -82,7 +82,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
+def main(run: str, results_dir: Path, gates_file: Path, **values: Any) -> int:
     from decisions.gate import check_names, evaluate
     from decisions.gate_checks import GateEvidence, baseline_of, side_of
     from decisions.gate_rules import read_rules
@@ -90,28 +90,28 @@ def main(run: str, results_dir: Path, gates_file: Path, **given: Any) -> int:
     from records.gate_verdict import parse_accepts
     from scorers.custom import read_plugins
 
-    if given["github"] and given["as_json"]:
+    if values["github"] and values["as_json"]:
         raise StorageError("--json and --github both want stdout; gate.json holds the JSON.")
-    rules = replace(read_rules(gates_file), allow_missing=given["allow_missing"])
-    accepts = parse_accepts(given["accepts"])
+    rules = replace(read_rules(gates_file), allow_missing=values["allow_missing"])
+    accepts = parse_accepts(values["accepts"])
     new = side_of(storage.find_run(results_dir, run))
-    base = baseline_of(results_dir, given["baseline"]) if given["baseline"] else None
+    base = baseline_of(results_dir, values["baseline"]) if values["baseline"] else None
     check_names(
         rules, [*catalogue.SECTIONS, *new.sections, *(base.sections if base else ())], gates_file
     )
     evidence = GateEvidence(
         new,
         base,
-        given["eval_set"],
-        given["labels_dir"],
-        read_plugins(given["plugins"]),
-        given["seed"],
+        values["eval_set"],
+        values["labels_dir"],
+        read_plugins(values["plugins"]),
+        values["seed"],
     )
     verdict = evaluate(rules, evidence, accepts)
     assert new.folder is not None
-    written = _write(verdict, new.folder, given["junit_file"], given["markdown_file"])
-    _show(verdict, gates_file, given)
-    for path in written if not given["quiet"] else ():
+    written = _write(verdict, new.folder, values["junit_file"], values["markdown_file"])
+    _show(verdict, gates_file, values)
+    for path in written if not values["quiet"] else ():
         click.echo(f"Written: {path}", err=True)
     return options.Exit.DONE if verdict.passed else options.Exit.GATE_FAILED
 
@@ -129,20 +129,20 @@ def _write(verdict: Verdict, folder: Path, xml: Path | None, comment: Path | Non
     return [target, *(path for path in (xml, comment) if path is not None)]
 
 
-def _show(verdict: Verdict, gates_file: Path, given: dict[str, Any]) -> None:
+def _show(verdict: Verdict, gates_file: Path, values: dict[str, Any]) -> None:
     """JSON, or the table; with --github the table is fenced, so that it can hold no command."""
     import secrets
 
     from decisions.gate_print import print_verdict, workflow_commands
 
-    if given["as_json"]:
+    if values["as_json"]:
         click.echo(storage.json_bytes(storage.rounded(verdict.to_dict())), nl=False)
         return
     token = secrets.token_hex(16)
-    if given["github"]:
+    if values["github"]:
         click.echo(f"::stop-commands::{token}")
-    print_verdict(options.stdout_console(), verdict, given["verbose"])
-    if given["github"]:
+    print_verdict(options.stdout_console(), verdict, values["verbose"])
+    if values["github"]:
         click.echo(f"::{token}::")
         for line in workflow_commands(verdict, _shown(gates_file)):
             click.echo(line)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from records.errors import StorageError
+from records.files import read_toml
 from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
 
 if TYPE_CHECKING:
@@ -62,12 +63,10 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
     path = Path(named or CONFIG)
     if not path.exists() and not named:
         return {}
-    import tomllib
-
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used ({error}).") from None
+        raw = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     found = common | (own if isinstance(own, dict) else {})
@@ -622,9 +621,9 @@ def score_options(function: F) -> F:
 class Streams:
     """Where a script that prints a section writes: tables or JSON to stdout, talk to stderr."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.quiet: bool = given["quiet"]
-        self.as_json: bool = given["as_json"]
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.quiet: bool = values["quiet"]
+        self.as_json: bool = values["as_json"]
 
     def console(self) -> Console:
         """The console of stdout."""

@@ -32,10 +32,10 @@ import options
     help="What tells an abstention: the bot's own field, the answer's wording, or the first there; "
     "judge: as auto, but a judge's verdict before the wording.",
 )
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.show import score_and_show
 
-    score_and_show("abstention", given, options.Streams(given))
+    score_and_show("abstention", values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ import options
     show_default="all",
     help="Look at the first N retrieved chunks only (what the answer was given).",
 )
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.show import score_and_show
 
-    score_and_show("context", given, options.Streams(given))
+    score_and_show("context", values, options.Streams(values))
 
 
 if __name__ == "__main__":

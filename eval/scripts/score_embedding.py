@@ -66,7 +66,7 @@ import storage
     show_default=True,
     help="The same for 1-3 sentences of a context (@2).",
 )
-def main(dataset: Path | None, **given: Any) -> None:
+def main(dataset: Path | None, **values: Any) -> None:
     from scorers.show import score_and_show
 
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as temporary:
@@ -75,8 +75,8 @@ def main(dataset: Path | None, **given: Any) -> None:
 
             folder = as_run(dataset, Path(temporary))
             eval_set = folder / storage.EVAL_SET.name
-            given |= {"run": str(folder), "eval_set": eval_set, "labels_dir": folder}
-        score_and_show("embedding", given, options.Streams(given))
+            values |= {"run": str(folder), "eval_set": eval_set, "labels_dir": folder}
+        score_and_show("embedding", values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -38,10 +38,10 @@ import options
     show_default=True,
     help="What the best retrieval score must exceed (retrieval_scores_ok).",
 )
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.show import score_and_show
 
-    score_and_show("groundedness", given, options.Streams(given))
+    score_and_show("groundedness", values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ import options
     show_default=True,
     help="Confidence under which a response counts as uncertain.",
 )
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.show import score_and_show
 
-    score_and_show("pipeline", given, options.Streams(given))
+    score_and_show("pipeline", values, options.Streams(values))
 
 
 if __name__ == "__main__":

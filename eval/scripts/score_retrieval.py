@@ -52,10 +52,10 @@ from ragmetrics.catalogue import KS
     show_default=True,
     help="Levenshtein similarity from which texts match.",
 )
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.show import score_and_show
 
-    score_and_show("retrieval", given, options.Streams(given))
+    score_and_show("retrieval", values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -64,10 +64,10 @@ import options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     from scorers.safety import score_and_show
 
-    score_and_show(given, options.Streams(given))
+    score_and_show(values, options.Streams(values))
 
 
 if __name__ == "__main__":

@@ -96,28 +96,28 @@ if TYPE_CHECKING:
 )
 @options.json_option
 @options.verbosity_options
-def main(places: tuple[Path, ...], results_dir: Path, **given: Any) -> int:
+def main(paths: tuple[Path, ...], results_dir: Path, **values: Any) -> int:
     from decisions.alerts import changes, chosen_keys, make_lines
     from decisions.history import read_history
 
-    if given["as_json"] and _is_dash(given["csv_file"]):
+    if values["as_json"] and _is_dash(values["csv_file"]):
         raise StorageError("--csv - and --json both want stdout; give --csv a file.")
-    kinds = _kinds(given["fail_on"])
+    kinds = _kinds(values["fail_on"])
     history = read_history(
-        places or (results_dir,), given["source"], first_parent=given["first_parent"]
+        paths or (results_dir,), values["source"], first_parent=values["first_parent"]
     )
-    if given["since"] is not None:
-        history.points = history.points[history.place_of(given["since"]) :]
-    if given["last"] is not None:
-        history.points = history.points[-given["last"] :]
-    keys = chosen_keys(history.points, given["metrics"], _headline())
+    if values["since"] is not None:
+        history.points = history.points[history.place_of(values["since"]) :]
+    if values["last"] is not None:
+        history.points = history.points[-values["last"] :]
+    keys = chosen_keys(history.points, values["metrics"], _headline())
     if not keys:
-        asked = ",".join(given["metrics"]) or "*"
+        asked = ",".join(values["metrics"]) or "*"
         raise StorageError(f"--metrics {asked}: no metric of the history fits.")
-    rule = _rule(history, given["baseline"], given["max_drop_percent"] / 100, given["band"])
+    rule = _rule(history, values["baseline"], values["max_drop_percent"] / 100, values["band"])
     lines = make_lines(history.points, keys, rule)
-    history.notes += _unanchored(lines, rule, given["baseline"])
-    _put_out(history, lines, changes(history.points, lines), rule, given)
+    history.notes += _unanchored(lines, rule, values["baseline"])
+    _put_out(history, lines, changes(history.points, lines), rule, values)
     struck = any(alert.kind in kinds for line in lines for alert in line.alerts)
     return options.Exit.GATE_FAILED if struck else options.Exit.DONE
 
@@ -143,7 +143,7 @@ def _unanchored(lines: list[MetricLine], rule: AlertRule, baseline: str) -> list
     """A sentence on the metrics that a fixed baseline has no number of: nothing tells of a drop."""
     if not isinstance(rule.baseline, int):
         return []
-    names = [one.name for one in lines if rule.baseline not in one.places[one.segment() :]]
+    names = [line.name for line in lines if rule.baseline not in line.positions[line.segment() :]]
     if not names:
         return []
     return [
@@ -164,25 +164,25 @@ def _put_out(
     lines: list[MetricLine],
     changed: list[HistoryChange],
     rule: AlertRule,
-    given: dict[str, Any],
+    values: dict[str, Any],
 ) -> None:
     """CSV to its file, and either JSON, CSV or the tables on stdout."""
     from decisions.history_print import as_csv, as_dict, print_history
 
-    for note in history.notes if not given["quiet"] else ():
+    for note in history.notes if not values["quiet"] else ():
         click.echo(f"Note: {plain(note, 400)}", err=True)
-    file = given["csv_file"]
+    file = values["csv_file"]
     if file is not None and not _is_dash(file):
         storage.replace_bytes(file, as_csv(history, lines).encode("utf-8"))
     if _is_dash(file):
         click.echo(as_csv(history, lines), nl=False)
-    elif given["as_json"]:
-        found = storage.rounded(as_dict(history, lines, changed))
-        click.echo(storage.json_bytes(found), nl=False)
+    elif values["as_json"]:
+        history_dict = storage.rounded(as_dict(history, lines, changed))
+        click.echo(storage.json_bytes(history_dict), nl=False)
     else:
         console = options.stdout_console()
         print_history(
-            console, history, lines, changed, plots=given["plots"], max_drop=rule.max_drop
+            console, history, lines, changed, plots=values["plots"], max_drop=rule.max_drop
         )
 
 

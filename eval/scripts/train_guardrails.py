@@ -1,6 +1,6 @@
 """Train the injection model that ships with the guardrails (for developers of this toolkit).
 
-In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `opensets/prompts.py` lists
+In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `validation/detectors.py` lists
 them). Only sets whose licence lets derived weights be shipped are used. Out: one JSON file with
 hashed, rounded weights; no text of the sets is in it. Measure it with validate_guardrails.py.
 

@@ -1,7 +1,8 @@
 """Measure the reference guardrails on open labelled sets, every set by itself.
 
-In: a folder with the sets (`--data` or RAG_EVAL_DATA; `opensets/` says which and in which format);
-sets that are absent are named and left out. Out: tables on stdout, or one JSON object (`--json`).
+In: a folder with the sets (`--data` or RAG_EVAL_DATA; `validation/detectors.py` says which and in
+which format); sets that are absent are named and left out. Out: tables on stdout, or one JSON
+object (`--json`).
 
 \b
 Examples:

@@ -87,7 +87,7 @@ def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     assert all(other is first for other in others)
     graded = msgspec.structs.replace(case, chunk_relevance_grades={"a": 0.0})
     scorer.score_all([graded], results[:1])
-    assert len(scorer._known) == 1
+    assert len(scorer._outcomes) == 1
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:

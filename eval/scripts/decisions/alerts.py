@@ -78,28 +78,28 @@ def judge_values(
     Values that left their band to the bad side do not enter later bands: a fall that lasts stays
     outside instead of becoming the new usual.
     """
-    found: list[JudgedPoint] = []
+    judged: list[JudgedPoint] = []
     usual: list[float] = []
     sign = 1.0 if higher_is_better else -1.0
-    for place, value in enumerate(values):
-        baseline, at = _baseline(values[:place], rule.baseline, sign, place, values)
+    for index, value in enumerate(values):
+        baseline, at = _baseline(values[:index], rule.baseline, sign, index, values)
         drop = None if baseline is None else relative_drop(baseline, value, higher_is_better)
         band = control_band(usual[-WINDOW:], rule.band)
         left = band is not None and (
             value < band[0] - EPSILON if higher_is_better else value > band[1] + EPSILON
         )
         fell = drop is not None and drop > rule.max_drop + EPSILON
-        found.append(JudgedPoint(value, baseline, at, drop, band, fell, left))
+        judged.append(JudgedPoint(value, baseline, at, drop, band, fell, left))
         if not left:
             usual.append(value)
-    return found
+    return judged
 
 
 def _baseline(
-    before: Sequence[float], kind: Kind | int, sign: float, place: int, values: Sequence[float]
+    before: Sequence[float], kind: Kind | int, sign: float, index: int, values: Sequence[float]
 ) -> tuple[float | None, int | None]:
     if isinstance(kind, int):
-        return (values[kind], kind) if place > kind >= 0 else (None, None)
+        return (values[kind], kind) if index > kind >= 0 else (None, None)
     if not before:
         return None, None
     if kind == "previous":
@@ -146,8 +146,8 @@ def control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | N
 def since(flags: Iterable[bool]) -> int | None:
     """Where the unbroken run of True that ends the line began; None when it ends with False."""
     start = None
-    for place, flag in enumerate(flags):
-        start = (place if start is None else start) if flag else None
+    for index, flag in enumerate(flags):
+        start = (index if start is None else start) if flag else None
     return start
 
 
@@ -186,7 +186,7 @@ class MetricLine:
     section: str
     metric: str
     higher_is_better: bool
-    places: list[int]
+    positions: list[int]
     values: list[MetricValue]
     breaks: list[int] = field(default_factory=list)
     judged: list[JudgedPoint] = field(default_factory=list)
@@ -198,7 +198,7 @@ class MetricLine:
 
     def segment(self) -> int:
         """Index, in ``places``, of the first value of today's definition and eval set."""
-        return self.places.index(self.breaks[-1]) if self.breaks else 0
+        return self.positions.index(self.breaks[-1]) if self.breaks else 0
 
 
 def chosen_keys(
@@ -212,8 +212,8 @@ def chosen_keys(
     keys = sorted({key for point in points for key in point.values})
     if globs:
         return [key for key in keys if any(_fits(key, glob) for glob in globs)]
-    wanted = set(headline)
-    return [key for key in keys if key in wanted] or keys
+    headline_keys = set(headline)
+    return [key for key in keys if key in headline_keys] or keys
 
 
 def _fits(key: Key, glob: str) -> bool:
@@ -229,28 +229,30 @@ def make_lines(
 
 
 def _line(points: Sequence[HistoryPoint], key: Key) -> MetricLine:
-    found = [
-        (place, point.values[key]) for place, point in enumerate(points) if key in point.values
+    valued = [
+        (position, point.values[key])
+        for position, point in enumerate(points)
+        if key in point.values
     ]
     sets = _eval_sets(points)
     breaks = [
-        place
-        for (then, before), (place, value) in pairwise(found)
-        if value.definition != before.definition or sets[place] != sets[then]
+        position
+        for (then, before), (position, value) in pairwise(valued)
+        if value.definition != before.definition or sets[position] != sets[then]
     ]
-    direction = DIRECTIONS.get(found[-1][1].definition, True)
-    places, values = [place for place, _ in found], [value for _, value in found]
-    return MetricLine(*key, direction, places, values, breaks)
+    direction = DIRECTIONS.get(valued[-1][1].definition, True)
+    positions, values = [position for position, _ in valued], [value for _, value in valued]
+    return MetricLine(*key, direction, positions, values, breaks)
 
 
 def _eval_sets(points: Sequence[HistoryPoint]) -> list[int]:
     """For each point the number of changes of the eval set before it; what is not told is none."""
-    known: str | None = None
+    last_set: str | None = None
     numbers: list[int] = []
     for point in points:
-        changed = None not in (known, point.eval_set) and known != point.eval_set
+        changed = None not in (last_set, point.eval_set) and last_set != point.eval_set
         numbers.append((numbers[-1] if numbers else 0) + changed)
-        known = point.eval_set or known
+        last_set = point.eval_set or last_set
     return numbers
 
 
@@ -258,20 +260,22 @@ def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
     start = line.segment()
     means = [value.mean for value in line.values[start:]]
     if isinstance(rule.baseline, int):
-        segment = line.places[start:]
+        segment = line.positions[start:]
         at = segment.index(rule.baseline) if rule.baseline in segment else -1
         rule = replace(rule, baseline=at)
     line.judged = [JudgedPoint(value.mean) for value in line.values[:start]]
     today = judge_values(means, line.higher_is_better, rule)
     line.judged += [
-        one if one.baseline_at is None else replace(one, baseline_at=one.baseline_at + start)
-        for one in today
+        judged
+        if judged.baseline_at is None
+        else replace(judged, baseline_at=judged.baseline_at + start)
+        for judged in today
     ]
-    if line.places[-1] != newest:
-        line.alerts.append(Alert("gone", line.places[-1]))
+    if line.positions[-1] != newest:
+        line.alerts.append(Alert("gone", line.positions[-1]))
     for kind, flags in (
-        ("drop", [one.fell for one in today]),
-        ("band", [one.left_band or (one.band is None and one.fell) for one in today]),
+        ("drop", [judged.fell for judged in today]),
+        ("band", [judged.left_band or (judged.band is None and judged.fell) for judged in today]),
     ):
         if kind == "band" and not today[-1].left_band:
             continue
@@ -279,7 +283,7 @@ def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
             from_place = today[-1].baseline_at if kind == "drop" else None
             begin = min(from_place if from_place is not None else first - 1, first - 1)
             step = largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
-            at, other = line.places[start + first], line.places[start + step]
+            at, other = line.positions[start + first], line.positions[start + step]
             line.alerts.append(Alert(kind, at, other if other != at else None))
     return line
 
@@ -288,37 +292,45 @@ def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
 class HistoryChange:
     """At ``place`` something changed that makes numbers before and after unlike. ``what`` says."""
 
-    place: int
-    what: str
+    position: int
+    text: str
 
 
 def changes(points: Sequence[HistoryPoint], lines: Sequence[MetricLine]) -> list[HistoryChange]:
     """New definitions, another eval set, other labels, cases, or options of a section."""
-    found = []
+    history_changes = []
     shown = {line.section for line in lines}
     last: dict[str, str] = {}
     sets = _eval_sets(points)
-    for place, point in enumerate(points):
-        before = points[place - 1] if place else None
-        if before and sets[place] != sets[place - 1]:
+    for position, point in enumerate(points):
+        before = points[position - 1] if position else None
+        if before and sets[position] != sets[position - 1]:
             cases = _cases(before, point)
-            found.append(HistoryChange(place, f"the eval set changed ({cases}): new lines"))
+            history_changes.append(
+                HistoryChange(position, f"the eval set changed ({cases}): new lines")
+            )
         elif before and point.cases != before.cases:
-            found.append(HistoryChange(place, f"{_cases(before, point)} of the same eval set"))
-        if before and None not in (told := {before.labels, point.labels}) and len(told) > 1:
-            found.append(HistoryChange(place, "the labels changed"))
+            history_changes.append(
+                HistoryChange(position, f"{_cases(before, point)} of the same eval set")
+            )
+        if (
+            before
+            and None not in (label_hashes := {before.labels, point.labels})
+            and len(label_hashes) > 1
+        ):
+            history_changes.append(HistoryChange(position, "the labels changed"))
         for section, hashed in point.settings.items():
             if section in shown and last.setdefault(section, hashed) != hashed:
-                found.append(HistoryChange(place, f"the options of {section} changed"))
+                history_changes.append(HistoryChange(position, f"the options of {section} changed"))
             last[section] = hashed
     for line in lines:
-        for place in line.breaks:
-            at = line.places.index(place)
+        for position in line.breaks:
+            at = line.positions.index(position)
             then, now = line.values[at - 1].definition, line.values[at].definition
             if then != now:
                 text = f"{line.name} has another definition ({then} → {now}): a new line"
-                found.append(HistoryChange(place, text))
-    return sorted(found, key=lambda one: one.place)
+                history_changes.append(HistoryChange(position, text))
+    return sorted(history_changes, key=lambda change: change.position)
 
 
 def _cases(before: HistoryPoint, now: HistoryPoint) -> str:

@@ -89,14 +89,14 @@ def read_baseline(path: Path, whole: type[Compared] = Compared) -> Baseline:
         path = path / METRICS
     raw = read_sections(path, whole, REMEDY)
     sections = raw.get("sections")
-    if sections is None or not all("mean" in one for one in sections.values()):
+    if sections is None or not all("mean" in section for section in sections.values()):
         raise StorageError(f"{path}: is no baseline; {REMEDY}.")
     return Baseline(str(path), sections, raw.get("suite"), raw.get("cases"))
 
 
 def compare(
     baseline: Baseline,
-    found: Mapping[tuple[str, str], Measure],
+    measures: Mapping[tuple[str, str], Measure],
     sections: Iterable[str],
     max_drop: float | None = None,
     gone: Mapping[str, str] | None = None,
@@ -112,7 +112,7 @@ def compare(
             if mean is not None:
                 interval = before["ci95"].get(metric) if before else None
                 definition = before["definitions"].get(metric) if before else None
-                now = found.get((section, metric))
+                now = measures.get((section, metric))
                 change = _change(section, metric, mean, interval, definition, now, max_drop)
                 if change.verdict == "no longer measured":
                     change = replace(change, reason=(gone or {}).get(section, ""))

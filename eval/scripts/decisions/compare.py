@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
+from decisions.pairs import MEASURED, SHOWN_IDS, Pairs, read_pairs
 from decisions.rows import Comparison, Difference, MetricRow, corrected
 from ragmetrics import catalogue
 from ragmetrics.stats import means
@@ -20,11 +21,10 @@ from records.errors import Problem, StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.runs import METRICS, scored_sections
-from records.scores import MEASURED, SHOWN_IDS, Pairs, read_pairs
 from records.targets import TARGETS, read_targets
 
 if TYPE_CHECKING:
-    from records.scores import Floats
+    from decisions.pairs import Floats
 
 
 Clusters = Mapping[str, int]
@@ -58,7 +58,7 @@ def metric_rows(
     new: Run,
     pairs: Pairs,
     family: frozenset[str],
-    wanted: CompareOptions,
+    options: CompareOptions,
     clusters: Any,
 ) -> Iterator[MetricRow]:
     """A row for each metric of a section, numbers of the whole run last."""
@@ -75,7 +75,7 @@ def metric_rows(
         )
         if name in pairs.base or name in pairs.new:
             row = replace(row, base_cases=pairs.base_cases, new_cases=pairs.new_cases)
-            row = tested(row, pairs.base.get(name), pairs.new.get(name), wanted, clusters)
+            row = tested(row, pairs.base.get(name), pairs.new.get(name), options, clusters)
         elif row.base_mean is None or row.new_mean is None:
             row = _one_sided(row)
         else:
@@ -86,23 +86,23 @@ def metric_rows(
 
 
 def slice_rows(
-    rows: Sequence[MetricRow], pairs: Pairs, parts: Parts, wanted: CompareOptions, clusters: Any
+    rows: Sequence[MetricRow], pairs: Pairs, parts: Parts, options: CompareOptions, clusters: Any
 ) -> Iterator[MetricRow]:
     """The metrics of the family within each slice. They are explored, so none is of the family."""
     import numpy as np
 
     members: dict[tuple[str, str], list[int]] = {}
-    for case_id, place in pairs.places.items():
+    for case_id, position in pairs.places.items():
         for part in parts.get(case_id, ()):
-            if part[0] in wanted.by:
-                members.setdefault(part, []).append(place)
+            if part[0] in options.by:
+                members.setdefault(part, []).append(position)
     for row in rows:
         base, new = pairs.base.get(row.metric), pairs.new.get(row.metric)
         if not row.family or base is None or new is None:
             continue
         base = _padded(base, len(new))
-        for (dimension, value), places in sorted(members.items()):
-            at = np.array(places)
+        for (dimension, value), positions in sorted(members.items()):
+            at = np.array(positions)
             part_row = replace(
                 MetricRow(
                     row.section, row.metric, row.higher_is_better, slice=f"{dimension}={value}"
@@ -110,10 +110,14 @@ def slice_rows(
                 base_cases=len(at),
                 new_cases=len(at),
             )
-            found = tested(
-                part_row, base[at], new[at], wanted, None if clusters is None else clusters[at]
+            slice_row = tested(
+                part_row, base[at], new[at], options, None if clusters is None else clusters[at]
             )
-            yield found if found.n >= TOO_FEW else replace(found, p=None, interval=None, mde=None)
+            yield (
+                slice_row
+                if slice_row.n >= TOO_FEW
+                else replace(slice_row, p=None, interval=None, mde=None)
+            )
 
 
 def _padded(base: Floats, size: int) -> Floats:
@@ -160,12 +164,13 @@ def cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
         return None
     own = len(clusters)
     return np.fromiter(
-        (clusters.get(case_id, own + place) for case_id, place in pairs.places.items()), np.int64
+        (clusters.get(case_id, own + position) for case_id, position in pairs.places.items()),
+        np.int64,
     )
 
 
 def tested(
-    row: MetricRow, base: Floats | None, new: Floats | None, wanted: CompareOptions, clusters: Any
+    row: MetricRow, base: Floats | None, new: Floats | None, options: CompareOptions, clusters: Any
 ) -> MetricRow:
     """The row with means and test over the cases that both runs scored."""
     import numpy as np
@@ -193,8 +198,8 @@ def tested(
         new[both],
         binary=is_binary(row.metric),
         name=f"{row.name} {row.slice or ''}",
-        seed=wanted.seed,
-        resamples=wanted.resamples,
+        seed=options.seed,
+        resamples=options.resamples,
         clusters=None if clusters is None else clusters[both],
     )
     return replace(
@@ -220,7 +225,7 @@ OWN_TEXTS = "safety"
 def compare(
     base: Path,
     new: Path,
-    wanted: CompareOptions | None = None,
+    options: CompareOptions | None = None,
     *,
     clusters: Clusters | None = None,
     parts: Parts | None = None,
@@ -232,53 +237,53 @@ def compare(
     they differ in what must be the same, and StorageError when one of them is not scored or a file
     is damaged. Memory: one section of scores.
     """
-    return compare_many(base, [new], wanted, clusters=clusters, parts=parts)[0]
+    return compare_many(base, [new], options, clusters=clusters, parts=parts)[0]
 
 
 def compare_many(
     base: Path,
     others: Sequence[Path],
-    wanted: CompareOptions | None = None,
+    options: CompareOptions | None = None,
     *,
     clusters: Clusters | None = None,
     parts: Parts | None = None,
 ) -> list[Comparison]:
     """Compare several runs with one base; p is corrected over the tests of all of them together."""
-    wanted = wanted or CompareOptions()
+    options = options or CompareOptions()
     old = read_run(base)
-    found = [_compared(old, read_run(new), wanted, clusters, parts) for new in others]
-    rows = iter(corrected([row for one in found for row in one.rows]))
-    slices = iter(corrected([row for one in found for row in one.slices]))
+    comparisons = [_compared(old, read_run(new), options, clusters, parts) for new in others]
+    rows = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
+    slices = iter(corrected([row for comparison in comparisons for row in comparison.slices]))
     return [
         replace(
-            one,
-            rows=tuple(next(rows) for _ in one.rows),
-            slices=tuple(next(slices) for _ in one.slices),
+            comparison,
+            rows=tuple(next(rows) for _ in comparison.rows),
+            slices=tuple(next(slices) for _ in comparison.slices),
         )
-        for one in found
+        for comparison in comparisons
     ]
 
 
 def _compared(
-    base: Run, new: Run, wanted: CompareOptions, clusters: Clusters | None, parts: Parts | None
+    base: Run, new: Run, options: CompareOptions, clusters: Clusters | None, parts: Parts | None
 ) -> Comparison:
     """Two runs with uncorrected rows."""
-    sections, notes = shared_sections(base, new, wanted.sections)
+    sections, notes = shared_sections(base, new, options.sections)
     problems = controls(base, new, sections)
-    if problems and not wanted.ignore_invariants:
+    if problems and not options.ignore_invariants:
         raise IncomparableError(base.id, new.id, problems)
-    family = family_of(wanted, base, new)
+    family = family_of(options, base, new)
     rows: list[MetricRow] = []
     slices: list[MetricRow] = []
     cases = only_base = only_new = 0
     for section in sections:
         pairs = read_pairs(base.folder, new.folder, section)
-        problems += _gold_problem(base, new, pairs, wanted)
-        places = cluster_column(pairs, clusters)
-        own = list(metric_rows(base, new, pairs, family, wanted, places))
+        problems += _gold_problem(base, new, pairs, options)
+        cluster_ids = cluster_column(pairs, clusters)
+        own = list(metric_rows(base, new, pairs, family, options, cluster_ids))
         rows += own
         if parts is not None:
-            slices += slice_rows(own, pairs, parts, wanted, places)
+            slices += slice_rows(own, pairs, parts, options, cluster_ids)
         if section != OWN_TEXTS or sections == [OWN_TEXTS]:
             cases = max(cases, pairs.both)
             only_base = max(only_base, pairs.base_cases - pairs.both)
@@ -291,7 +296,7 @@ def _compared(
             "left out of every difference."
         )
     changes = varied(base.config, new.config)
-    notes += remarks(base, new, changes, wanted.varied)
+    notes += remarks(base, new, changes, options.varied)
     if not any(row.family for row in rows):
         notes.append("No metric of the family is in both runs: every p is exploratory.")
     return Comparison(
@@ -316,8 +321,8 @@ def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str
     old, now = scored_sections(base.folder), scored_sections(new.folder)
     notes = []
     for section in sorted({*asked} or {*old, *now}):
-        for run, known in ((base, old), (new, now)):
-            if section not in known:
+        for run, scored in ((base, old), (new, now)):
+            if section not in scored:
                 message = f"{run.folder}: has no scores of {section}; {remedy(section, run.id)}"
                 if asked:
                     raise StorageError(message)
@@ -340,28 +345,28 @@ def remedy(section: str, run: str) -> str:
     return f"run score_{section}.py --run {run}."
 
 
-def family_of(wanted: CompareOptions, base: Run, new: Run) -> frozenset[str]:
+def family_of(options: CompareOptions, base: Run, new: Run) -> frozenset[str]:
     """``section.metric`` of the declared family. Raises StorageError for names of neither run."""
-    if not wanted.metrics:
-        targets = read_targets(wanted.targets)
+    if not options.metrics:
+        targets = read_targets(options.targets)
         return frozenset(f"{name}.{metric}" for name, part in targets.items() for metric in part)
-    known = {
+    names = {
         f"{section}.{metric}"
         for run in (base, new)
         for section, part in run.metrics.get("sections", {}).items()
         for metric in part.get("mean", {})
     }
     family = set()
-    for name in wanted.metrics:
-        hits = {full for full in known if name in (full, full.partition(".")[2])}
+    for name in options.metrics:
+        hits = {full for full in names if name in (full, full.partition(".")[2])}
         if not hits:
-            some = ", ".join(sorted(known)[:12])
+            some = ", ".join(sorted(names)[:12])
             raise StorageError(f"metric {name!r}: neither run has it; they have: {some}, …")
         family |= hits
     return frozenset(family)
 
 
-def _gold_problem(base: Run, new: Run, pairs: Pairs, wanted: CompareOptions) -> list[Difference]:
+def _gold_problem(base: Run, new: Run, pairs: Pairs, options: CompareOptions) -> list[Difference]:
     """The gold of cases that changed between the two scorings, as one difference."""
     if not pairs.gold_changed:
         return []
@@ -369,7 +374,7 @@ def _gold_problem(base: Run, new: Run, pairs: Pairs, wanted: CompareOptions) -> 
     more = ", …" if len(pairs.gold_changed) > SHOWN_IDS else ""
     text = f"{len(pairs.gold_changed)} cases ({some}{more})"
     problem = Difference("gold supports", f"as scored in {base.id}", f"other gold in {text}")
-    if not wanted.ignore_invariants:
+    if not options.ignore_invariants:
         raise IncomparableError(base.id, new.id, [problem])
     return [problem]
 
@@ -385,13 +390,13 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     """
     problems: list[Problem] = []
     labels, _ = read_labels(labels_dir, problems.append)
-    found = {
+    slices = {
         case.id: slices_of(facets_of(case))
         for case in iter_cases(eval_set, problems.append, labels)
     }
     if problems:
         raise StorageError.from_problems(problems)
-    return found
+    return slices
 
 
 def changed_set(eval_set: Path, run: Path) -> str | None:
@@ -413,23 +418,23 @@ def clusters_of_cases(eval_set: Path, key: str) -> dict[str, int]:
     no case has one.
     """
     numbers: dict[str, int] = {}
-    found: dict[str, int] = {}
+    clusters: dict[str, int] = {}
     problems: list[Problem] = []
     for number, line in iter_lines(eval_set, problems.append):
         try:
             raw = canonical(orjson.loads(line))
             value = _document(raw) if key == DOCUMENT else _first(raw.get(key))
             if value is not None:
-                found[str(raw["id"])] = numbers.setdefault(str(value), len(numbers))
+                clusters[str(raw["id"])] = numbers.setdefault(str(value), len(numbers))
         except (orjson.JSONDecodeError, AttributeError, KeyError):
             problems.append(Problem(str(eval_set), number, "", "is no case; correct the line"))
     if problems:
         raise StorageError.from_problems(problems)
-    if not found:
+    if not clusters:
         raise StorageError(
             f"--cluster {key}: no case of {eval_set} has that key; name a key of its lines, or doc."
         )
-    return found
+    return clusters
 
 
 def _document(raw: dict[str, Any]) -> Any:
@@ -452,17 +457,17 @@ def failures(comparisons: Sequence[Comparison], rules: Sequence[str]) -> list[st
     ``worse``: a metric of the declared family got worse or is no longer measured; ``any-worse``:
     any metric; a metric's name: that one. Raises StorageError for a name that no row has.
     """
-    found: dict[str, None] = {}
-    for one in comparisons:
+    reasons: dict[str, None] = {}
+    for comparison in comparisons:
         for rule in rules:
-            rows = _rows(one, rule)
+            rows = _rows(comparison, rule)
             if not rows and rule not in (WORSE, ANY_WORSE):
                 raise StorageError(
                     f"--fail-on {rule}: neither run has that metric; write worse, any-worse or "
                     "the names of metrics."
                 )
-            found |= dict.fromkeys(_reasons(one, rows))
-    return list(found)
+            reasons |= dict.fromkeys(_reasons(comparison, rows))
+    return list(reasons)
 
 
 def _rows(comparison: Comparison, rule: str) -> list[MetricRow]:

@@ -12,7 +12,7 @@ from decisions.flips import Flip, Flips, FlipSide, Ranks
 from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import ALPHA, power
-from terminal.tables import NARROWEST, harmless, number, plain
+from terminal.tables import NARROWEST, counted, harmless, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,9 +28,9 @@ ANSWER = 600
 def print_comparison(console: Console, comparison: Comparison, everything: bool = False) -> None:
     """What changed, remarks, the declared metrics, and the others that show a difference."""
     names = f"{comparison.base_id} → {comparison.new_id}"
-    console.print(f"{plain(names)}: {comparison.cases:,} cases in both")
-    for place, line in enumerate(headline(comparison)):
-        console.print(plain(line, 2000), style=_style_of(line) if place else "bold")
+    console.print(f"{plain(names)}: {counted(comparison.cases, 'case')} in both")
+    for number_of_line, line in enumerate(headline(comparison)):
+        console.print(plain(line, 2000), style=_style_of(line) if number_of_line else "bold")
     _print_changes(console, comparison)
     for note in remarks(comparison):
         console.print(plain(f"! {note}", 2000), style="yellow")
@@ -85,8 +85,8 @@ def _table(columns: Sequence[str], texts: Sequence[str] = ()) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(columns):
-        if place == 0:
+    for index, name in enumerate(columns):
+        if index == 0:
             table.add_column(name, overflow="fold", min_width=NARROWEST)
         elif name in texts:
             table.add_column(name, overflow="fold")
@@ -105,7 +105,11 @@ def print_slices(console: Console, comparison: Comparison) -> None:
 def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
     """Several runs beside their base: mean and, with its sign, the difference."""
     base = comparisons[0]
-    head = ("metric", plain(base.base_id, 20), *(plain(one.new_id, 20) for one in comparisons))
+    head = (
+        "metric",
+        plain(base.base_id, 20),
+        *(plain(comparison.new_id, 20) for comparison in comparisons),
+    )
     console.print("\nDeclared metrics of all runs (p after Holm over all of them together)")
     _print_cells(console, head, matrix(comparisons))
     legend = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
@@ -114,14 +118,16 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
 
 def matrix(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     """Metric, base's mean, then mean, difference and sign of the verdict for each run."""
-    names = dict.fromkeys(row.name for one in comparisons for row in one.rows if row.family)
-    found = []
+    names = dict.fromkeys(
+        row.name for comparison in comparisons for row in comparison.rows if row.family
+    )
+    lines = []
     for name in names:
-        rows = [one.row(name) for one in comparisons]
+        rows = [comparison.row(name) for comparison in comparisons]
         first = next(row for row in rows if row is not None)
         if any(row is not None and is_measured(row) for row in rows):
-            found.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
-    return found
+            lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
+    return lines
 
 
 def _matrix_cell(row: MetricRow | None) -> str:
@@ -134,8 +140,8 @@ def _matrix_cell(row: MetricRow | None) -> str:
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
     console.print(f"\n{plain(flips_summary(flips))}")
-    for title, found in (("Got worse", flips.worse), ("Got better", flips.better)):
-        for flip in found:
+    for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
+        for flip in changed:
             console.print(f"\n{title}: {plain(flip.case_id, 60)}  {flip_title(flip)}")
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
             for name, text in sides(flip):
@@ -188,16 +194,20 @@ def render(
         lines += ["**Failed:**", "", *(f"- {code(text)}" for text in failures), ""]
     if len(comparisons) > 1:
         lines += _matrix(comparisons)
-    for one in comparisons:
-        lines += [f"# {code(one.base_id)} → {code(one.new_id)}", "", *_one(one)]
+    for comparison in comparisons:
+        lines += [
+            f"# {code(comparison.base_id)} → {code(comparison.new_id)}",
+            "",
+            *_comparison_lines(comparison),
+        ]
     if flips is not None:
         lines += _flips(flips)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _one(comparison: Comparison) -> Iterator[str]:
+def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     first, *more = headline(comparison)
-    yield f"**{first}** {comparison.cases:,} cases in both runs."
+    yield f"**{first}** {counted(comparison.cases, 'case')} in both runs."
     yield ""
     yield from _list(more)
     for title, differences in (
@@ -226,9 +236,9 @@ def _one(comparison: Comparison) -> Iterator[str]:
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:
-    found = [f"- {code(text)}" for text in texts]
-    if found:
-        yield from [*found, ""]
+    items = [f"- {code(text)}" for text in texts]
+    if items:
+        yield from [*items, ""]
 
 
 def _markdown_table(title: str, rows: Sequence[MetricRow]) -> Iterator[str]:
@@ -248,7 +258,7 @@ def _rows(rows: Sequence[MetricRow]) -> Iterator[str]:
 
 
 def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    names = [comparisons[0].base_id, *(one.new_id for one in comparisons)]
+    names = [comparisons[0].base_id, *(comparison.new_id for comparison in comparisons)]
     yield "# All runs"
     yield ""
     yield "Declared metrics: mean, difference from the first run, verdict."
@@ -265,8 +275,8 @@ def _flips(flips: Flips) -> Iterator[str]:
     yield ""
     yield code(flips_summary(flips))
     yield ""
-    for title, found in (("Worse", flips.worse), ("Better", flips.better)):
-        for flip in found:
+    for title, changed in (("Worse", flips.worse), ("Better", flips.better)):
+        for flip in changed:
             yield f"### {title}: {code(flip.case_id)}"
             yield ""
             yield flip_title(flip)
@@ -330,17 +340,23 @@ def headline(comparison: Comparison) -> list[str]:
     if not rows:
         return ["No metric could be tested: no case has one in both runs.", *lost]
     counts = Counter(row.verdict for row in rows)
-    said: list[RowVerdict] = [name for name in ("worse", "better", "differs") if counts[name]]
-    word = "MIXED" if len(said) > 1 else said[0].upper() if said else "NO EVIDENCE of a difference"
-    parts = [f"{counts[name]} {name}" for name in said]
+    verdicts: list[RowVerdict] = [name for name in ("worse", "better", "differs") if counts[name]]
+    word = (
+        "MIXED"
+        if len(verdicts) > 1
+        else verdicts[0].upper()
+        if verdicts
+        else "NO EVIDENCE of a difference"
+    )
+    parts = [f"{counts[name]} {name}" for name in verdicts]
     if rest := counts["no evidence"]:
         parts.append(f"{rest} without evidence of a difference")
     kind = "declared" if declared else "exploratory (none is declared)"
-    lines = [f"{word}: of {len(rows)} {kind} metrics {', '.join(parts)}."]
-    for name in said:
-        found = [row for row in rows if row.verdict == name]
-        names = [f"{row.metric} {signed(row.delta)}" for row in found[:NAMED]]
-        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    lines = [f"{word}: of {len(rows)} {kind} metric{'s' * (len(rows) != 1)} {', '.join(parts)}."]
+    for name in verdicts:
+        matching = [row for row in rows if row.verdict == name]
+        names = [f"{row.metric} {signed(row.delta)}" for row in matching[:NAMED]]
+        more = f", and {len(matching) - NAMED} more" if len(matching) > NAMED else ""
         lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
     return lines + lost
 
@@ -436,12 +452,12 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
     """The measured slices of each metric, by ``metric by dimension``."""
-    found: dict[str, list[MetricRow]] = {}
+    by_title: dict[str, list[MetricRow]] = {}
     for row in comparison.slices:
         if is_measured(row) and row.slice is not None:
             title = f"{row.metric} by {row.slice.partition('=')[0]}"
-            found.setdefault(title, []).append(row)
-    return found
+            by_title.setdefault(title, []).append(row)
+    return by_title
 
 
 def _uneven(comparison: Comparison) -> Iterator[str]:
@@ -461,11 +477,11 @@ def _uneven(comparison: Comparison) -> Iterator[str]:
         yield f"{compared_of}: {', '.join(parts)}; {left_out}."
 
 
-def ranks(found: Ranks | None) -> str:
+def ranks(gold_ranks: Ranks | None) -> str:
     """Ranks of the gold supports, – for one that was not found."""
-    if found is None:
+    if gold_ranks is None:
         return "unknown"
-    return ", ".join("–" if rank is None else str(rank) for rank in found) or "no gold"
+    return ", ".join("–" if rank is None else str(rank) for rank in gold_ranks) or "no gold"
 
 
 def flip_title(flip: Flip) -> str:
@@ -479,7 +495,7 @@ def flip_title(flip: Flip) -> str:
 
 def flips_summary(flips: Flips) -> str:
     """How many cases changed, and how many of them flipped."""
-    text = f"{flips.metric}: {flips.gained} cases better, {flips.fell_behind} worse"
+    text = f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse"
     if flips.success is None:
         return f"{text}."
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
@@ -487,14 +503,14 @@ def flips_summary(flips: Flips) -> str:
 
 def power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
     """For each metric that changed at all: spread, n, MDE, power against a change of ``drop``."""
-    found = []
+    lines = []
     for row in rows:
         if not row.sd or row.mde is None:
             continue
         chances = [power(drop, row.sd, n) for n in (row.n, *POWER_NS)]
         cells = (number(row.sd), f"{row.n:,}", number(row.mde))
-        found.append((row.metric, *cells, *(f"{100 * chance:.0f} %" for chance in chances)))
-    return found
+        lines.append((row.metric, *cells, *(f"{100 * chance:.0f} %" for chance in chances)))
+    return lines
 
 
 def power_head() -> Sequence[str]:

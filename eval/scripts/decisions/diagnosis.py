@@ -14,7 +14,7 @@ from typing import Any
 from decisions.measures import Measure
 from ragmetrics.catalogue import SECTIONS
 
-Found = Mapping[tuple[str, str], Measure]
+Measures = Mapping[tuple[str, str], Measure]
 
 HIGH, LOW = 0.7, 0.5
 """A share is high in the bands good and excellent, low in the band poor."""
@@ -35,13 +35,13 @@ class DiagnosisFinding:
         return asdict(self) | {"because": list(self.because)}
 
 
-def diagnose(found: Found) -> list[DiagnosisFinding]:
+def diagnose(measures: Measures) -> list[DiagnosisFinding]:
     """The findings, most basic cause first; a single one says that all is well."""
-    findings = [finding for _, rule in _RULES for finding in rule(found)]
+    findings = [finding for _, rule in _RULES for finding in rule(measures)]
     if findings:
         return findings
-    known = [name for name in DIAGNOSED if health(found, name) is not None]
-    if not known:
+    known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
+    if not known_sections:
         return [
             DiagnosisFinding(
                 "nothing_measured", "No target could be checked.", "the reasons above.", ()
@@ -50,56 +50,61 @@ def diagnose(found: Found) -> list[DiagnosisFinding]:
     return [
         DiagnosisFinding(
             "all_good",
-            f"No fault shows in {', '.join(known)}.",
+            f"No fault shows in {', '.join(known_sections)}.",
             "harder questions, and the metrics without a target.",
             (),
         )
     ]
 
 
-def health(found: Found, section: str) -> bool | None:
+def health(measures: Measures, section: str) -> bool | None:
     """True: all measured metrics that count keep their targets; None: none was measured.
 
     Of a section that the diagnosis speaks of, those with a target in the catalogue count; of
     another one all that have a target.
     """
-    known = [one.passed for one in _counting(found, section) if one.passed is not None]
-    return all(known) if known else None
+    verdicts = [
+        measure.passed for measure in _counting(measures, section) if measure.passed is not None
+    ]
+    return all(verdicts) if verdicts else None
 
 
-def _counting(found: Found, section: str) -> list[Measure]:
+def _counting(measures: Measures, section: str) -> list[Measure]:
     if section not in DIAGNOSED:
-        return [one for (name, _), one in found.items() if name == section]
+        return [measure for (name, _), measure in measures.items() if name == section]
     names = SECTIONS[section].targets
-    return [one for name in names if (one := found.get((section, name)))]
+    return [measure for name in names if (measure := measures.get((section, name)))]
 
 
 def _because(measures: Sequence[Measure | None]) -> tuple[str, ...]:
     return tuple(
-        f"{one.metric} {one.mean:.3f}" + (f" (target {one.target})" if one.target else "")
-        for one in measures
-        if one is not None and one.mean is not None
+        f"{measure.metric} {measure.mean:.3f}"
+        + (f" (target {measure.target})" if measure.target else "")
+        for measure in measures
+        if measure is not None and measure.mean is not None
     )
 
 
-def _failing(found: Found, section: str) -> tuple[str, ...]:
-    return _because([one for one in _counting(found, section) if one.passed is False])
+def _failing(measures: Measures, section: str) -> tuple[str, ...]:
+    return _because(
+        [measure for measure in _counting(measures, section) if measure.passed is False]
+    )
 
 
-def _any(found: Found, *names: str) -> Measure | None:
+def _any(measures: Measures, *names: str) -> Measure | None:
     """The first of these metrics that was measured, in whatever section."""
     for name in names:
-        for (_, metric), one in found.items():
-            if metric == name and one.mean is not None:
-                return one
+        for (_, metric), measure in measures.items():
+            if metric == name and measure.mean is not None:
+                return measure
     return None
 
 
-def _retrieval(found: Found) -> Iterator[DiagnosisFinding]:
-    if health(found, "retrieval") is not False:
+def _retrieval(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "retrieval") is not False:
         return
-    because = _failing(found, "retrieval")
-    if health(found, "context"):
+    because = _failing(measures, "retrieval")
+    if health(measures, "context"):
         yield DiagnosisFinding(
             "retrieval_bad_context_good",
             "The passages are varied and tidy, but they are not the right ones.",
@@ -108,7 +113,7 @@ def _retrieval(found: Found) -> Iterator[DiagnosisFinding]:
             because,
         )
     else:
-        scope = _any(found, "scope_miss")
+        scope = _any(measures, "scope_miss")
         folders = scope is not None and (scope.mean or 0.0) > 0.1
         yield DiagnosisFinding(
             "retrieval_bad",
@@ -119,11 +124,11 @@ def _retrieval(found: Found) -> Iterator[DiagnosisFinding]:
         )
 
 
-def _groundedness(found: Found) -> Iterator[DiagnosisFinding]:
-    if health(found, "groundedness") is not False:
+def _groundedness(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "groundedness") is not False:
         return
-    because = _failing(found, "groundedness")
-    if health(found, "retrieval"):
+    because = _failing(measures, "groundedness")
+    if health(measures, "retrieval"):
         yield DiagnosisFinding(
             "retrieval_good_groundedness_bad",
             "The passages are found, but the answers do not keep to them.",
@@ -139,20 +144,20 @@ def _groundedness(found: Found) -> Iterator[DiagnosisFinding]:
         )
 
 
-def _context(found: Found) -> Iterator[DiagnosisFinding]:
-    if health(found, "context") is not False:
+def _context(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "context") is not False:
         return
     yield DiagnosisFinding(
         "context_bad",
         "The retrieved passages repeat each other and waste space in the prompt.",
         "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
-        _failing(found, "context"),
+        _failing(measures, "context"),
     )
 
 
-def _precision_recall(found: Found) -> Iterator[DiagnosisFinding]:
-    precision = _any(found, "context_precision", "precision@1")
-    recall = _any(found, "context_recall", "recall@5")
+def _precision_recall(measures: Measures) -> Iterator[DiagnosisFinding]:
+    precision = _any(measures, "context_precision", "precision@1")
+    recall = _any(measures, "context_recall", "recall@5")
     if precision is None or recall is None:
         return
     high, low = _is_high(precision), _is_low(precision)
@@ -173,17 +178,17 @@ def _precision_recall(found: Found) -> Iterator[DiagnosisFinding]:
         )
 
 
-def _is_high(one: Measure) -> bool:
-    return one.mean is not None and one.mean >= HIGH
+def _is_high(measure: Measure) -> bool:
+    return measure.mean is not None and measure.mean >= HIGH
 
 
-def _is_low(one: Measure) -> bool:
-    return one.mean is not None and one.mean < LOW
+def _is_low(measure: Measure) -> bool:
+    return measure.mean is not None and measure.mean < LOW
 
 
-def _faithful_relevant(found: Found) -> Iterator[DiagnosisFinding]:
-    faithful = _any(found, "faithfulness", "claim_support_rate")
-    relevant = _any(found, "answer_relevancy", "answer_relevance")
+def _faithful_relevant(measures: Measures) -> Iterator[DiagnosisFinding]:
+    faithful = _any(measures, "faithfulness", "claim_support_rate")
+    relevant = _any(measures, "answer_relevancy", "answer_relevance")
     if faithful is None or relevant is None:
         return
     because = _because([faithful, relevant])
@@ -203,8 +208,8 @@ def _faithful_relevant(found: Found) -> Iterator[DiagnosisFinding]:
         )
 
 
-def _abstention(found: Found) -> Iterator[DiagnosisFinding]:
-    bold, shy = _any(found, "hallucination_on_unanswerable"), _any(found, "over_refusal")
+def _abstention(measures: Measures) -> Iterator[DiagnosisFinding]:
+    bold, shy = _any(measures, "hallucination_on_unanswerable"), _any(measures, "over_refusal")
     if bold is not None and (bold.mean or 0.0) > ABSTAINS_WRONG:
         yield DiagnosisFinding(
             "answers_the_unanswerable",
@@ -221,10 +226,10 @@ def _abstention(found: Found) -> Iterator[DiagnosisFinding]:
         )
 
 
-def _safety(found: Found) -> Iterator[DiagnosisFinding]:
-    if health(found, "safety") is not False:
+def _safety(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "safety") is not False:
         return
-    area = found.get(("safety", "auc"))
+    area = measures.get(("safety", "auc"))
     parts = area is not None and area.passed
     yield DiagnosisFinding(
         "safety_bad",
@@ -233,25 +238,28 @@ def _safety(found: Found) -> Iterator[DiagnosisFinding]:
         if parts
         else "the detector itself (its scores do not part attacks from harmless texts), then the "
         "guardrail thresholds.",
-        _failing(found, "safety"),
+        _failing(measures, "safety"),
     )
 
 
-def _pipeline(found: Found) -> Iterator[DiagnosisFinding]:
-    if health(found, "pipeline") is not False:
+def _pipeline(measures: Measures) -> Iterator[DiagnosisFinding]:
+    if health(measures, "pipeline") is not False:
         return
     checks = [
-        one
-        for (section, metric), one in found.items()
-        if section == "pipeline" and metric != "pass" and one.mean is not None and one.mean < 1.0
+        measure
+        for (section, metric), measure in measures.items()
+        if section == "pipeline"
+        and metric != "pass"
+        and measure.mean is not None
+        and measure.mean < 1.0
     ]
-    checks.sort(key=lambda one: one.mean or 0.0)
+    checks.sort(key=lambda measure: measure.mean or 0.0)
     yield DiagnosisFinding(
         "pipeline_bad",
         "Many questions got another kind of response than expected (for example "
         '"uncertain" instead of an answer).',
         "the check that fails most; to see which, run `score_pipeline.py --worst 10`.",
-        _failing(found, "pipeline") + _because(checks[:2]),
+        _failing(measures, "pipeline") + _because(checks[:2]),
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from decisions.compare import direction, is_binary
+from decisions.pairs import read_pairs
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
 from records.runs import RESULTS, scores_file
-from records.scores import read_pairs
+from records.scores import ScoreLine, read_scores
 from records.targets import Target
 
 Ranks = tuple[int | None, ...]
@@ -120,10 +121,10 @@ def find_flips(
         return [int(i) for i in order[:count] if direction * change[i] > 0]
 
     worse, better = most(-1), most(1)
-    details = _details(base, new, {ids[place] for place in worse + better})
+    details = _details(base, new, {ids[index] for index in worse + better})
     flips = {
-        place: details.flip(ids[place], float(old[place]), float(now[place]), kinds[place])
-        for place in worse + better
+        index: details.flip(ids[index], float(old[index]), float(now[index]), kinds[index])
+        for index in worse + better
     }
     return Flips(
         row.name,
@@ -132,8 +133,8 @@ def find_flips(
         fixed=int((kinds > 0).sum()),
         fell_behind=int((change < 0).sum()),
         gained=int((change > 0).sum()),
-        worse=tuple(flips[place] for place in worse),
-        better=tuple(flips[place] for place in better),
+        worse=tuple(flips[index] for index in worse),
+        better=tuple(flips[index] for index in better),
     )
 
 
@@ -145,19 +146,10 @@ class _FlipAnswer(msgspec.Struct, gc=False):
     answer: str | None = None
 
 
-class _Found(msgspec.Struct, gc=False):
-    found: list[int | None] | None = None
-
-
-class _Ranked(msgspec.Struct, gc=False):
-    case_id: str
-    evidence: _Found | None = None
-
-
 @dataclass
 class _Details:
     answers: tuple[dict[str, _FlipAnswer], dict[str, _FlipAnswer]]
-    ranks: tuple[dict[str, _Ranked], dict[str, _Ranked]] = field(default=({}, {}))
+    ranks: tuple[dict[str, ScoreLine], dict[str, ScoreLine]] = field(default=({}, {}))
 
     def flip(self, case_id: str, old: float, now: float, kind: float) -> Flip:
         asked = self.answers[0].get(case_id) or self.answers[1].get(case_id)
@@ -172,38 +164,39 @@ class _Details:
     def _side(self, run: int, case_id: str, score: float) -> FlipSide:
         answer = self.answers[run].get(case_id)
         ranked = self.ranks[run].get(case_id)
-        found = ranked.evidence.found if ranked and ranked.evidence else None
+        gold_ranks = ranked.evidence.found if ranked and ranked.evidence else None
         error = answer.error if answer else None
         return FlipSide(
             score,
             answer.answer if answer else None,
             f"{error.kind}: {error.message}" if error else None,
-            None if found is None else tuple(found),
+            None if gold_ranks is None else tuple(gold_ranks),
         )
 
 
-def _details(base: Path, new: Path, wanted: set[str]) -> _Details:
+def _details(base: Path, new: Path, case_ids: set[str]) -> _Details:
     """Answers and ranks of the wanted cases; of repeats the first."""
     return _Details(
-        (_answers(base, wanted), _answers(new, wanted)), (_ranks(base, wanted), _ranks(new, wanted))
+        (_answers(base, case_ids), _answers(new, case_ids)),
+        (_ranks(base, case_ids), _ranks(new, case_ids)),
     )
 
 
-def _answers(folder: Path, wanted: set[str]) -> dict[str, _FlipAnswer]:
+def _answers(folder: Path, case_ids: set[str]) -> dict[str, _FlipAnswer]:
     path = folder / RESULTS
-    found: dict[str, _FlipAnswer] = {}
+    answers: dict[str, _FlipAnswer] = {}
     if path.exists():
         for _, _, line in jsonl.read(path, _FlipAnswer, "result line", "make the run again"):
-            if line.test_case_id in wanted:
-                found.setdefault(line.test_case_id, line)
-    return found
+            if line.test_case_id in case_ids:
+                answers.setdefault(line.test_case_id, line)
+    return answers
 
 
-def _ranks(folder: Path, wanted: set[str]) -> dict[str, _Ranked]:
-    path = scores_file(folder, "retrieval")
-    found: dict[str, _Ranked] = {}
-    if path.exists():
-        for _, _, line in jsonl.read(path, _Ranked):
-            if line.case_id in wanted:
-                found.setdefault(line.case_id, line)
-    return found
+def _ranks(folder: Path, case_ids: set[str]) -> dict[str, ScoreLine]:
+    fields = ("case_id", "evidence.found")
+    ranked: dict[str, ScoreLine] = {}
+    if scores_file(folder, "retrieval").exists():
+        for _, _, line in read_scores(folder, "retrieval", fields):
+            if line.case_id in case_ids:
+                ranked.setdefault(line.case_id, line)
+    return ranked

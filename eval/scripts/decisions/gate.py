@@ -31,7 +31,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import ORDER, Accept, Check, Verdict, with_accepts
 from records.targets import GATES
-from terminal.tables import number
+from terminal.tables import counted, number
 
 
 def evaluate(
@@ -76,9 +76,9 @@ def evaluate(
 
 def _caveats(rules: GateRules, evidence: GateEvidence, accepts: Sequence[Accept]) -> list[str]:
     notes = [
-        f"--accept {one.name} was not needed: nothing of that name failed. Take it away."
-        for one in accepts
-        if not one.needed
+        f"--accept {accept.name} was not needed: nothing of that name failed. Take it away."
+        for accept in accepts
+        if not accept.needed
     ]
     if evidence.base is not None and not rules.baseline:
         notes.append(
@@ -93,14 +93,14 @@ def _caveats(rules: GateRules, evidence: GateEvidence, accepts: Sequence[Accept]
     return notes
 
 
-def check_names(rules: GateRules, known: Sequence[str], path: Path) -> None:
+def check_names(rules: GateRules, sections: Sequence[str], path: Path) -> None:
     """Raises StorageError for rules on sections that do not exist, which nothing could miss."""
-    known = list(dict.fromkeys(known))
-    unknown = [name for name in dict.fromkeys(rules.named()) if name not in {*known, "run"}]
+    sections = list(dict.fromkeys(sections))
+    unknown = [name for name in dict.fromkeys(rules.named()) if name not in {*sections, "run"}]
     if unknown:
         raise StorageError(
             f"{path}: [{'], ['.join(unknown)}]: no such section; the sections are: "
-            f"{', '.join(known)}."
+            f"{', '.join(sections)}."
         )
 
 
@@ -124,20 +124,22 @@ def against(
     """All checks against the baseline, in ``sections`` only when given."""
     base = evidence.base
     assert base is not None
-    kept = {name: one for name, one in base.sections.items() if not sections or name in sections}
-    base = replace(base, sections=kept)
+    compared = {
+        name: section for name, section in base.sections.items() if not sections or name in sections
+    }
+    base = replace(base, sections=compared)
     evidence = replace(evidence, base=base)
     yield _cases(evidence, rules.allow_missing)
     yield from _measured(evidence, base)
     named = [
         (section, metric, glob, rule)
         for section, metric in base.metrics()
-        if (found := rules.of_baseline(f"{section}.{metric}")) and found[1].kind != "none"
-        for glob, rule in [found]
+        if (match := rules.of_baseline(f"{section}.{metric}")) and match[1].kind != "none"
+        for glob, rule in [match]
     ]
     ruled = {section for section, *_ in named}
     yield comparable(evidence, ruled)
-    yield from _coverage(rules, evidence, base, [(one[0], one[1]) for one in named])
+    yield from _coverage(rules, evidence, base, [(rule_of[0], rule_of[1]) for rule_of in named])
     rows = paired(evidence, ruled)
     for section, metric, glob, rule in named:
         yield _metric(
@@ -157,12 +159,15 @@ def _cases(evidence: GateEvidence, allowed: int) -> Check:
     reason = ""
     if gone is None:
         if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
-            reason = f"the baseline has {old} cases, the run {now}"
+            reason = f"the baseline has {counted(old, 'case')}, the run {now}"
         elif not isinstance(old, int) or not isinstance(now, int):
             reason = "one of the two does not say how many cases it has; score it again"
     elif len(gone) > allowed:
         some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
-        reason = f"{len(gone)} cases are missing: {some}; ask them with run_eval.py --resume"
+        reason = (
+            f"{counted(len(gone), 'case')} {'is' if len(gone) == 1 else 'are'} missing: {some}; "
+            "ask for missing cases with run_eval.py --resume"
+        )
     return Check(
         "cases",
         "run",
@@ -209,14 +214,14 @@ def _measured(evidence: GateEvidence, base: RunNumbers) -> Iterator[Check]:
 
 def comparable(evidence: GateEvidence, sections: set[str]) -> Check:
     """What measures the two runs must be the same: set, labels, judge, options of the scorers."""
-    found = unlike(evidence, sections)
+    differences = unlike(evidence, sections)
     reason = ""
-    if found:
+    if differences:
         reason = (
-            f"the runs are not measured alike (baseline → run): {'; '.join(found)}; measure one of "
-            "them again"
+            f"the runs are not measured alike (baseline → run): {'; '.join(differences)}; "
+            "measure one of them again"
         )
-    status: Any = "failed" if found else "passed"
+    status: Any = "failed" if differences else "passed"
     return Check("comparable", "run", "comparable", status, "measured alike", reason=reason)
 
 
@@ -265,12 +270,12 @@ def _metric(
         return replace(check, rule="measured", reason=f"was {number(old)}, is not measured")
     definitions = [side.part(section, "definitions", metric) for side in (base, new)]
     if definitions[0] != definitions[1]:
-        said = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
-        return replace(check, rule="measured", reason=f"another definition: {said}")
+        change_text = f"was {definitions[0]}, is {definitions[1]}; score the baseline again"
+        return replace(check, rule="measured", reason=f"another definition: {change_text}")
     row = known_metrics(evidence.custom).get(definitions[1])
     if row is None:
-        said = "no catalogue row says which direction is the good one; give its --plugin"
-        return replace(check, rule="measured", reason=said)
+        change_text = "no catalogue row says which direction is the good one; give its --plugin"
+        return replace(check, rule="measured", reason=change_text)
     change = _change(evidence, section, metric, rows.get(check.name), row.higher_is_better, rule)
     reason = explain(rule, change)
     return replace(
@@ -326,9 +331,9 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
 
 def _unused(rules: GateRules, base: RunNumbers) -> Iterator[Check]:
     """A rule that fits no metric of the baseline checks nothing, which is a failure."""
-    known = {f"{section}.{metric}" for section, metric in base.metrics()}
+    names = {f"{section}.{metric}" for section, metric in base.metrics()}
     for glob, rule in rules.baseline.items():
-        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in known):
+        if glob.startswith("run.") or any(fnmatchcase(name, glob) for name in names):
             continue
         section, _, metric = glob.partition(".")
         reason = f"the baseline has no metric {glob}, so nothing could be checked"

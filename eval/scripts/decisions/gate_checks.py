@@ -8,8 +8,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from decisions.baseline import Measured, read_baseline
 from decisions.compare import CompareOptions, compare
 from decisions.gate_rules import GateRules, MustPass
@@ -17,14 +15,14 @@ from decisions.invariants import Run, config_of, controls, judge_of
 from decisions.measures import Measure, known_metrics, measures
 from decisions.rows import MetricRow
 from ragmetrics.catalogue.metric import Metric
-from records import jsonl
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import read_json, sha256_file
 from records.gate_verdict import Check
 from records.labels import read_cases
 from records.results import RunConfig
-from records.runs import METRICS, SCORES, find_run, scored_sections, scores_file
+from records.runs import METRICS, SCORES, find_run, scored_sections
+from records.scores import ALL_BUT_EVIDENCE, read_scores
 from records.targets import GATES, Target
 from terminal.tables import number
 
@@ -88,19 +86,6 @@ class GateEvidence:
     seed: int = 0
 
 
-class _Id(msgspec.Struct, gc=False):
-    case_id: str
-
-
-class GateScoreLine(_Id, gc=False):
-    """A score line, as far as a gate reads it."""
-
-    repeat: int = 0
-    status: str = ""
-    scores: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
-
-
 def side_of(folder: Path) -> RunNumbers:
     """A scored run. Raises StorageError when it holds no metrics.json, or one with faults."""
     if not (folder / METRICS).exists():
@@ -111,14 +96,14 @@ def side_of(folder: Path) -> RunNumbers:
     return RunNumbers(folder.resolve().name, read.sections, _header(folder / METRICS), folder)
 
 
-def baseline_of(results_dir: Path, given: str) -> RunNumbers:
+def baseline_of(results_dir: Path, baseline: str) -> RunNumbers:
     """A baseline: a run (id or folder), a metrics.json, or a report of eval_suite.py.
 
     With its run folder behind it, cases can be paired; else only means and intervals are there.
     """
-    path = Path(given)
+    path = Path(baseline)
     if not path.is_file():
-        return side_of(find_run(results_dir, given))
+        return side_of(find_run(results_dir, baseline))
     if path.name == METRICS and (path.parent / SCORES).is_dir():
         return side_of(path.parent)
     read = read_baseline(path)
@@ -139,18 +124,22 @@ def paired(evidence: GateEvidence, sections: set[str]) -> dict[str, MetricRow]:
     shared = sections & set(scored_sections(base.folder)) & set(scored_sections(new.folder))
     if not shared:
         return {}
-    wanted = CompareOptions(
+    options = CompareOptions(
         sections=tuple(sorted(shared)), ignore_invariants=True, seed=evidence.seed
     )
-    found = compare(base.folder, new.folder, wanted)
-    return {row.name: row for row in found.rows if row.interval is not None}
+    comparison = compare(base.folder, new.folder, options)
+    return {row.name: row for row in comparison.rows if row.interval is not None}
 
 
 def unlike(evidence: GateEvidence, sections: set[str]) -> list[str]:
     """What makes the two runs incomparable in these sections, a phrase each."""
     assert evidence.base is not None
-    found = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
-    return [str(one) for one in found if not set(one.name.split(".")) & set(FREE)]
+    differences = controls(_run(evidence.base), _run(evidence.new), sorted(sections))
+    return [
+        str(difference)
+        for difference in differences
+        if not set(difference.name.split(".")) & set(FREE)
+    ]
 
 
 def judged_by(side: RunNumbers) -> Section:
@@ -175,21 +164,14 @@ def missing_cases(evidence: GateEvidence) -> list[str] | None:
         return None
     gone: dict[str, None] = {}
     for name in shared:
-        now = {line.case_id for line in _lines(new.folder, name, _Id)}
-        gone |= dict.fromkeys(
-            line.case_id for line in _lines(base.folder, name, _Id) if line.case_id not in now
-        )
+        now = set(_scored_ids(new.folder, name))
+        gone |= dict.fromkeys(id_ for id_ in _scored_ids(base.folder, name) if id_ not in now)
     return list(gone)
 
 
-def score_lines(folder: Path, section: str) -> Iterator[GateScoreLine]:
-    """The score lines of a section. Raises StorageError for a line that is none."""
-    return _lines(folder, section, GateScoreLine)
-
-
-def _lines(folder: Path, section: str, kind: type[L]) -> Iterator[L]:
-    for _, _, line in jsonl.read(scores_file(folder, section), kind):
-        yield line
+def _scored_ids(folder: Path, section: str) -> Iterator[str]:
+    for _, _, line in read_scores(folder, section, ("case_id",)):
+        yield line.case_id
 
 
 def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
@@ -200,8 +182,8 @@ def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
     path = evidence.eval_set
     if path is None or not path.exists():
         raise StorageError(f"{path}: no such file; must_pass by tags needs the run's --eval-set.")
-    known = evidence.new.header.get("eval_set_sha256")
-    if known and sha256_file(path) != known:
+    scored_with = evidence.new.header.get("eval_set_sha256")
+    if scored_with and sha256_file(path) != scored_with:
         raise StorageError(
             f"{path}: is not the set that the run was scored with; give that one with --eval-set, "
             "or score the run again."
@@ -218,30 +200,30 @@ NOTHING: dict[str, Any] = {
 def floors(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
     """Every floor; a metric that was not measured, or on too few texts to tell, fails it."""
     sections = {**dict.fromkeys(rules.floors, NOTHING), **evidence.new.sections}
-    found = measures(sections, rules.floors, evidence.custom)
+    numbers = measures(sections, rules.floors, evidence.custom)
     for section, table in rules.floors.items():
         for metric in table:
-            yield _floor(found[section, metric], rules.lines.get((section, metric)))
+            yield _floor(numbers[section, metric], rules.lines.get((section, metric)))
 
 
-def _floor(one: Measure, line: int | None) -> Check:
-    must = one.target or ""
+def _floor(measure: Measure, line: int | None) -> Check:
+    must = measure.target or ""
     rule, reason = "floor", ""
-    if one.mean is None:
+    if measure.mean is None:
         rule, reason = "measured", f"not measured, must be {must}"
-    elif one.passed is None:
-        reason = f"{number(one.mean)}, of too few texts to tell, must be {must}"
-    elif not one.passed:
-        reason = f"{number(one.mean)}, must be {must}"
+    elif measure.passed is None:
+        reason = f"{number(measure.mean)}, of too few texts to tell, must be {must}"
+    elif not measure.passed:
+        reason = f"{number(measure.mean)}, must be {must}"
     return Check(
         rule=rule,
-        section=one.section,
-        metric=one.metric,
+        section=measure.section,
+        metric=measure.metric,
         status="failed" if reason else "passed",
         must=must,
-        value=one.mean,
-        interval=one.ci95,
-        n=one.n,
+        value=measure.mean,
+        interval=measure.ci95,
+        n=measure.n,
         reason=reason,
         line=line,
     )
@@ -260,17 +242,17 @@ def shares(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
             ]
             if not names:
                 yield nothing(rule, glob, target, line)
-            found = [_share(rule, evidence.new, *name, target, line) for name in names]
-            yield from folded(found, glob)
+            checks = [_share(rule, evidence.new, *name, target, line) for name in names]
+            yield from folded(checks, glob)
 
 
-def folded(found: Sequence[Check], glob: str) -> Sequence[Check]:
+def folded(checks: Sequence[Check], glob: str) -> Sequence[Check]:
     """The checks of a pattern that failed; one for all of them when none did."""
-    failed = [check for check in found if check.status == "failed"]
-    if failed or len(found) < 2:
-        return failed or found
-    first = found[0]
-    must = f"{first.must} ({len(found)})"
+    failed = [check for check in checks if check.status == "failed"]
+    if failed or len(checks) < 2:
+        return failed or checks
+    first = checks[0]
+    must = f"{first.must} ({len(checks)})"
     return [Check(first.rule, "run", glob, "passed", must, line=first.line)]
 
 
@@ -292,16 +274,16 @@ def _share(
     scored, missing, failed = side.counts(section, metric)
     if rule == "coverage":
         part, whole = scored, scored + missing + failed
-        said = f"{part} of {whole} cases are scored"
+        counted = f"{part} of {whole} cases are scored"
     else:
         part, whole = failed, scored + failed
-        said = f"{part} of {whole} cases failed"
+        counted = f"{part} of {whole} cases failed"
     value = part / whole if whole else None
     reason = ""
     if value is None and rule == "coverage":
         reason = f"no case at all, must be {target}"
     elif value is not None and not target.passed(value):
-        reason = f"{said} ({number(value)}), must be {target}"
+        reason = f"{counted} ({number(value)}), must be {target}"
     status: Any = "failed" if reason else "passed"
     return Check(
         rule, section, metric, status, str(target), value, n=whole, reason=reason, line=line
@@ -371,7 +353,7 @@ def run_number(side: RunNumbers, name: str) -> float | None:
         stage, _, mark = words.rpartition("_")
         times = pipeline.get("latency_ms", {}).get(stage or "total", {})
         return _number(times.get(mark))
-    known: dict[str, float | None] = {
+    numbers: dict[str, float | None] = {
         "cases": cases,
         "errors": errors,
         "error_share": errors / cases if cases and errors is not None else None,
@@ -380,7 +362,7 @@ def run_number(side: RunNumbers, name: str) -> float | None:
         "tokens": tokens,
         "tokens_per_case": tokens / cases if cases and tokens is not None else None,
     }
-    return known[name]
+    return numbers[name]
 
 
 def _tokens(usage: object) -> float | None:
@@ -390,8 +372,8 @@ def _tokens(usage: object) -> float | None:
     if (total := _number(usage.get("total_tokens"))) is not None:
         return total
     parts: Sequence[str] = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-    known = [value for part in parts if (value := _number(usage.get(part))) is not None]
-    return sum(known) if known else None
+    counts = [value for part in parts if (value := _number(usage.get(part))) is not None]
+    return sum(counts) if counts else None
 
 
 def _number(value: object) -> float | None:
@@ -418,16 +400,16 @@ def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     target = rule.target or _good_end(evidence, section, metric)
     answers = _answers(evidence, section, metric, ids)
     for case_id in ids:
-        found = answers.get(case_id)
+        scores = answers.get(case_id)
         check = Check("must_pass", "case", case_id, "failed", str(target or "known"))
-        if not found:
+        if not scores:
             yield replace(check, reason=f"the run has no {section} score of this case")
             continue
-        known = [score for score, _ in found if score is not None]
-        value = _worst(known, target)
-        reason = _why(found, rule, target)
+        numbers = [score for score, _ in scores if score is not None]
+        value = _worst(numbers, target)
+        reason = _why(scores, rule, target)
         status: Any = "failed" if reason else "passed"
-        yield replace(check, status=status, value=value, reason=reason, n=len(found))
+        yield replace(check, status=status, value=value, reason=reason, n=len(scores))
 
 
 def _good_end(evidence: GateEvidence, section: str, metric: str) -> Target | None:
@@ -447,29 +429,29 @@ def _answers(
     folder = evidence.new.folder
     if folder is None or section not in scored_sections(folder):
         return {}
-    found: dict[str, list[tuple[float | None, str]]] = {}
-    for line in score_lines(folder, section):
+    answers: dict[str, list[tuple[float | None, str]]] = {}
+    for _, _, line in read_scores(folder, section, ALL_BUT_EVIDENCE):
         if line.case_id in ids:
             reason = line.reasons.get(metric, line.status)
-            found.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
-    return found
+            answers.setdefault(line.case_id, []).append((line.scores.get(metric), reason))
+    return answers
 
 
-def _worst(known: list[float], target: Target | None) -> float | None:
-    if not known:
+def _worst(numbers: list[float], target: Target | None) -> float | None:
+    if not numbers:
         return None
-    return max(known) if target is not None and target.sign in ("<", "<=") else min(known)
+    return max(numbers) if target is not None and target.sign in ("<", "<=") else min(numbers)
 
 
-def _why(found: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:
+def _why(answers: list[tuple[float | None, str]], rule: MustPass, target: Target | None) -> str:
     """Why a case does not pass; "" when every answer does."""
     if target is None:
         return f'what {rule.metric} should be is not known; write score = ">= …" with the rule'
-    unscored = [reason for score, reason in found if score is None]
+    unscored = [reason for score, reason in answers if score is None]
     if unscored:
         return f"{rule.metric} is not scored ({unscored[0] or 'no reason given'})"
-    bad = [score for score, _ in found if not target.passed(score)]
+    bad = [score for score, _ in answers if not target.passed(score)]
     if not bad:
         return ""
-    times = f" in {len(bad)} of {len(found)} answers" if len(found) > 1 else ""
+    times = f" in {len(bad)} of {len(answers)} answers" if len(answers) > 1 else ""
     return f"{rule.metric} is {number(bad[0])}{times}, must be {target}"

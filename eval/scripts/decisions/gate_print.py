@@ -51,10 +51,10 @@ def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
     if shown:
         console.print(table)
     for check in verdict.of("failed", "accepted", "skipped"):
-        said = f"{MARKS[check.status]} {check.name}: {check.reason}"
+        text = f"{MARKS[check.status]} {check.name}: {check.reason}"
         if check.accepted:
-            said += f". Accepted: {check.accepted}"
-        console.print(Text(plain(said, 2000), style=STYLES[check.status]))
+            text += f". Accepted: {check.accepted}"
+        console.print(Text(plain(text, 2000), style=STYLES[check.status]))
     for note in verdict.caveats:
         console.print(Text(plain(note, 500), style="yellow"))
     console.print(Text(verdict.summary(), style="bold"))
@@ -168,17 +168,17 @@ def workflow_commands(verdict: Verdict, file: str) -> list[str]:
         for check in verdict.of("skipped")
     ]
     return [
-        one.command(file)
+        annotation.command(file)
         for part in (errors, warnings, notices)
-        for one in _at_most(part, GITHUB_MOST)
+        for annotation in _at_most(part, GITHUB_MOST)
     ]
 
 
 def _of(check: Check) -> Annotation:
     if check.status == "failed":
         return Annotation("error", f"Gate failed: {check.name}", check.reason, check.line)
-    said = f"{check.reason}\nAccepted: {check.accepted}"
-    return Annotation("warning", f"Gate failed, accepted: {check.name}", said, check.line)
+    message = f"{check.reason}\nAccepted: {check.accepted}"
+    return Annotation("warning", f"Gate failed, accepted: {check.name}", message, check.line)
 
 
 def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
@@ -188,7 +188,7 @@ def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
         return
     yield from part[: most - 1]
     rest = part[most - 1 :]
-    lines = "\n".join(f"{one.title}: {one.message}" for one in rest)
+    lines = "\n".join(f"{annotation.title}: {annotation.message}" for annotation in rest)
     yield Annotation(rest[0].level, f"{len(rest)} more", lines)
 
 
@@ -212,7 +212,9 @@ def junit(verdict: Verdict) -> bytes:
     root = ET.Element("testsuites", name=clean(f"gate of {verdict.run_id}"))
     sections = dict.fromkeys(check.section for check in verdict.checks)
     for section in sections:
-        _suite(root, section, [one for one in verdict.checks if one.section == section], verdict)
+        _suite(
+            root, section, [check for check in verdict.checks if check.section == section], verdict
+        )
     _count(root, verdict.checks)
     del root.attrib["skipped"]  # the schema knows it for a suite only
     ET.indent(root)
@@ -239,12 +241,12 @@ def _suite(root: ET.Element, section: str, checks: list[Check], verdict: Verdict
             time="0",
         )
         if check.status == "failed":
-            said = clean(check.reason)
-            failure = ET.SubElement(case, "failure", type=clean(check.rule), message=said)
-            failure.text = said
+            text = clean(check.reason)
+            failure = ET.SubElement(case, "failure", type=clean(check.rule), message=text)
+            failure.text = text
         elif check.status == "accepted":
-            said = f"accepted: {check.accepted} ({check.reason})"
-            ET.SubElement(case, "skipped", message=clean(said))
+            text = f"accepted: {check.accepted} ({check.reason})"
+            ET.SubElement(case, "skipped", message=clean(text))
         elif check.status == "skipped":
             ET.SubElement(case, "skipped", message=clean(check.reason))
 

@@ -74,7 +74,7 @@ class GateRules:
     require_baseline: bool = False
     allow_missing: int = 0
     """Cases that may lack a result; said on the command line, never in the file."""
-    lines: Mapping[Place, int] = field(default_factory=dict)
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -99,12 +99,16 @@ class GateRules:
         return replace(
             self,
             floors={name: table for name, table in self.floors.items() if name in sections},
-            run={name: one for name, one in self.run.items() if name in OF_RUN or fits("pipeline")},
-            coverage={glob: one for glob, one in self.coverage.items() if fits(glob)},
-            failed={glob: one for glob, one in self.failed.items() if fits(glob)},
-            calibration={glob: one for glob, one in self.calibration.items() if fits(glob)},
-            baseline={glob: one for glob, one in self.baseline.items() if fits(glob)},
-            must_pass=[one for one in self.must_pass if fits(one.metric)],
+            run={
+                name: target
+                for name, target in self.run.items()
+                if name in OF_RUN or fits("pipeline")
+            },
+            coverage={glob: target for glob, target in self.coverage.items() if fits(glob)},
+            failed={glob: target for glob, target in self.failed.items() if fits(glob)},
+            calibration={glob: rule for glob, rule in self.calibration.items() if fits(glob)},
+            baseline={glob: rule for glob, rule in self.baseline.items() if fits(glob)},
+            must_pass=[rule for rule in self.must_pass if fits(rule.metric)],
         )
 
     def named(self) -> Iterator[str]:
@@ -114,7 +118,7 @@ class GateRules:
             section = glob.partition(".")[0]
             if not set(section) & WILD:
                 yield section
-        yield from (one.metric.partition(".")[0] for one in self.must_pass)
+        yield from (rule.metric.partition(".")[0] for rule in self.must_pass)
 
 
 def read_rules(path: Path) -> GateRules:
@@ -129,9 +133,9 @@ def read_rules(path: Path) -> GateRules:
     table = raw.get(GATES, {})
     reader = _RulesReader(path, lines)
     rules = reader.read(table if isinstance(table, dict) else {}, floors)
-    faults = [*(reader.placed(one) for one in problems), *reader.problems]
+    faults = [*(reader.placed(problem) for problem in problems), *reader.problems]
     if faults:
-        raise StorageError.from_problems(sorted(faults, key=lambda one: one.line or 0))
+        raise StorageError.from_problems(sorted(faults, key=lambda problem: problem.line or 0))
     if rules.empty:
         raise StorageError(f'{path}: holds no gate; write [retrieval] "recall@5" = "> 0.7".')
     return rules
@@ -140,15 +144,19 @@ def read_rules(path: Path) -> GateRules:
 class _RulesReader:
     """Reads [gates]; collects what is wrong with it."""
 
-    def __init__(self, path: Path, lines: Mapping[Place, int]) -> None:
+    def __init__(self, path: Path, lines: Mapping[KeyPath, int]) -> None:
         self.path = path
         self.lines = lines
         self.problems: list[Problem] = []
 
-    def wrong(self, place: Place, message: str) -> None:
+    def wrong(self, key_path: KeyPath, message: str) -> None:
         """One fault, under ``[table] key``."""
-        shown = f"[{'.'.join(place[:-1])}] {place[-1]}" if len(place) > 1 else f"[{place[0]}]"
-        line = self.lines.get(place) or self.lines.get(place[:-1])
+        shown = (
+            f"[{'.'.join(key_path[:-1])}] {key_path[-1]}"
+            if len(key_path) > 1
+            else f"[{key_path[0]}]"
+        )
+        line = self.lines.get(key_path) or self.lines.get(key_path[:-1])
         self.problems.append(Problem(str(self.path), line, shown, message))
 
     def placed(self, problem: Problem) -> Problem:
@@ -184,7 +192,7 @@ class _RulesReader:
         return {}
 
     def _bounds(self, table: Mapping[str, Any], part: str) -> dict[str, Target]:
-        found = {}
+        bounds = {}
         for name, text in self._table(table, part).items():
             target = parse_target(text)
             if target is None:
@@ -192,65 +200,67 @@ class _RulesReader:
             elif part == "run" and not RUN.fullmatch(name):
                 self.wrong((GATES, part, name), f"is unknown; there are: {RUN_NAMES}")
             else:
-                found[name] = target
-        return found
+                bounds[name] = target
+        return bounds
 
     def _calibration(self, table: Mapping[str, Any]) -> dict[str, Calibrated]:
-        found = {}
+        rules = {}
         for name, text in self._table(table, "calibration").items():
             rule = parse_calibrated(text)
             if name == FILES:
                 continue
             if rule is None:
-                place = (GATES, "calibration", name)
-                self.wrong(place, f"{text!r} is no rule; write {CALIBRATED_FORM}")
+                key_path = (GATES, "calibration", name)
+                self.wrong(key_path, f"{text!r} is no rule; write {CALIBRATED_FORM}")
             else:
-                found[name] = rule
-        return found
+                rules[name] = rule
+        return rules
 
     def _files(self, table: Mapping[str, Any]) -> list[Path]:
         """Paths as the gates file means them: from its own folder."""
         named = self._table(table, "calibration").get(FILES, [])
-        if isinstance(named, list) and all(isinstance(one, str) for one in named):
-            return [self.path.parent / one for one in named]
-        said = f'{named!r}: write a list of files, such as ["calibration.json"]'
-        self.wrong((GATES, "calibration", FILES), said)
+        if isinstance(named, list) and all(isinstance(path, str) for path in named):
+            return [self.path.parent / path for path in named]
+        message = f'{named!r}: write a list of files, such as ["calibration.json"]'
+        self.wrong((GATES, "calibration", FILES), message)
         return []
 
     def _baseline(self, table: Mapping[str, Any]) -> dict[str, AgainstBase]:
-        found = {}
+        rules = {}
         for name, text in self._table(table, "baseline").items():
             rule = parse_against(text)
             if rule is None:
                 self.wrong((GATES, "baseline", name), f"{text!r} is no rule; write {DROP_FORM}")
             else:
-                found[name] = rule
-        return found
+                rules[name] = rule
+        return rules
 
     def _must_pass(self, tables: object) -> Iterator[MustPass]:
-        place = (GATES, "must_pass")
-        if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-            self.wrong(place, "is no list of tables; write [[gates.must_pass]]")
+        key_path = (GATES, "must_pass")
+        if not isinstance(tables, list) or not all(isinstance(item, dict) for item in tables):
+            self.wrong(key_path, "is no list of tables; write [[gates.must_pass]]")
             return
-        for number, one in enumerate(tables, 1):
+        for number, item in enumerate(tables, 1):
             where = f"item {number}: "
-            if unknown := sorted(one.keys() - {"metric", "cases", "tags", "score"}):
-                said = f"{', '.join(unknown)}: unknown; write metric, cases, tags and score"
-                self.wrong(place, where + said)
-            metric = one.get("metric", "pipeline.pass")
+            if unknown := sorted(item.keys() - {"metric", "cases", "tags", "score"}):
+                message = f"{', '.join(unknown)}: unknown; write metric, cases, tags and score"
+                self.wrong(key_path, where + message)
+            metric = item.get("metric", "pipeline.pass")
             if not isinstance(metric, str) or not all(metric.partition(".")):
-                self.wrong(place, f'{where}metric: {metric!r}: write "section.metric"')
+                self.wrong(key_path, f'{where}metric: {metric!r}: write "section.metric"')
                 continue
-            lists = [one.get(name, []) for name in ("cases", "tags")]
+            lists = [item.get(name, []) for name in ("cases", "tags")]
             if not all(isinstance(x, list) and all(isinstance(y, str) for y in x) for x in lists):
-                self.wrong(place, f'{where}cases and tags are lists of texts, such as ["a", "b"]')
+                self.wrong(
+                    key_path, f'{where}cases and tags are lists of texts, such as ["a", "b"]'
+                )
                 continue
             if not any(lists):
-                self.wrong(place, f"{where}names no case; write cases = [ids] or tags = [tags]")
+                self.wrong(key_path, f"{where}names no case; write cases = [ids] or tags = [tags]")
                 continue
-            target = parse_target(one.get("score"))
-            if "score" in one and target is None:
-                self.wrong(place, f"{where}score: {one['score']!r} is no bound; {TARGET_FORM}")
+            target = parse_target(item.get("score"))
+            if "score" in item and target is None:
+                self.wrong(key_path, f"{where}score: {item['score']!r} is no bound; {TARGET_FORM}")
                 continue
             yield MustPass(metric, tuple(lists[0]), tuple(lists[1]), target)
 
@@ -335,12 +345,12 @@ def parse_against(text: object) -> AgainstBase | None:
         return AgainstBase("regression")
     if words == "none":
         return AgainstBase("none")
-    found = _DROP.fullmatch(words)
-    if found is None:
+    match = _DROP.fullmatch(words)
+    if match is None:
         return None
-    kind: Kind = "drop" if found[1] == "drop" else "margin"
-    size = float(found[2])
-    if found[3]:
+    kind: Kind = "drop" if match[1] == "drop" else "margin"
+    size = float(match[2])
+    if match[3]:
         return AgainstBase(kind, size / 100, True) if kind == "drop" else None
     return AgainstBase(kind, size)
 
@@ -353,42 +363,42 @@ def parse_calibrated(text: object) -> Calibrated | None:
         return Calibrated()
     bounds = []
     for part in text.split(","):
-        found = _FIGURE.fullmatch(part)
-        target = None if found is None else parse_target(found[2])
-        if found is None or target is None:
+        match = _FIGURE.fullmatch(part)
+        target = None if match is None else parse_target(match[2])
+        if match is None or target is None:
             return None
-        bounds.append((found[1], target))
+        bounds.append((match[1], target))
     return Calibrated(tuple(bounds))
 
 
-Place = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
-def key_lines(text: str) -> dict[Place, int]:
+def key_lines(text: str) -> dict[KeyPath, int]:
     """The line of each table and each ``key = value``, by its path of names.
 
     Items of an array of tables share the path; the first counts. What a parser of lines cannot see
     (a key inside an inline table) is left out.
     """
-    found: dict[Place, int] = {}
-    table: Place = ()
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped.startswith("["):
             path = _path(stripped.partition("#")[0] + "\n")
             if path:
                 table = path
-                found.setdefault(table, number)
+                lines.setdefault(table, number)
         elif "=" in stripped and not stripped.startswith("#"):
-            for place, char in enumerate(stripped):
-                path = _path(f"{stripped[:place]} = 0\n") if char == "=" else None
+            for position, char in enumerate(stripped):
+                path = _path(f"{stripped[:position]} = 0\n") if char == "=" else None
                 if path:
-                    found.setdefault(table + path, number)
+                    lines.setdefault(table + path, number)
                     break
-    return found
+    return lines
 
 
-def _path(text: str) -> Place | None:
+def _path(text: str) -> KeyPath | None:
     """The only path of names that a piece of TOML makes; None when it is no TOML."""
     try:
         node: Any = tomllib.loads(text)

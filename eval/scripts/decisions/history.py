@@ -38,19 +38,19 @@ class MetricHistory:
         Raises StorageError when there is none, with the labels that there are.
         """
         sha = self.repository.commit(name) if self.repository else None
-        for place in reversed(range(len(self.points))):
-            point = self.points[place]
+        for position in reversed(range(len(self.points))):
+            point = self.points[position]
             if name == point.run_id or (sha is not None and point.sha == sha):
-                return place
-        known = ", ".join(point.label for point in self.points[-5:]) or "none"
+                return position
+        newest = ", ".join(point.label for point in self.points[-5:]) or "none"
         raise StorageError(
-            f"{name!r}: no point of this history; the newest are: {known}. Give a commit that "
+            f"{name!r}: no point of this history; the newest are: {newest}. Give a commit that "
             "changed a metrics.json, or the id of a run."
         )
 
 
 def read_history(
-    places: Sequence[Path], source: Source = "both", *, first_parent: bool = False
+    paths: Sequence[Path], source: Source = "both", *, first_parent: bool = False
 ) -> MetricHistory:
     """Read the history of metrics.json files, run folders, or folders of runs.
 
@@ -58,30 +58,30 @@ def read_history(
     when the places lie in different repositories.
     """
     history = MetricHistory()
-    repository = find_repository(places[0]) if source != "runs" else None
+    repository = find_repository(paths[0]) if source != "runs" else None
     if source == "git" and repository is None:
-        raise StorageError(f"{places[0]}: lies in no git repository; give --source runs.")
+        raise StorageError(f"{paths[0]}: lies in no git repository; give --source runs.")
     history.repository = repository
     versions: list[Version] = []
     if source == "both" and repository is None:
-        history.notes.append(f"{places[0]} lies in no git repository; only runs on disk count.")
+        history.notes.append(f"{paths[0]} lies in no git repository; only runs on disk count.")
     if repository is not None:
-        for place in places:
-            other = find_repository(place)
+        for path in paths:
+            other = find_repository(path)
             if other is None or other.top != repository.top:
-                raise StorageError(f"{place}: lies in another repository than {places[0]}.")
-            file = _is_file(place)
-            path = place / METRICS if file and place.name != METRICS else place
+                raise StorageError(f"{path}: lies in another repository than {paths[0]}.")
+            file = _is_file(path)
+            path = path / METRICS if file and path.name != METRICS else path
             versions += repository.versions(path, follow=file, first_parent=first_parent)
-        if len(places) > 1:
+        if len(paths) > 1:
             versions = _in_order(versions, repository.order(first_parent=first_parent))
         history.points += _committed(repository, versions, history.notes)
         history.notes += repository.notes
     if source != "git":
-        runs = _on_disk(places, repository, versions, history.notes)
+        runs = _on_disk(paths, repository, versions, history.notes)
         history.points = _merged(history.points, runs, repository)
     if not history.points:
-        where = ", ".join(str(place) for place in places)
+        where = ", ".join(str(place) for place in paths)
         raise StorageError(
             f"{where}: no metrics.json, neither committed nor on disk; score a run first, and "
             "commit its metrics.json." + ("".join(f"\n{note}" for note in history.notes))
@@ -89,19 +89,19 @@ def read_history(
     return history
 
 
-def _is_file(place: Path) -> bool:
+def _is_file(path: Path) -> bool:
     """Whether a place is one metrics.json, or the folder of one run."""
-    if place.name == METRICS or (place / METRICS).is_file():
+    if path.name == METRICS or (path / METRICS).is_file():
         return True
-    if place.is_file():
-        raise StorageError(f"{place}: is no metrics.json; give one, a run folder or its parent.")
-    return (place / RESULTS).is_file()
+    if path.is_file():
+        raise StorageError(f"{path}: is no metrics.json; give one, a run folder or its parent.")
+    return (path / RESULTS).is_file()
 
 
 def _in_order(versions: list[Version], order: Mapping[str, int]) -> list[Version]:
     """Versions of several places in the order of their commits, once each."""
-    once = {(one.sha, one.path): one for one in versions}
-    return sorted(once.values(), key=lambda one: order[one.sha])
+    once = {(version.sha, version.path): version for version in versions}
+    return sorted(once.values(), key=lambda version: order[version.sha])
 
 
 def _committed(
@@ -109,8 +109,8 @@ def _committed(
 ) -> list[HistoryPoint]:
     """A point for each version; those of one commit by their run ids, since nothing orders them."""
     points: list[HistoryPoint] = []
-    for sha, group in groupby(_points(repository, versions, notes), key=lambda one: one.sha):
-        together = sorted(group, key=lambda one: (one.run_id, one.path))
+    for sha, group in groupby(_points(repository, versions, notes), key=lambda point: point.sha):
+        together = sorted(group, key=lambda point: (point.run_id, point.path))
         points += together
         if sha and len(together) > 1:
             notes.append(
@@ -123,35 +123,39 @@ def _committed(
 def _points(
     repository: Repository, versions: Sequence[Version], notes: list[str]
 ) -> Iterator[HistoryPoint]:
-    data = repository.read([one.blob for one in versions])
-    for one, content in zip(versions, data, strict=True):
-        where = f"{one.path} at {one.sha[:9]}"
+    data = repository.read([version.blob for version in versions])
+    for version, content in zip(versions, data, strict=True):
+        where = f"{version.path} at {version.sha[:9]}"
         if content is None:
             notes.append(f"{where}: this clone does not hold its bytes; left out.")
             continue
         try:
             yield read_point(
-                content, sha=one.sha, date=one.date, subject=one.subject, path=one.path
+                content,
+                sha=version.sha,
+                date=version.date,
+                subject=version.subject,
+                path=version.path,
             )
         except NotMetrics as error:
             notes.append(f"{where}: {error}; left out.")
 
 
 def _on_disk(
-    places: Sequence[Path],
+    paths: Sequence[Path],
     repository: Repository | None,
     versions: Sequence[Version],
     notes: list[str],
 ) -> list[HistoryPoint]:
     """The runs whose metrics.json is not committed as it is, in the order they were started."""
-    files = list(dict.fromkeys(path.resolve() for place in places for path in _files(place)))
-    known = {one.blob for one in versions}
+    files = list(dict.fromkeys(path.resolve() for folder in paths for path in _files(folder)))
+    blob_ids = {version.blob for version in versions}
     blobs: Sequence[str | None] = [None] * len(files)
     if repository is not None and files:
         blobs = repository.blobs_of(files)
     points, unknown = [], []
     for path, blob in zip(files, blobs, strict=True):
-        if blob is not None and blob in known:
+        if blob is not None and blob in blob_ids:
             continue
         try:
             data = path.read_bytes()
@@ -169,7 +173,7 @@ def _on_disk(
             f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
             "stands last, in the order of run ids."
         )
-    return sorted(points, key=lambda one: (not one.date, _moment(one.date), one.run_id))
+    return sorted(points, key=lambda point: (not point.date, _moment(point.date), point.run_id))
 
 
 def _merged(
@@ -184,8 +188,8 @@ def _merged(
     done = 0
     for run in runs:
         earlier = [
-            place + 1
-            for place, time in enumerate(times)
+            position + 1
+            for position, time in enumerate(times)
             if not run.date or time <= _moment(run.date)
         ]
         end = max(done, *earlier[-1:], 0)
@@ -202,11 +206,11 @@ def _begun(point: HistoryPoint, repository: Repository | None) -> datetime.datet
     return _moment(point.date)
 
 
-def _files(place: Path) -> list[Path]:
-    if _is_file(place):
-        path = place if place.name == METRICS else place / METRICS
+def _files(path: Path) -> list[Path]:
+    if _is_file(path):
+        path = path if path.name == METRICS else path / METRICS
         return [path] if path.is_file() else []
-    return sorted(place.glob(f"*/{METRICS}"))
+    return sorted(path.glob(f"*/{METRICS}"))
 
 
 def _started(folder: Path) -> datetime.datetime | None:
@@ -319,11 +323,11 @@ def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: s
 def _values(section: Mapping[str, Any]) -> list[tuple[str, MetricValue]]:
     parts = ("mean", "ci95", "n", "not_applicable", "failed", "definitions")
     mean, ci95, n, missing, failed, definitions = (_table(section.get(part)) for part in parts)
-    found = []
+    values = []
     for metric, value in mean.items():
         if not _is_number(value):
             continue
-        found.append(
+        values.append(
             (
                 metric,
                 MetricValue(
@@ -336,7 +340,7 @@ def _values(section: Mapping[str, Any]) -> list[tuple[str, MetricValue]]:
                 ),
             )
         )
-    return found
+    return values
 
 
 def _table(value: object) -> Mapping[str, Any]:
@@ -390,12 +394,14 @@ class Repository:
     shallow: bool
     notes: list[str] = field(default_factory=list)
 
-    def run(self, *words: str, given: bytes | None = None) -> bytes:
+    def run(self, *words: str, stdin: bytes | None = None) -> bytes:
         """A git command's output. Raises StorageError with git's own words."""
-        done = _git(self.top, *words, given=given)
+        done = _git(self.top, *words, stdin=stdin)
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise StorageError(f"{self.top}: git {words[0]} failed ({said[-1] if said else '?'}).")
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise StorageError(
+                f"{self.top}: git {words[0]} failed ({lines[-1] if lines else '?'})."
+            )
         return done.stdout
 
     def commit(self, text: str) -> str | None:
@@ -413,11 +419,11 @@ class Repository:
         """
         if _git(self.top, "rev-parse", "--verify", "--quiet", "HEAD").returncode != 0:
             return []
-        place = _within(path, self.top)
-        spec = f":(top,literal){place}"
+        pathspec = _within(path, self.top)
+        spec = f":(top,literal){pathspec}"
         if not follow:
-            folder = _WILD.sub(r"\\\1", place)
-            spec = f":(top,glob){'' if place == '.' else folder + '/'}*/{METRICS}"
+            folder = _WILD.sub(r"\\\1", pathspec)
+            spec = f":(top,glob){'' if pathspec == '.' else folder + '/'}*/{METRICS}"
         words = ["log", "-z", "--raw", "--no-abbrev", "--date-order", "-M", FORMAT]
         words += ["--encoding=UTF-8", "--no-show-signature", "--no-ext-diff", "--no-textconv"]
         if first_parent:
@@ -427,14 +433,16 @@ class Repository:
         words += ["--follow"] if follow else []
         newest_first = _versions(self.run(*words, "--", spec))
         # Turned round here: git's --reverse loses most of the history with --follow.
-        commits = [list(group) for _, group in groupby(newest_first, key=lambda one: one.sha)]
-        return [one for commit in reversed(commits) for one in commit]
+        commits = [
+            list(group) for _, group in groupby(newest_first, key=lambda version: version.sha)
+        ]
+        return [version for commit in reversed(commits) for version in commit]
 
     def order(self, *, first_parent: bool = False) -> dict[str, int]:
         """The place of each commit of HEAD's history, oldest first, parents before children."""
         words = ["rev-list", "--date-order", *["--first-parent"] * first_parent, "HEAD"]
         newest_first = self.run(*words).decode().split()
-        return {sha: place for place, sha in enumerate(reversed(newest_first))}
+        return {sha: position for position, sha in enumerate(reversed(newest_first))}
 
     def read(self, blobs: Sequence[str]) -> Iterator[bytes | None]:
         """The bytes of each blob, in order; None for one that this clone does not hold."""
@@ -462,37 +470,37 @@ class Repository:
 
     def blobs_of(self, paths: Sequence[Path]) -> list[str]:
         """What each file on disk would be called in git's store."""
-        given = "".join(f"{path.resolve()}\n" for path in paths).encode("utf-8", "surrogateescape")
-        return self.run("hash-object", "--stdin-paths", given=given).decode().split()
+        listed = "".join(f"{path.resolve()}\n" for path in paths).encode("utf-8", "surrogateescape")
+        return self.run("hash-object", "--stdin-paths", stdin=listed).decode().split()
 
 
-def find_repository(place: Path) -> Repository | None:
+def find_repository(path: Path) -> Repository | None:
     """The repository around a path, which itself need not exist; None outside git."""
-    folder = place.resolve()
+    folder = path.resolve()
     while not folder.is_dir():
         folder = folder.parent
     done = _git(folder, "rev-parse", "--show-toplevel", "--is-shallow-repository")
     if done.returncode != 0:
         return None
     top, shallow = os.fsdecode(done.stdout).rstrip("\n").rsplit("\n", 1)
-    found = Repository(Path(top), shallow == "true")
-    if found.shallow:
-        found.notes.append(
+    repository = Repository(Path(top), shallow == "true")
+    if repository.shallow:
+        repository.notes.append(
             "This clone is shallow: the history before its oldest commit is missing, and that "
             "commit is named for all it holds. Fetch the rest with `git fetch --unshallow` "
             "(GitHub Actions: fetch-depth: 0)."
         )
-    return found
+    return repository
 
 
 def _git(
-    folder: Path, *words: str, given: bytes | None = None
+    folder: Path, *words: str, stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
             ["git", "-C", str(folder), "-c", "core.quotePath=off", *words],
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
             env=os.environ | QUIET,
         )

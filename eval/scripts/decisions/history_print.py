@@ -47,13 +47,13 @@ def print_history(
         return
     _table(screen, lines, len(points))
     for line in lines if plots or len(lines) == 1 else ():
-        if len(line.places) < 2:
+        if len(line.positions) < 2:
             continue
         _plot(screen, line, len(points), max_drop)
     if changed:
         screen.say("")
     for change in changed:
-        screen.say(f"{points[change.place].label}: {change.what}.", "yellow")
+        screen.say(f"{points[change.position].label}: {change.text}.", "yellow")
     _alerts(screen, history, lines)
     screen.say("")
     alarmed = sum(bool(line.alerts) for line in lines)
@@ -62,13 +62,13 @@ def print_history(
 
 def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]) -> None:
     """The metrics that call for a look, under the commit where they got worse."""
-    said: dict[str, dict[str, list[str]]] = {}
+    by_heading: dict[str, dict[str, list[str]]] = {}
     for line in lines:
         name = f"{line.name} {number(line.values[-1].mean)}"
         for alert in line.alerts:
-            found = said.setdefault(heading(alert, history.points), {})
-            found.setdefault(name, []).append(reason(line, alert, history.points))
-    for head, metrics in said.items():
+            messages = by_heading.setdefault(heading(alert, history.points), {})
+            messages.setdefault(name, []).append(reason(line, alert, history.points))
+    for head, metrics in by_heading.items():
         screen.say("")
         screen.say(f"ALERT {head}:", "bold red")
         for name, reasons in metrics.items():
@@ -135,8 +135,8 @@ def _figures(line: MetricLine) -> tuple[str, ...]:
 def _values(line: MetricLine, count: int) -> list[float | None]:
     """One value a point, None where the metric was not measured."""
     values: list[float | None] = [None] * count
-    for place, value in zip(line.places, line.values, strict=True):
-        values[place] = value.mean
+    for position, value in zip(line.positions, line.values, strict=True):
+        values[position] = value.mean
     return values
 
 
@@ -155,11 +155,11 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> Non
         limit = judged.baseline + side * max_drop * abs(judged.baseline)
     fell = [alert.at for alert in line.alerts if alert.kind != "gone"]
     better = "higher" if line.higher_is_better else "lower"
-    said = f"{line.name} ({better} is better"
+    title = f"{line.name} ({better} is better"
     if limit is not None:
-        said += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
+        title += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
     screen.console.print()
-    screen.say(said + ")", "bold")
+    screen.say(title + ")", "bold")
     drawn = plot(
         _values(line, count),
         width=max(min(screen.width - 10, 4 * count), NARROWEST),
@@ -191,15 +191,15 @@ def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = Tr
     The ends are at least 10 % of the values' size apart, so that small changes look small.
     Before each place in ``breaks`` stands a bar: what follows is measured by another definition.
     """
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return " " * len(values)
     bars = BARS if unicode else ASCII_BARS
-    span = max(max(known) - min(known), LEAST_SPAN * max(map(abs, known)))
-    low = (min(known) + max(known) - span) / 2
+    span = max(max(numbers) - min(numbers), LEAST_SPAN * max(map(abs, numbers)))
+    low = (min(numbers) + max(numbers) - span) / 2
     text = []
-    for place, value in enumerate(values):
-        if place in breaks:
+    for index, value in enumerate(values):
+        if index in breaks:
             text.append(BREAK if unicode else ASCII_BREAK)
         if value is None:
             text.append(" ")
@@ -220,9 +220,9 @@ def shrunk(
     if count <= columns:
         return list(values), list(breaks)
     groups: list[list[float]] = [[] for _ in range(columns)]
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            groups[place * columns // count].append(value)
+            groups[index * columns // count].append(value)
     means = [sum(group) / len(group) if group else None for group in groups]
     return means, sorted({place * columns // count for place in breaks})
 
@@ -242,30 +242,30 @@ def plot(
     Neighbours are joined, but not over a gap or a break. ``limit`` is drawn as a dotted line.
     Under the plot stands a pointer at each place of ``marks``. [] without values.
     """
-    known = [value for value in values if value is not None]
-    if not known or width < 1 or height < 1:
+    numbers = [value for value in values if value is not None]
+    if not numbers or width < 1 or height < 1:
         return []
-    ends = [*known, limit] if limit is not None else known
+    ends = [*numbers, limit] if limit is not None else numbers
     low, high = min(ends), max(ends)
     across, down = (2, 4) if unicode else (1, 1)
     columns, rows = width * across, height * down
     dots: set[tuple[int, int]] = set()
 
-    def column(place: int) -> int:
-        return round(place * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
+    def column(index: int) -> int:
+        return round(index * (columns - 1) / (len(values) - 1)) if len(values) > 1 else 0
 
     def row(value: float) -> int:
         return round((high - value) * (rows - 1) / (high - low)) if high > low else rows // 2
 
     if limit is not None:
         dots |= {(x, row(limit)) for x in range(0, columns, 4 if unicode else 3)}
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is None:
             continue
-        dots.add((column(place), row(value)))
-        before = values[place - 1] if place else None
-        if before is not None and place not in breaks:
-            dots |= _joined(column(place - 1), row(before), column(place), row(value))
+        dots.add((column(index), row(value)))
+        before = values[index - 1] if index else None
+        if before is not None and index not in breaks:
+            dots |= _joined(column(index - 1), row(before), column(index), row(value))
     labels = [f"{high:.3f}", *[""] * (height - 2), f"{low:.3f}"][:height]
     margin = max(map(len, labels))
     lines = [
@@ -344,7 +344,7 @@ def _baseline(line: MetricLine, points: Sequence[HistoryPoint]) -> str:
     value = number(judged.baseline)
     if judged.baseline_at is None:
         return f"{value}, the median before"
-    return f"{value} at {points[line.places[judged.baseline_at]].label}"
+    return f"{value} at {points[line.positions[judged.baseline_at]].label}"
 
 
 POINT = ["point", "commit", "date", "subject", "path", "run_id", "eval_set_sha256"]
@@ -364,14 +364,14 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
-        for place, value, judged in zip(line.places, line.values, line.judged, strict=True):
-            point = history.points[place]
+        for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
+            point = history.points[position]
             low, high = value.ci95 or (None, None)
             band_low, band_high = judged.band or (None, None)
             drop = judged.drop if judged.drop is not None and isfinite(judged.drop) else None
             kinds = [*["drop"] * judged.fell, *["band"] * judged.left_band]
             yield {
-                "point": place,
+                "point": position,
                 **_origin(point),
                 "section": line.section,
                 "metric": line.metric,
@@ -432,19 +432,19 @@ def as_dict(
         "kind": "history",
         "points": points,
         "metrics": [_line(history, line) for line in lines],
-        "changes": [asdict(one) for one in changed],
+        "changes": [{"place": change.position, "what": change.text} for change in changed],
         "notes": history.notes,
     }
 
 
 def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
-    kept = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
+    columns = ("point", "definition", "mean", *COUNTS, *JUDGED[:-1])
     return {
         "section": line.section,
         "metric": line.metric,
         "higher_is_better": line.higher_is_better,
         "values": [
-            {name: row[name] for name in kept} | {"alert": row["alert"] or None}
+            {name: row[name] for name in columns} | {"alert": row["alert"] or None}
             for row in rows(history, [line])
         ],
         "alerts": [

@@ -65,8 +65,8 @@ class Run:
 
     def section(self, name: str) -> Mapping[str, Any]:
         """A section of metrics.json; {} when it is not there."""
-        found: Mapping[str, Any] = self.metrics.get("sections", {}).get(name, {})
-        return found
+        section: Mapping[str, Any] = self.metrics.get("sections", {}).get(name, {})
+        return section
 
 
 def read_run(folder: Path) -> Run:
@@ -105,17 +105,17 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
             new.metrics.get("eval_set_sha256"),
         ),
     }
-    found = [
+    differences_found = [
         Difference(name, old, now)
         for name, (old, now) in pairs.items()
         if old and now != old and now
     ]
-    found += label_differences(base.metrics, new.metrics)
+    differences_found += label_differences(base.metrics, new.metrics)
     if "judged" in sections:
-        found += _judge_differences(judge_of(base), judge_of(new))
+        differences_found += _judge_differences(judge_of(base), judge_of(new))
     for name in sections:
-        found += _section_differences(name, base.section(name), new.section(name))
-    return found + list(_payload_differences(base.config, new.config))
+        differences_found += _section_differences(name, base.section(name), new.section(name))
+    return differences_found + list(_payload_differences(base.config, new.config))
 
 
 def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
@@ -123,7 +123,7 @@ def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[D
 
     What earlier versions wrote has no such key; then nothing is known.
     """
-    if not all(LABELS in one for one in (base, new)):
+    if not all(LABELS in header for header in (base, new)):
         return []
     return differences(base[LABELS], new[LABELS], "labels (scored)")
 
@@ -131,8 +131,8 @@ def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[D
 def judge_of(run: Run) -> Mapping[str, Any]:
     """Who judged and how: as the scores say, else as config.json says; {} when nobody did."""
     scored = run.section("judged").get("options", {}).get("judge")
-    found: Mapping[str, Any] = scored or run.config.judge
-    return found
+    judge: Mapping[str, Any] = scored or run.config.judge
+    return judge
 
 
 def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
@@ -141,12 +141,12 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     old, now = ({k: v for k, v in judge.items() if k != SEEN} for judge in (base, new))
     prompts = [judge.pop("prompts", None) or {} for judge in (old, now)]
     names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
-    found = differences(old, now, "judge")
+    changed = differences(old, now, "judge")
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
-        found += differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+        changed += differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
     if all(names):
-        found += differences(names[0], names[1], "judge.answered_as")
-    return found
+        changed += differences(names[0], names[1], "judge.answered_as")
+    return changed
 
 
 def _section_differences(
@@ -173,11 +173,11 @@ def _payload_differences(base: RunConfig, new: RunConfig) -> Iterator[Difference
     old, now = (set(config.api.get("fields_seen") or ()) for config in (base, new))
     if not old or not now:
         return
-    wanted = list(PAYLOAD)
+    fields = list(PAYLOAD)
     for name in ("references[]", "retrieved[]"):
         if all(any(field.startswith(f"{name}.") for field in seen) for seen in (old, now)):
-            wanted += [f"{name}.{item}" for item in ITEM_FIELDS]
-    for name in wanted:
+            fields += [f"{name}.{item}" for item in ITEM_FIELDS]
+    for name in fields:
         if (name in old) != (name in now):
             yield Difference(
                 f"payload field {name}", *("sent" if name in seen else None for seen in (old, now))
@@ -186,26 +186,24 @@ def _payload_differences(base: RunConfig, new: RunConfig) -> Iterator[Difference
 
 def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
     """Differences of what was measured: index, retriever, answerer, API, seed, way of asking."""
-    found: list[Difference] = []
+    changed: list[Difference] = []
     for part in PARTS:
         old, now = dict(getattr(base, part)), dict(getattr(new, part))
-        for told in (old, now):
-            told.pop("fields_seen", None)
-        found += differences(old, now, part)
-    found += differences({"seed": base.seed}, {"seed": new.seed}, "")
-    return found + differences(base.run, new.run, "run")
+        for part_of_run in (old, now):
+            part_of_run.pop("fields_seen", None)
+        changed += differences(old, now, part)
+    changed += differences({"seed": base.seed}, {"seed": new.seed}, "")
+    return changed + differences(base.run, new.run, "run")
 
 
-def differences(base: Any, new: Any, place: str) -> list[Difference]:
+def differences(base: Any, new: Any, name: str) -> list[Difference]:
     """Leaves that differ between two trees of JSON objects; lists are leaves."""
     if not (isinstance(base, Mapping) and isinstance(new, Mapping)):
-        return [] if base == new else [Difference(place, base, new)]
+        return [] if base == new else [Difference(name, base, new)]
     return [
         difference
         for key in sorted(base.keys() | new.keys())
-        for difference in differences(
-            base.get(key), new.get(key), f"{place}.{key}" if place else key
-        )
+        for difference in differences(base.get(key), new.get(key), f"{name}.{key}" if name else key)
     ]
 
 
@@ -281,14 +279,16 @@ def changed_things(changes: Sequence[Difference]) -> list[str]:
     their part changed, and what was asked for only where the bot tells of no change. How fast a
     run asked is no setting of the bot.
     """
-    kept: dict[str, str] = {}
+    by_setting: dict[str, str] = {}
     for part in (*PARTS, "seed"):
         own = [change.name for change in changes if change.name.partition(".")[0] == part]
         plain = [name for name in own if not _is_hash(name)] or own[:1]
-        kept |= {_setting(name): name for name in reversed(plain) if ".requested." not in name}
+        by_setting |= {
+            _setting(name): name for name in reversed(plain) if ".requested." not in name
+        }
     asked = [change.name for change in changes if ".requested." in change.name]
-    kept |= {_setting(name): name for name in asked if not kept}
-    return sorted(kept.values())
+    by_setting |= {_setting(name): name for name in asked if not by_setting}
+    return sorted(by_setting.values())
 
 
 def _setting(name: str) -> str:

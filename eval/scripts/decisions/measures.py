@@ -49,17 +49,17 @@ def measures(
     Targets for metrics that no section holds are rows without a mean.
     """
     rows = known_metrics(custom)
-    found: dict[tuple[str, str], Measure] = {}
+    rows_by_key: dict[tuple[str, str], Measure] = {}
     for name, section in sections.items():
         for metric in section["mean"]:
             target = targets.get(name, {}).get(metric)
-            found[name, metric] = _measure(name, section, metric, target, rows)
+            rows_by_key[name, metric] = _measure(name, section, metric, target, rows)
         for metric, target in targets.get(name, {}).items():
-            if (name, metric) not in found:
-                found[name, metric] = Measure(
+            if (name, metric) not in rows_by_key:
+                rows_by_key[name, metric] = Measure(
                     name, metric, None, None, 0, 0, 0, "", True, str(target)
                 )
-    return found
+    return rows_by_key
 
 
 def known_metrics(custom: Iterable[Metric] = ()) -> dict[str, Metric]:

@@ -168,14 +168,14 @@ def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
         [row for row in rows if not row.family and row.p is not None], benjamini_hochberg
     )
     holms, rates = iter(family), iter(others)
-    found = []
+    rows_tested = []
     for row in rows:
         if row.p is not None:
             row = replace(row, p_holm=next(holms)) if row.family else replace(row, p_bh=next(rates))
-        found.append(with_verdict(row))
-    return found
+        rows_tested.append(with_verdict(row))
+    return rows_tested
 
 
 def _adjusted(rows: Iterable[MetricRow], correct: Any) -> list[float]:
-    found: list[float] = correct([row.p for row in rows])
-    return found
+    adjusted: list[float] = correct([row.p for row in rows])
+    return adjusted

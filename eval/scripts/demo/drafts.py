@@ -208,24 +208,12 @@ _UNSHOWN = re.compile(
 
 _WORD = re.compile(r"[a-z0-9]+")
 
-_EMPTY = frozenset(
-    ["a", "an", "the", "is", "are", "do", "does", "i", "what", "how", "to", "of", "in"]
+_SMALL_WORDS = (
+    "a an the is are do does i what how to of in for if on and or it "
+    "should know about happens used mean"
 )
-
-_EMPTY |= {
-    "for",
-    "if",
-    "on",
-    "and",
-    "or",
-    "it",
-    "should",
-    "know",
-    "about",
-    "happens",
-    "used",
-    "mean",
-}
+_EMPTY = frozenset(_SMALL_WORDS.split())
+"""Words that say nothing in an id."""
 
 Case = dict[str, Any]
 

@@ -12,9 +12,9 @@ import msgspec
 
 from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
-from records import jsonl
 from records.results import TestResult
 from records.runs import scored_sections, scores_file
+from records.scores import SCORES_OF_RESULT, line_type, read_scores
 
 NAME = "csv"
 
@@ -42,9 +42,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     an apostrophe in front.
     """
     scores = (
-        [Scores(scores_file(stored.run, name)) for name in scored_sections(stored.run)]
-        if stored.run
-        else []
+        [Scores(stored.run, name) for name in scored_sections(stored.run)] if stored.run else []
     )
     with open(target, "w", encoding="utf-8-sig", newline="") as file:
         table = csv.writer(file)
@@ -89,25 +87,20 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
-class _ScoredCase(msgspec.Struct):
-    case_id: str
-    scores: dict[str, int | float | None]
-    repeat: int = 0
-
-
 class Scores:
     """The score lines of one section, by an index of their places."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, folder: Path, section: str) -> None:
         """Raises StorageError when a line is no score line."""
-        self.section = path.stem
+        self.section = section
         names: dict[str, None] = {}
         self._offsets: dict[tuple[str, int], int] = {}
-        for _, offset, line in jsonl.read(path, _ScoredCase):
+        for _, offset, line in read_scores(folder, section, SCORES_OF_RESULT):
             self._offsets[line.case_id, line.repeat] = offset
             names |= dict.fromkeys(line.scores)
         self.names = list(names)
-        self._file = open(path, "rb")  # noqa: SIM115 - read until the export ends
+        self._decode = msgspec.json.Decoder(line_type(section, SCORES_OF_RESULT)).decode
+        self._file = open(scores_file(folder, section), "rb")  # noqa: SIM115 - read until the export ends
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:
         """The scores of one result, in the order of ``names``."""
@@ -115,5 +108,5 @@ class Scores:
         if offset is None:
             return [None] * len(self.names)
         self._file.seek(offset)
-        scores = msgspec.json.decode(self._file.readline(), type=_ScoredCase).scores
+        scores = self._decode(self._file.readline()).scores
         return [scores.get(name) for name in self.names]

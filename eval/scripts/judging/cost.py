@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import threading
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from typing import Any
 from judging.replies import ServerCapabilities
 from judging.types import JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
+from records.files import read_toml
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, on average; for estimates only."""
@@ -79,9 +79,9 @@ class TaskCost:
 def read_prices(path: Path, model: str) -> Prices:
     """The prices of ``model`` in a TOML file. Raises StorageError when there are none."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used as a price table ({error}).") from None
+        table = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; name the table of prices.") from None
     own = table.get(model)
     if not isinstance(own, dict):
         raise StorageError(f'{path}: no prices for {model}; add a table ["{model}"].')

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from judging.types import PromptId
+from records.errors import StorageError
+from records.files import read_toml
 
 FOLDER = Path(__file__).with_name("prompts")
 
@@ -83,10 +84,10 @@ def load(name: str) -> JudgePrompt:
     path = FOLDER / f"{name}.toml"
     try:
         rules, own = RULES.read_bytes(), path.read_bytes()
-        common, text = tomllib.loads(rules.decode()), tomllib.loads(own.decode())
+        common, text = read_toml(RULES), read_toml(path)
         system = common["system"].strip() + "\n\n" + text["system"].strip()
         version, user = text["version"], text["user"].strip()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+    except (OSError, StorageError, KeyError) as error:
         raise PromptError(f"{path}: no usable prompt ({error})") from None
     if text.get("name") != name or not isinstance(version, int):
         raise PromptError(f"{path}: name and version must be {name!r} and a whole number")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from terminal.tables import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -15,26 +17,27 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
     from judging.types import FAILURES
 
-    parts = [f"{totals.verdicts:,} verdicts", f"{totals.cached:,} from the cache"]
-    parts += [f"{totals.calls:,} calls"] if totals.calls else []
+    parts = [counted(totals.verdicts, "verdict"), f"{totals.cached:,} from the cache"]
+    parts += [counted(totals.calls, "call")] if totals.calls else []
     tokens = totals.usage.total_tokens
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
     parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
-    lines = [f"{outcome.answers} answers judged: {', '.join(parts)}."]
+    lines = [f"{counted(outcome.answers, 'answer')} judged: {', '.join(parts)}."]
     lines += [
-        f"{count} judgements failed ({kind}): {FAILURES.get(kind, kind)}."
+        f"{counted(count, 'judgement')} failed ({kind}): {FAILURES.get(kind, kind)}."
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.failures["truncated"]:
         lines.append("A model that thinks before it answers needs more room: --thinking-tokens.")
     if outcome.unverified:
         lines.append(
-            f"{outcome.unverified} verdicts had a quote that stands nowhere; they count as not "
-            "supported."
+            f"{counted(outcome.unverified, 'verdict')} had a quote that stands nowhere; they count "
+            "as not supported."
         )
     if outcome.dropped_ids:
-        lines.append(f"{outcome.dropped_ids} verdicts on things that were not asked were dropped.")
+        dropped = counted(outcome.dropped_ids, "verdict")
+        lines.append(f"{dropped} on things that were not asked: dropped.")
     return lines
 
 

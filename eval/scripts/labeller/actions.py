@@ -191,14 +191,6 @@ def actions_of(where: str) -> list[Action]:
     return [action for action in ACTIONS if action.where == where]
 
 
-def find(where: str, name: str) -> Action:
-    """The action `name` of a screen; KeyError if there is none."""
-    for action in ACTIONS:
-        if action.where == where and action.id == name:
-            return action
-    raise KeyError(f"{where}.{name}")
-
-
 def keymap_problems(keymap: Keymap) -> list[str]:
     """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
     actions = {keymap_id(action): action for action in ACTIONS}
@@ -219,8 +211,9 @@ def keymap_problems(keymap: Keymap) -> list[str]:
 
 def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:
     """`(key, label)` pairs for the hint line of a screen."""
+    actions = {action.id: action for action in actions_of(where)}
     for name in HINTS[where].split():
-        action = find(where, name)
+        action = actions[name]
         keys = keys_of(action, keymap)
         if name == "mark-row" and len(keys) == 10:
             yield f"{keys[0]}-{keys[-1]}", "row"

@@ -1,41 +1,95 @@
-"""The application: one session on one screen, chunks arriving, saves in the background, clean ends.
+"""The application: one session on one screen, chunks arriving, saves in the background.
 
     code = run(session, store, source, theme="light")
 
 It gets everything it needs and knows no file and no server. All foreign text is shown through
-`labeller.display`.
+`terminal.safe_text`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.message import Message
 
-from labeller.actions import keymap_problems
-from labeller.commands import COMMANDS
-from labeller.mode_screen import ModeScreen
+from labeller import commands
+from labeller.actions import actions_of, keymap_problems
+from labeller.modes import ModeScreen
 from labeller.ports import deliver, prefetch
 from labeller.screen import MainScreen
 from labeller.window_commands import show_conflicts
+from labeller.worklist import ORDERS
+from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look
+from terminal.safe_text import display, one_line
 
 if TYPE_CHECKING:
-    from textual.command import Provider
-
     from labeller.ports import Source, Store
     from labeller.session import Session
+
 
 AUTOSAVE_SECONDS = 60.0
 
 
-def _commands() -> type[Provider]:
-    from labeller.palette import LabelCommands
+PaletteRow = tuple[str, str, str, Callable[[], None]]
+"""Label, help, other names that find it, and what it does."""
 
-    return LabelCommands
+
+class LabelCommands(Provider):
+    """The command palette: every action with its key, the orders of the queue, any question.
+
+    Actions are found by the letters of their label; a number or id goes to that question.
+    """
+
+    _done = False
+
+    def _commands(self, screen: MainScreen) -> Iterator[PaletteRow]:
+        for action in actions_of("main"):
+            if action.id in ("palette", "top", "mark-row", "interrupt"):
+                continue
+            keys = " ".join(map(shown_key, keys_of(action, screen.keymap)))
+            label = f"{action.label} ({keys})" if keys else action.label
+            yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
+        for order in ORDERS:
+            run = partial(self._run, partial(commands.queue_order, screen), order)
+            yield f"questions in {order} order", "Another order of the questions.", "", run
+
+    def _run(self, action: Callable[[str], None], argument: str) -> None:
+        """Run a command, once for each time that the palette was opened."""
+        if not self._done:
+            self._done = True
+            action(argument)
+
+    def _go(self, screen: MainScreen, name: str) -> None:
+        screen.attempt(lambda: commands.go_to(screen, name))
+
+    async def discover(self) -> Hits:
+        """Every action, before anything is typed."""
+        if isinstance(self.screen, MainScreen):
+            for label, text, _, run in self._commands(self.screen):
+                yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
+
+    async def search(self, query: str) -> Hits:
+        """The question of that number or id first, then the actions that match."""
+        screen = self.screen
+        if not isinstance(screen, MainScreen):
+            return
+        name = query.strip().lstrip(":")
+        if name and (name.isdecimal() or screen.session.find(name) is not None):
+            score = 2.0 if name.isdecimal() or screen.session.knows(name) else 0.1
+            question = one_line(f"go to question {name}")
+            yield Hit(score, Content(question), partial(self._go, screen, name))
+        matcher = self.matcher(query)
+        for label, text, names, run in self._commands(screen):
+            score = max(matcher.match(label), matcher.match(names))
+            if score > 0:
+                yield Hit(score, Content(display(label)), run, text=label, help=text)
 
 
 class LabelApp(TerminalApp, inherit_bindings=False):
@@ -47,7 +101,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         "The labeller failed. Every label is in the journal; start it again to go on.\n"
         "Where it failed is written in {file} (no questions or chunks in it)."
     )
-    COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
+    COMMANDS = {LabelCommands}  # noqa: RUF012 - Textual's way
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),
@@ -78,14 +132,13 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         self.store = store
         self.source = source
         self._saving = False
-        self._interrupted = False
         self.main = MainScreen(
             session,
             store,
             source,
             look=look or Look(),
             keymap=dict(keymap or {}),
-            commands=COMMANDS,
+            commands=commands.COMMANDS,
             save=self.save,
         )
 
@@ -107,11 +160,6 @@ class LabelApp(TerminalApp, inherit_bindings=False):
     def holding(self) -> bool:
         """Keys wait for a window to open, and for a save to end."""
         return super().holding or self._saving
-
-    def pressed(self, key: str) -> None:
-        """Only the second Ctrl+C in a row ends it."""
-        if key != "ctrl+c":
-            self._interrupted = False
 
     # -- chunks ---------------------------------------------------------------------------------
 

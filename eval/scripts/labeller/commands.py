@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from labeller import window_commands as windows
-from labeller.chunk_text import holds
+from labeller.lines import holds
 from labeller.rows import ROW_ORDERS
 from labeller.worklist import ORDERS
 from terminal.actions import ActionRefused

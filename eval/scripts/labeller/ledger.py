@@ -55,6 +55,7 @@ class CaseLedger:
     ) -> None:
         self._records, self._judgements = records, judgements
         self._record, self._now = record, now
+        self._journal = record  # `one_step` holds events back instead
         self._validate = validate or (lambda case: [])
         self.annotator, self.seed, self.second = annotator, seed, second
         self.inspect = inspect
@@ -133,7 +134,9 @@ class CaseLedger:
             raise ActionRefused("Nothing to change.")
         if encoded(before.case) != encoded(after.case):
             self._check(after.case, before.case)
-        self._emit(self._event(action, self.current, before, after), after)
+        event = self._event(action, self.current, before, after)
+        self._journal(event)
+        self._show(event, after)
         return message
 
     def _writable(self) -> None:
@@ -156,24 +159,19 @@ class CaseLedger:
         before: CaseState | None,
         after: CaseState | None,
         position: int | None = None,
+        **more: Any,
     ) -> Event:
-        event = self._history.event(self._now(), self.annotator, action, case_id)
+        event = self._history.event(self._now(), self.annotator, action, case_id) | more
         event["before"] = None if before is None else asdict(before)
         event["after"] = None if after is None else asdict(after)
         if position is not None:
             event["place"] = position
         return event
 
-    def _emit(self, event: Event, after: CaseState | None) -> None:
-        """Journal an event, then show it: what is shown as done is on disk.
-
-        In `one_step` it is held back, and journalled with what follows it.
-        """
+    def _show(self, event: Event, after: CaseState | None) -> None:
+        """Show what an event did, after it was journalled: what is shown as done is on disk."""
         if self._held is None:
-            self._record(event)
             self._history.take(event)
-        else:
-            self._held.append(event)
         self._put(event["case"], after, event.get("place"))
 
     def _note(self, action: str, **fields: Any) -> None:
@@ -209,14 +207,14 @@ class CaseLedger:
         """Let all that is done to the current case inside be one step, or nothing if refused."""
         case_id, before = self.current, self._need_case()
         held: list[Event] = []
-        self._held = held
+        self._held, self._journal = held, held.append
         try:
             yield
         except Exception:
             self._put(case_id, before, None)
             raise
         finally:
-            self._held = None
+            self._held, self._journal = None, self._record
         if held and not (len(held) > 1 and same(before, self.entry(case_id))):
             event = held[-1] | {"before": held[0]["before"]}
             self._record(event)
@@ -253,8 +251,9 @@ class CaseLedger:
             raise ActionRefused(
                 f"{case_id} was changed elsewhere since: its step is left as it is."
             )
-        event = self._event(action, case_id, before, after, step.get("place"))
-        self._emit(event | {"of": step["n"]}, after)
+        event = self._event(action, case_id, before, after, step.get("place"), of=step["n"])
+        self._journal(event)
+        self._show(event, after)
         if self.knows(case_id):
             self._go(case_id)
         return f"{action}: {step['action'].replace('_', ' ')} in {case_id}"
@@ -417,7 +416,9 @@ class CaseLedger:
         """Take a state that was merged with another's work; journalled, but no step to undo."""
         before = self.entry(case_id) if self.knows(case_id) else None
         if not same(before, state):
-            self._emit(self._event("merged", case_id, before, state), state)
+            event = self._event("merged", case_id, before, state)
+            self._journal(event)
+            self._show(event, state)
 
     def refresh(self, *, reread: bool = True) -> None:
         """Take the files' present content as the base: after a save, or a merge of others' work.

@@ -1,4 +1,4 @@
-"""What each line of the main screen says: pure functions from the session's values to spans.
+"""What each line of the labelling screens says: pure functions from the session's values to spans.
 
 Every foreign string passes `display` or `one_line` here. State is never colour alone: marks,
 grades, cursor and unread rows have signs of their own.
@@ -6,13 +6,17 @@ grades, cursor and unread rows have signs of their own.
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Collection
 
+from labeller.rows import ChunkRow
 from labeller.session import Session
 from labeller.worklist import CaseSummary, Progress, is_draft
-from terminal.frame import cut
+from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
+from terminal.text_pane import Mark
 
 STATUS_SIGNS = {
     "open": ".",
@@ -21,6 +25,7 @@ STATUS_SIGNS = {
     "skipped": "s",
     "cannot_tell": "?",
 }
+
 STATUS_WORDS = {
     "open": "OPEN",
     "labelled": "ANSWERABLE",
@@ -28,7 +33,9 @@ STATUS_WORDS = {
     "skipped": "SKIPPED",
     "cannot_tell": "CANNOT TELL",
 }
+
 STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
+
 LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
 
 
@@ -130,3 +137,144 @@ def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
     text = fit(one_line(brief.question, 200), max(0, width - cells(head)))
     style = "dim" if brief.status in ("labelled", "unanswerable") else "row"
     return ((style, head), (style, text))
+
+
+def path_of(rel_path: str, heading_path: str) -> DisplayText:
+    """`faq.md > Billing > Plans`."""
+    return one_line(f"{rel_path} > {heading_path}" if heading_path else rel_path)
+
+
+def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
+    """The path on `width` cells at most: the middle goes first, then folders, then ends."""
+    full = path_of(rel_path, heading_path)
+    if cells(full) <= width:
+        return full
+    last = heading_path.rpartition(" > ")[2]
+    middle = " > … > " if " > " in heading_path else " > "
+    name = rel_path.rpartition("/")[2]
+    for shown in (f"{rel_path}{middle}{last}", f"{name}{middle}{last}"):
+        if last and cells(one_line(shown)) <= width:
+            return one_line(shown)
+    if not last:
+        return fit(one_line(name), width)
+    half = max(1, width * 2 // 5)
+    start = one_line(name) if cells(one_line(name)) <= half else fit(one_line(name), half)
+    return fit(one_line(f"{start} > {last}"), width)
+
+
+def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
+    """The text on one line, from a little before the question's first word in it."""
+    head = one_line(text, 2048)
+    match = pattern.search(head) if pattern else None
+    if match is None or match.start() < 40:
+        return DisplayText(head.lstrip())
+    start = head.find(" ", match.start() - 24) + 1
+    return DisplayText("…" + head[start:])
+
+
+def mark_sign(letters: str) -> str:
+    """`[ ] `, `[A] `, `[AB]`, and `[A+]` from three groups on."""
+    if len(letters) > 2:
+        letters = f"{letters[0]}+"
+    return f"[{letters or ' '}]".ljust(4)
+
+
+SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
+"""How the support of a row was found, where it was not found exactly."""
+
+
+def chunk_line(
+    row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
+) -> Line:
+    """One row: `sign` (cursor, range), mark, grade, snippet, key, path, start of its text.
+
+    `longest` is the width of the longest path, so that the texts begin in one column.
+    """
+    snippet = '"' if row.snippets and not row.auto else "~" if row.auto else " "
+    support = SUPPORT_SIGNS.get(row.state, " ")
+    unread = " " if row.seen else look.unread
+    grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
+    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
+    spans: list[Span] = [
+        ("marked" if row.marked else "row", display(head)),
+        ("key", display(f"{row.label:>3} ")),
+    ]
+    used = len(head) + 4
+    if look.info:
+        spans.append(("dim", _scores(row)))
+        used += cells(spans[-1][1])
+    left = width - used
+    path_width = max(0, min(longest, left * 11 // 20)) if left > 30 else max(0, left)
+    path = short_path(row.chunk.rel_path, row.chunk.heading_path, path_width)
+    spans.append(("dim" if row.seen and not row.marked else "row", fit(path, path_width)))
+    if left > path_width + 2:
+        spans.append(("row", fit(DisplayText("  " + shown), left - path_width)))
+    return tuple(spans)
+
+
+def _scores(row: ChunkRow) -> DisplayText:
+    rank = "  -" if row.rank is None else f"{row.rank:>3}"
+    scores = (row.score_vector, row.score_lexical, row.score_final)
+    return display(
+        f"{rank} " + " ".join("  -  " if s is None else f"{s:5.3g}"[:5] for s in scores) + " "
+    )
+
+
+def chunks_rule(
+    session: Session,
+    rows: Collection[ChunkRow],
+    look: Look,
+    width: int,
+    words: str,
+    *,
+    focused: bool,
+) -> Line:
+    """How many chunks there are and were read, their order and filter."""
+    seen = sum(row.seen for row in rows)
+    probed = sum(bool(row.chunk.origin) for row in rows)
+    more = f" + {probed} found" if probed else ""
+    lost = len(session.lost_probes())
+    more += f", {lost} search{'es' if lost > 1 else ''} lost (w)" if lost else ""
+    order = session.row_order
+    if order == "shuffled":
+        order += f" #{one_line(session.seed, 8)}"
+    left = f"chunks {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
+    right = f"filter: {one_line(words, 30)}" if words else ""
+    return rule(look, width, left, right, focused=focused)
+
+
+def marks_in(
+    session: Session, row: ChunkRow, text: DisplayText, terms: re.Pattern[str] | None, words: str
+) -> list[Mark]:
+    """The question's terms, the words looked for, and the picked snippets, as offsets."""
+    marks: list[Mark] = []
+    if terms is not None:
+        marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
+    pattern = words_pattern(words.split())
+    if pattern is not None:
+        marks += [(m.start(), m.end(), "marked") for m in pattern.finditer(text)]
+    if row.snippets and not row.auto:
+        picked = [s for s in session.sentences(row.number) if s.picked]
+        marks += [(s.start, s.end, "marked") for s in picked]
+    return marks
+
+
+def why_no_chunks(session: Session, words: str, source: str) -> str:
+    """What a person can do when there is no row to show."""
+    if not session.current:
+        return "No question to show: Esc drops the filter, o adds a question."
+    if words:
+        return "No chunk holds these words. Esc drops the filter."
+    problem = session.chunks_problem()
+    if problem:
+        return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
+    if session.has_chunks():
+        return "Nothing was found for this question. p searches with other words."
+    return f"Fetching chunks from {source} …"
+
+
+def holds(row: ChunkRow, words: list[str]) -> bool:
+    """Does a row's path, heading or text hold all of these casefolded words?"""
+    chunk = row.chunk
+    text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()
+    return all(word in text for word in words)

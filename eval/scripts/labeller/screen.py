@@ -8,22 +8,20 @@ handed in as a table by action id.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
-from labeller import chunk_lines, lines
-from labeller.actions import find, hint_parts
-from labeller.chunk_text import holds, marks_in, why_no_chunks
-from labeller.keys import keys_for
+from labeller import lines
+from labeller.actions import HINTS, actions_of, hint_parts
+from labeller.lines import holds, marks_in, why_no_chunks
 from labeller.ports import prefetch
 from terminal import frame
-from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
-from terminal.lists import Bar, Line, LineList, Span
+from terminal.action_screen import ActionScreen
+from terminal.actions import ActionRefused, Keymap
+from terminal.lists import Bar, Line, LineList
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
 from terminal.text_pane import TextPane
 
@@ -38,14 +36,12 @@ Command = Callable[..., None]
 takes one (`Action.then`, the digits)."""
 
 
-class MainScreen(Screen[None], inherit_bindings=False):
+class MainScreen(ActionScreen[None], inherit_bindings=False):
     """Draws the session and turns keys into actions; shows what a refused action says.
 
     `commands` holds a function for each action of the table; `save` writes the set.
     """
 
-    AUTO_FOCUS = ""
-    ALLOW_SELECT = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the type is Textual's
         (0, "-tiny-x"),
         (40, "-narrow"),
@@ -70,16 +66,13 @@ class MainScreen(Screen[None], inherit_bindings=False):
         commands: Mapping[str, Command],
         save: Callable[[], None],
     ) -> None:
-        super().__init__()
+        super().__init__(actions_of("main"), HINTS["main"].split(), look, keymap)
         self.session = session
         self.store = store
         self.source = source
-        self.look = look
-        self.keymap = keymap
         self.save = save
         self.anchors: set[tuple[str, str]] = set()  # of all chunks that have come
         self._commands = commands
-        self._keys = keys_for("main", keymap)
         self._source_name = source.describe()
         self.rows: list[ChunkRow] = []
         self.frozen = False  # a save is at work on the session in another thread
@@ -98,12 +91,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._previews: dict[str, DisplayText] = {}
         self._view: object = None
         self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
-        self.pending: Action | None = None
         self.rating = False
         self.last_action = ""
         self.last_words = ""  # what n and N look for
-        self._hint_line: tuple[int, Line] = (-1, ())
-        self._message: Span = ("row", DisplayText(""))
         if store.notices:
             self.say("; ".join(store.notices))
 
@@ -112,9 +102,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.text = TextPane(id="text")
         self.questions = LineList(self._question_row, id="questions")
         self.questions.set_active(False)
-        self.bars = {
-            name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule", "end")
-        }
+        self.bars = {name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule")}
         with Horizontal():
             with Vertical(id="side"):
                 yield self.bars["side-top"]
@@ -125,7 +113,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
                 yield self.chunks
                 yield self.bars["text-rule"]
                 yield self.text
-                yield self.bars["end"]
+                yield self.end
         yield Bar(id="too-small")
 
     @property
@@ -142,15 +130,15 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.list_questions()
         self.sync()
 
-    def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self.redraw)
-
     def redraw(self) -> None:
         """Draw every line again."""
         self._shown_brief = self._shown_text = None
         self.sync()
         self.chunks.refresh()
         self.questions.refresh()
+
+    def show(self) -> None:
+        self.sync()
 
     def sync(self) -> None:
         """Show what the session says now; repaint what differs."""
@@ -175,7 +163,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._show_top()
         if changed:
             self._show_side()
-        self._show_end()
+        self.show_end()
         self._remember()
 
     def _remember(self) -> None:
@@ -205,9 +193,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _show_rows(self, rows: list[ChunkRow]) -> None:
         before, self.rows = self.rows, rows
         if len(before) != len(rows):
-            paths = (
-                chunk_lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows
-            )
+            paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
             self._longest = max(map(cells, paths), default=0)
             self.chunks.set_count(len(rows), self._resumed(rows))
         else:
@@ -254,9 +240,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
         room = self.text.size.width - len(left) - 32
         if row.chunk.origin:
             origin = f' (found by "{one_line(row.chunk.origin, 20)}")'
-            left += chunk_lines.short_path(*anchor, room - len(origin)) + origin
+            left += lines.short_path(*anchor, room - len(origin)) + origin
         else:
-            left += chunk_lines.short_path(*anchor, room)
+            left += lines.short_path(*anchor, room)
         span = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
         if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
             span += "; cut, z shows all"
@@ -280,9 +266,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             top.append(lines.state_line(session, width))
             focused = self.pane == "chunks"
             top.append(
-                chunk_lines.chunks_rule(
-                    session, self.rows, self.look, width, self.words, focused=focused
-                )
+                lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)
             )
         bar.show(top)
 
@@ -325,14 +309,14 @@ class MainScreen(Screen[None], inherit_bindings=False):
         key = row.chunk.key
         shown = self._previews.get(key)
         if shown is None:
-            shown = self._previews[key] = chunk_lines.preview(row.chunk.text, self._pattern)
+            shown = self._previews[key] = lines.preview(row.chunk.text, self._pattern)
         sign = " "
         if index == self.chunks.cursor:
             sign = ">"
         elif self.range_start is not None:
             low, high = sorted((self.range_start, self.chunks.cursor))
             sign = ":" if low <= index <= high else " "
-        return chunk_lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
+        return lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
 
     def _question_row(self, index: int, width: int) -> Line:
         case_id = self._visible[index]
@@ -363,10 +347,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def perform(self, name: str, key: str = "") -> None:
         """Do the action `name` of this screen; `key` is its digit or letter, if it takes one."""
-        action = find("main", name)
+        action = self.actions[name]
         if action.then and not key:
             self.pending = action
-            self._show_end()
+            self.show_end()
             return
         self._message = ("row", DisplayText(""))
         self.resumed_row = ""
@@ -389,7 +373,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
                 self.say("")
             else:
                 keys = f"{action.then[0]} to {action.then[-1]}" if action.then[1:] else "g"
-                self.say(f"{self._key_of(action)} takes {keys}; nothing was done", "warn")
+                self.say(f"{self.key_name(action)} takes {keys}; nothing was done", "warn")
             return True
         if self.rating and character and character in "0123":
             self.perform("grade", character)
@@ -398,7 +382,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
             return True
         if key not in self._keys:
             return False
-        self.perform(*self._keys[key])
+        action, index = self._keys[key]
+        # The n-th key of `mark-row` is the label of the n-th row.
+        self.perform(action.id, str((index + 1) % 10) if action.id == "mark-row" else "")
         return True
 
     def attempt(self, change: Callable[[], str | None]) -> None:
@@ -435,37 +421,13 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     # -- status line and hints
 
-    def say(self, text: str, style: str = "row") -> None:
-        """Show a message on the status line until the next one."""
-        self._message = (style, one_line(text, 500))
-        if self.is_mounted:
-            self._show_end()
-
-    def _key_of(self, action: Action) -> str:
-        keys = keys_of(action, self.keymap)
-        return shown_key(keys[0]) if keys else action.label
-
-    def _show_end(self) -> None:
-        bar = self.bars["end"]
-        width = bar.size.width
-        pending = ""
+    def waits_for(self) -> str:
         if self.pending is not None:
             choices = self.pending.then
-            pending = f"{self._key_of(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
-        elif self.rating:
-            pending = "RATE: 0-3 grades, Esc leaves"
-        elif self.range_start is not None:
-            pending = "RANGE: move, Space marks, Esc leaves"
-        self.bars["end"].show(
-            [
-                frame.status(self._message, pending, width),
-                self._hints(width),
-            ]
-        )
+            return f"{self.key_name(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
+        if self.rating:
+            return "RATE: 0-3 grades, Esc leaves"
+        return "RANGE: move, Space marks, Esc leaves" if self.range_start is not None else ""
 
-    def _hints(self, width: int) -> Line:
-        if self._hint_line[0] != width:
-            help_key = self._key_of(find("main", "help"))
-            shown = frame.hints(hint_parts("main", self.keymap), help_key, width)
-            self._hint_line = (width, shown)
-        return self._hint_line[1]
+    def hint_parts(self) -> Iterable[tuple[str, str]]:
+        return hint_parts("main", self.keymap)

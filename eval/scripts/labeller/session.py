@@ -442,7 +442,9 @@ class Session(CaseLedger):
         self._writable()
         state, gone = self._need_case(), self.current
         position = self.queue.ids.index(gone)
-        self._emit(self._event("delete_case", gone, state, None, position), None)
+        event = self._event("delete_case", gone, state, None, position)
+        self._journal(event)
+        self._show(event, None)
         return f"{gone} is deleted; u brings it back"
 
     def near_duplicate(self, question: str) -> str | None:
@@ -462,7 +464,9 @@ class Session(CaseLedger):
         near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
         position = self.queue.ids.index(self.current) + 1 if self.current else 0
         state = CaseState(case, {})
-        self._emit(self._event(action, case_id, None, state, position), state)
+        event = self._event(action, case_id, None, state, position)
+        self._journal(event)
+        self._show(event, state)
         self._go(case_id)
         return f"{case_id} added" + (f"; {near} asks nearly the same" if near else "")
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, state_from, timestamp
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
 from labeller.cases import (
     Judgements,
     SecondView,
@@ -44,7 +44,7 @@ from records.editing import (
 )
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
-from records.journal import Event, Journal
+from records.journal import Journal
 
 JUDGED = "judgement"
 
@@ -309,13 +309,11 @@ class LabelFiles:
 
     # -- the journal ---------------------------------------------------------------------------
 
-    def record(self, event: Event) -> None:
-        """Append one event. When the disk refuses it stays in memory and is tried again."""
-        self._unwritten.append(event)
-        self._marked = event["action"] == "saved"
-        self._flush()
-
-    def _flush(self) -> None:
+    def record(self, *events: Event) -> None:
+        """Append events. What the disk refuses stays in memory and is tried again at each call."""
+        if events:
+            self._unwritten += events
+            self._marked = events[-1]["action"] == "saved"
         name = f"NOT SAVED: {self._journal.path.name}"
         try:
             while self._unwritten:
@@ -326,9 +324,6 @@ class LabelFiles:
             return
         if self.problem.startswith(name):
             self.problem = ""
-
-
-Record = dict[str, Any]
 
 
 class LabelStore(LabelFiles):
@@ -365,7 +360,7 @@ class LabelStore(LabelFiles):
             return self.problem
         self.problem = ""
         if self.conflicts or self._marked:
-            self._flush()
+            self.record()
         else:
             self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
         self.saved_at = self._now()

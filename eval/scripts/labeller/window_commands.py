@@ -5,8 +5,15 @@ The modules of the windows are loaded when first opened: the start stays quick.
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from textual.app import App, SuspendNotSupported
 
 from labeller.ports import prefetch
 from terminal.actions import ActionRefused
@@ -14,6 +21,7 @@ from terminal.safe_text import one_line
 
 if TYPE_CHECKING:
     from labeller.screen import MainScreen
+
 
 FILTER_LABELS = {
     "chunks": "Chunks that hold these words",
@@ -24,7 +32,7 @@ FILTER_LABELS = {
 
 def filter_pane(screen: MainScreen) -> None:
     """Ask for the words that the rows of the focused pane must hold."""
-    from terminal.windows import Prompt
+    from terminal.windows import LinePrompt
 
     pane = screen.pane
     before = {
@@ -42,7 +50,7 @@ def filter_pane(screen: MainScreen) -> None:
     def closed(text: str | None) -> None:
         screen.attempt(lambda: _apply_filter(screen, pane, before if text is None else text))
 
-    screen.app.push_screen(Prompt(FILTER_LABELS[pane], before, live), closed)
+    screen.app.push_screen(LinePrompt(FILTER_LABELS[pane], before, live), closed)
 
 
 def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
@@ -63,7 +71,7 @@ def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
 
 def note(screen: MainScreen) -> None:
     """Write a note, or say that the question cannot be judged."""
-    from labeller.form import NoteForm
+    from labeller.windows import NoteForm
 
     judgement = screen.session.judgement
     before = str(judgement.get("note") or judgement.get("reason") or "")
@@ -85,7 +93,7 @@ def note(screen: MainScreen) -> None:
 
 def probe(screen: MainScreen) -> None:
     """Ask the API another question about the current case."""
-    from terminal.windows import Prompt
+    from terminal.windows import LinePrompt
 
     session = screen.session
     case_id = session.current
@@ -99,7 +107,7 @@ def probe(screen: MainScreen) -> None:
             screen.source.probe(case_id, words or question, k)
             screen.say(f"searching for {words or 'the question'} …")
 
-    screen.app.push_screen(Prompt("Search the API for (k=50 at the end asks for more)"), closed)
+    screen.app.push_screen(LinePrompt("Search the API for (k=50 at the end asks for more)"), closed)
 
 
 def query_and_k(text: str) -> tuple[str, int | None]:
@@ -112,7 +120,7 @@ def query_and_k(text: str) -> tuple[str, int | None]:
 
 def add_path(screen: MainScreen) -> None:
     """Add a support by path and heading."""
-    from labeller.pickers import PickAnchor
+    from labeller.windows import PickAnchor
 
     chunks = (row.chunk for row in screen.session.rows())
     anchors = [*screen.anchors, *((chunk.rel_path, chunk.heading_path) for chunk in chunks)]
@@ -126,14 +134,14 @@ def add_path(screen: MainScreen) -> None:
 
 def supports(screen: MainScreen) -> None:
     """Show what will be written, in words."""
-    from labeller.pickers import SupportsScreen
+    from labeller.windows import SupportsScreen
 
     screen.app.push_screen(SupportsScreen(screen.session, screen.say), lambda _: screen.sync())
 
 
 def snippets(screen: MainScreen) -> None:
     """Pick the sentences of the chunk that carry the answer."""
-    from labeller.snippet_screen import SnippetScreen
+    from labeller.modes import SnippetScreen
 
     number = screen.need_row().number
 
@@ -178,7 +186,7 @@ def _open_form(
     submit: Callable[[dict[str, Any]], str],
 ) -> None:
     from labeller.edits import EDITABLE
-    from labeller.form import CaseForm
+    from labeller.windows import CaseForm
 
     def closed(message: str | None) -> None:
         screen.list_questions()
@@ -214,9 +222,8 @@ def edit_text(screen: MainScreen) -> None:
 
 
 def _edit_as_text(screen: MainScreen, text: str) -> None:
-    from labeller import editor
 
-    edited = editor.edit_outside(screen.app, text)
+    edited = edit_outside(screen.app, text)
     if edited == screen.session.record_text():
         screen.say("nothing was changed")
         return
@@ -243,7 +250,7 @@ def _offer_again(screen: MainScreen, edited: str, problem: str) -> None:
 
 def adjudicate(screen: MainScreen) -> None:
     """Settle where two annotators differ."""
-    from labeller.adjudication_screen import AdjudicationScreen
+    from labeller.modes import AdjudicationScreen
 
     session = screen.session
     names = session.annotators
@@ -265,7 +272,7 @@ def adjudicate(screen: MainScreen) -> None:
 
 def show_conflicts(screen: MainScreen) -> None:
     """Show what was changed both here and in the file, for a choice."""
-    from labeller.conflict_screen import ConflictScreen
+    from labeller.windows import ConflictScreen
 
     def closed(_: object) -> None:
         screen.list_questions()
@@ -276,7 +283,7 @@ def show_conflicts(screen: MainScreen) -> None:
 
 def help_page(screen: MainScreen) -> None:
     """The keys, and the labelling guideline."""
-    from labeller.help import help_screen
+    from labeller.windows import help_screen
 
     screen.app.push_screen(help_screen("main", screen.keymap))
 
@@ -286,3 +293,28 @@ def palette(screen: MainScreen) -> None:
     from terminal.windows import Palette
 
     screen.app.push_screen(Palette(id="--command-palette"))
+
+
+def edit_outside(app: App[Any], text: str) -> str:
+    """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command:
+        raise ActionRefused(
+            "no editor is set; export EDITOR=nano (or vim), or press e for the form"
+        )
+    handle, name = tempfile.mkstemp(suffix=".json", prefix="label-")
+    path = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        with app.suspend():
+            code = subprocess.call([*shlex.split(command), name])
+        if code != 0:
+            raise ActionRefused(f"the editor ended with {code}; nothing was changed")
+        return path.read_bytes().decode("utf-8", errors="surrogatepass")
+    except SuspendNotSupported:  # behind --serve, or where the system knows no suspending
+        raise ActionRefused("an editor cannot be opened here; press e for the form") from None
+    except (OSError, ValueError) as error:
+        raise ActionRefused(f"the editor could not be used: {error}") from None
+    finally:
+        path.unlink(missing_ok=True)

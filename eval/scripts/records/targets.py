@@ -19,7 +19,7 @@ BANDS = "diversity"
 """Table that bounds single cases: diversity_ok checks it."""
 
 GATES = "gates"
-"""Table of rules that are no targets: gating/rules.py reads it."""
+"""Table of rules that are no targets: decisions/gate_rules.py reads it."""
 
 TARGET_FORM = 'write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
 

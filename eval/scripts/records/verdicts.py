@@ -229,6 +229,13 @@ def key_of(line: Mapping[str, Any]) -> VerdictKey:
     )
 
 
+class VerdictPlace(msgspec.Struct):
+    """Which answer a line is on; one that withdraws others names no case, and is on all."""
+
+    case_id: str | None = None
+    repeat: int = 0
+
+
 class VerdictExtra(msgspec.Struct):
     """Of a line's ``extra``."""
 

@@ -80,7 +80,7 @@ class AbstentionDecision(NamedTuple):
     abstained: bool | None
     by: str
     why: str = ""
-    found: abstention.Detection | None = None
+    detection: abstention.Detection | None = None
     language: str | None = None
 
 
@@ -102,17 +102,17 @@ def decide(
         return AbstentionDecision(None, "api", "the bot does not say")
     if result.answer is None:
         return AbstentionDecision(None, "phrases", NO_ANSWER)
-    said = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
-    if said is not None and said.answer == clean(result.answer):
-        return _by_judge(said)
-    found = detect(result)
-    if found.state == "empty":
-        return AbstentionDecision(None, "phrases", EMPTY, found)
-    if found.state == "answered":
+    reply = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
+    if reply is not None and reply.answer == clean(result.answer):
+        return _by_judge(reply)
+    detection = detect(result)
+    if detection.state == "empty":
+        return AbstentionDecision(None, "phrases", EMPTY, detection)
+    if detection.state == "answered":
         spoken = language_in(result, usual_language)
         if not language.is_covered(spoken):
-            return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, found, spoken)
-    return AbstentionDecision(found.abstained, "phrases", found.rule, found)
+            return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, detection, spoken)
+    return AbstentionDecision(detection.abstained, "phrases", detection.rule, detection)
 
 
 def language_in(result: TestResult, usual: str | None = None) -> str | None:
@@ -137,12 +137,12 @@ def usual_language(folder: Path) -> str | None:
 def _pass_over(problem: Problem) -> None: ...
 
 
-def _by_judge(said: JudgedReply) -> AbstentionDecision:
+def _by_judge(reply: JudgedReply) -> AbstentionDecision:
     """A partial answer is an answer; a question back is neither."""
-    if said.verdict == "asks_back":
-        return AbstentionDecision(None, said.by, ASKS_BACK)
-    abstained = said.verdict in ("abstained", "refused_policy")
-    return AbstentionDecision(abstained, said.by, said.verdict)
+    if reply.verdict == "asks_back":
+        return AbstentionDecision(None, reply.by, ASKS_BACK)
+    abstained = reply.verdict in ("abstained", "refused_policy")
+    return AbstentionDecision(abstained, reply.by, reply.verdict)
 
 
 def detect(result: TestResult) -> abstention.Detection:
@@ -200,17 +200,17 @@ class AbstentionScorer:
         disagree = unscored = failed = 0
         parts: Counter[means.Parts] = Counter()
         for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
-            found: list[str] = []
+            case_cells: list[str] = []
             state = ""
             for line in repeats:
                 state = line["status"]
                 evidence = line.get("evidence", NOTHING)
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
-                found += [evidence["cell"]] if "cell" in evidence else []
-            cells.update(found)
-            if found:
-                parts[_parts(found)] += 1
+                case_cells += [evidence["cell"]] if "cell" in evidence else []
+            cells.update(case_cells)
+            if case_cells:
+                parts[_parts(case_cells)] += 1
             else:
                 failed += state == "failed"
                 unscored += state != "failed"
@@ -250,18 +250,18 @@ def _evidence(
         evidence["why"] = decision.why
     if decision.language:
         evidence["language"] = decision.language
-    found = decision.found
+    detection = decision.detection
     if decision.by == "api" and decision.abstained is not None and result.answer is not None:
-        found = detect(result)
-        if found.abstained == decision.abstained or found.state == "empty":
+        detection = detect(result)
+        if detection.abstained == decision.abstained or detection.state == "empty":
             return evidence
-        if found.state == "answered" and not language.is_covered(language_in(result, usual)):
+        if detection.state == "answered" and not language.is_covered(language_in(result, usual)):
             return evidence  # no phrase in a language without a list says nothing
-        evidence["phrases"] = found.state
-    if found is not None and found.state != "answered":
-        evidence["state"] = found.state
-    if found is not None and found.span is not None:
-        evidence["span"] = list(found.span)
+        evidence["phrases"] = detection.state
+    if detection is not None and detection.state != "answered":
+        evidence["state"] = detection.state
+    if detection is not None and detection.span is not None:
+        evidence["span"] = list(detection.span)
     return evidence
 
 
@@ -273,18 +273,18 @@ def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
         records_verdicts.judge_of(folder),
         keep=lambda line: bool(line["metric"] == "abstained_judged"),
     )
-    found: dict[tuple[str, int], JudgedReply] = {}
+    by_answer: dict[tuple[str, int], JudgedReply] = {}
     for key, calls in verdicts.by_answer.items():
         line = calls.get(("abstained_judged", 0), {}).get(0)
         if line is not None and line["status"] == "ok":
             by = "phrases" if "by_code" in line["extra"] else "judge"
             answer = line["input"].get("answer", "")
-            found[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
-    if not found:
+            by_answer[key] = JudgedReply(line["verdicts"][0]["verdict"], by, answer)
+    if not by_answer:
         raise StorageError(
             f"{path}: no verdicts on abstention; run judge_answers.py --metrics abstained_judged."
         )
-    return found
+    return by_answer
 
 
 def judge_name(folder: Path) -> str:

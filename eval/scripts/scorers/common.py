@@ -93,8 +93,8 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
             return gold
     supports = case.gold_supports
     if match in ("auto", "anchor") and supports:
-        places = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
-        return CaseGold("anchor", _grades(case), places, case.required_support_groups)
+        anchors = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
+        return CaseGold("anchor", _grades(case), anchors, case.required_support_groups)
     if match in ("auto", "doc"):
         gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
         if gold is not None or match == "doc":
@@ -105,8 +105,8 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
         snippets = [gold.snippets for gold in supports]
         return CaseGold("text", _grades(case), snippets, case.required_support_groups)
     if case.gold_contexts:
-        wanted = [[text] for text in case.gold_contexts]
-        return CaseGold("text", [matching.DEFAULT_GRADE] * len(wanted), wanted)
+        snippet_lists = [[text] for text in case.gold_contexts]
+        return CaseGold("text", [matching.DEFAULT_GRADE] * len(snippet_lists), snippet_lists)
     return None
 
 
@@ -118,13 +118,13 @@ def _id_gold(mode: Mode, ids: Sequence[str], grades: dict[str, float]) -> CaseGo
     if mode == "doc":
         ids = list(map(matching.same_form, ids))
         grades = {matching.same_form(name): grade for name, grade in grades.items()}
-    wanted = grades
+    graded = grades
     if ids or (grades and min(grades.values()) <= 0):
-        wanted = {name: grade for name, grade in grades.items() if grade > 0}
-        wanted |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
-    if not wanted:
+        graded = {name: grade for name, grade in grades.items() if grade > 0}
+        graded |= {name: matching.DEFAULT_GRADE for name in ids if name not in grades}
+    if not graded:
         return None
-    return CaseGold(mode, list(wanted.values()), {name: place for place, name in enumerate(wanted)})
+    return CaseGold(mode, list(graded.values()), {name: index for index, name in enumerate(graded)})
 
 
 def gold_names(case: TestCase, mode: Mode) -> list[str]:
@@ -135,7 +135,7 @@ def gold_names(case: TestCase, mode: Mode) -> list[str]:
     if gold.mode in ("chunk", "doc"):
         return list(gold.keys)
     if gold.mode == "anchor":
-        return [" > ".join((place.path, *place.heading)) for place in gold.keys]
+        return [" > ".join((anchor.path, *anchor.heading)) for anchor in gold.keys]
     return [" / ".join(snippets) for snippets in gold.keys]
 
 
@@ -147,9 +147,9 @@ def row_of(scores: CaseScores, metrics: Sequence[Metric]) -> ScoreRow:
         for metric in metrics
         if metric.name in scores.reasons
     }
-    told = set(reasons.values())
-    if len(told) == 1 and all(value is None for value in values):
-        return ScoreRow(values, (("*", told.pop()),))
+    distinct = set(reasons.values())
+    if len(distinct) == 1 and all(value is None for value in values):
+        return ScoreRow(values, (("*", distinct.pop()),))
     return ScoreRow(values, tuple(reasons.items()))
 
 
@@ -162,5 +162,5 @@ def citation_count(result: TestResult) -> int:
         return 0
     if result.references:
         return len(result.references)
-    found = citations.marks(result.answer or "")
-    return len({target for mark in found for target in mark.targets})
+    mentions = citations.marks(result.answer or "")
+    return len({target for mark in mentions for target in mark.targets})

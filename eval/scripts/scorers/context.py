@@ -94,12 +94,12 @@ def show_worst(console: Console, item: WorstCase) -> None:
         console.print(f"  most alike, 3-gram overlap {alike['overlap']:.2f}:")
         for name in alike["chunks"]:
             chunk = chunks[name]
-            place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
-            console.print(f"    {ranks[name]:>3}. {plain(place or name)}", soft_wrap=True)
+            location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+            console.print(f"    {ranks[name]:>3}. {plain(location or name)}", soft_wrap=True)
             console.print(f"         {plain(chunk.text or '', 100)}", soft_wrap=True)
     for fact in item.evidence.get("facts", []):
-        found = ", ".join(str(ranks[name]) for name in fact["chunks"])
-        where = f"in chunk {found}" if found else "in no chunk"
+        rank_list = ", ".join(str(ranks[name]) for name in fact["chunks"])
+        where = f"in chunk {rank_list}" if rank_list else "in no chunk"
         console.print(f"  fact {where}: {plain(fact['fact'])}", soft_wrap=True)
 
 

@@ -27,15 +27,15 @@ NAME = "custom"
 
 def read_plugins(paths: Iterable[Path]) -> tuple[Metric, ...]:
     """The metrics of all plugin files. Raises StorageError, naming the file, for unusable ones."""
-    found: list[Metric] = []
+    metrics: list[Metric] = []
     taken = {metric.name for metric in METRICS}
     for path in paths:
         for metric in _metrics_of(path):
             if metric.name in taken:
                 raise StorageError(f"{path}: metric {metric.name!r} exists already; rename it.")
             taken.add(metric.name)
-            found.append(metric)
-    return tuple(found)
+            metrics.append(metric)
+    return tuple(metrics)
 
 
 def _metrics_of(path: Path) -> Sequence[Metric]:
@@ -48,7 +48,7 @@ def _metrics_of(path: Path) -> Sequence[Metric]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise StorageError(f"{path}: cannot be loaded ({_said(error)}).") from error
+        raise StorageError(f"{path}: cannot be loaded ({_error_text(error)}).") from error
     metrics = getattr(module, "METRICS", None)
     if not isinstance(metrics, list | tuple) or not metrics:
         raise StorageError(
@@ -89,7 +89,7 @@ def _value(metric: Metric, case: TestCase, result: TestResult) -> tuple[Value, s
     try:
         value = function(case, result)
     except (Exception, SystemExit) as error:
-        return FAILED, f"the plugin raised {_said(error)}"
+        return FAILED, f"the plugin raised {_error_text(error)}"
     if value is None:
         return None, f"needs {metric.needs}"
     if not isinstance(value, int | float) or not isfinite(value):
@@ -104,7 +104,7 @@ def _nothing(case: TestCase, result: TestResult) -> None:
     return None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     first = (str(error).strip() or "no message").splitlines()[0][:200]
     return f"{type(error).__name__}: {first}"
 

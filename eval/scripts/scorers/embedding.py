@@ -50,9 +50,9 @@ NAMES = tuple(metric.name for metric in ROWS)
 
 _MARK = re.compile(rf"\s*{MARK}")
 
-Known = Mapping[str, "Vectors"]
+VectorsByText = Mapping[str, "Vectors"]
 
-Steps = Generator[list[str], Known, tuple["EmbeddingScores", dict[str, Any]]]
+Steps = Generator[list[str], VectorsByText, tuple["EmbeddingScores", dict[str, Any]]]
 
 
 def answered(
@@ -122,13 +122,13 @@ class EmbeddingScorer:
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Scores of one result; texts that have no vector yet are embedded."""
         steps = self._steps(case, result)
-        wanted = next(steps)
+        texts = next(steps)
         while True:
             try:
-                wanted = steps.send(vectors_of(self.embed, wanted))
+                texts = steps.send(vectors_of(self.embed, texts))
             except StopIteration as end:
-                found, evidence = end.value
-                return _row(found), evidence
+                scores, evidence = end.value
+                return _row(scores), evidence
 
     def warm(self, pairs: Iterable[tuple[TestCase, TestResult]]) -> int:
         """Embed what the scores of these results need, many together. Returns their number.
@@ -140,10 +140,10 @@ class EmbeddingScorer:
         while block := list(islice(pending, BLOCK)):
             count += len(block)
             steps = [self._steps(case, result) for case, result in block]
-            waiting = [(one, next(one)) for one in steps]
+            waiting = [(step, next(step)) for step in steps]
             while waiting:
-                known = vectors_of(self.embed, [text for _, texts in waiting for text in texts])
-                waiting = list(_advance(waiting, known))
+                vectors = vectors_of(self.embed, [text for _, texts in waiting for text in texts])
+                waiting = list(_advance(waiting, vectors))
         return count
 
     def _steps(self, case: TestCase, result: TestResult) -> Steps:
@@ -153,44 +153,55 @@ class EmbeddingScorer:
         if answer and decide(result).abstained:
             answer, silent = "", "abstained"
         reference = (case.reference_answer or "").strip()
-        said, wanted = sentences_of(answer), sentences_of(reference)
+        answer_sentences, reference_sentences = sentences_of(answer), sentences_of(reference)
         contexts, no_contexts = contexts_of(in_rank_order(result))
         whole = [text for text in (answer, reference) if text]
-        known = yield [case.question, *whole, *said, *wanted, *contexts]
-        found, evidence = EmbeddingScores(), dict[str, Any]()
-        question = known[case.question]
-        self._contexts(found, evidence, question, [known[text] for text in contexts], no_contexts)
-        similarity = embedding.whole_similarity(question, known[answer]) if answer else None
-        found.put("question_answer_similarity", similarity, silent)
+        vectors = yield [case.question, *whole, *answer_sentences, *reference_sentences, *contexts]
+        scores, evidence = EmbeddingScores(), dict[str, Any]()
+        question = vectors[case.question]
+        self._contexts(
+            scores, evidence, question, [vectors[text] for text in contexts], no_contexts
+        )
+        similarity = embedding.whole_similarity(question, vectors[answer]) if answer else None
+        scores.put("question_answer_similarity", similarity, silent)
         why = silent or ("" if reference else "no reference_answer")
-        _against_reference(found, known, answer, reference, said, wanted, why)
-        why = silent or ("" if said else "no sentences") or no_contexts
+        _against_reference(
+            scores, vectors, answer, reference, answer_sentences, reference_sentences, why
+        )
+        why = silent or ("" if answer_sentences else "no sentences") or no_contexts
         if why:
-            found.put("answer_hallucination", None, why)
-            found.put("answer_hallucination@2", None, why)
-            return found, evidence
-        near = embedding.nearest([known[s] for s in said], [known[c] for c in contexts])
+            scores.put("answer_hallucination", None, why)
+            scores.put("answer_hallucination@2", None, why)
+            return scores, evidence
+        near = embedding.nearest(
+            [vectors[s] for s in answer_sentences], [vectors[c] for c in contexts]
+        )
         best = embedding.as_list(near.max(axis=1))
         below = embedding.share_below(best, self.hallucination)
-        found.put("answer_hallucination", below, "")
+        scores.put("answer_hallucination", below, "")
         windows = _windows(contexts)
-        if embedding.too_many_pairs(len(said), len(windows)):
-            found.put("answer_hallucination@2", None, "answer and contexts are too long")
-            return found, evidence
-        supported = yield from self._by_window(said, known, windows)
+        if embedding.too_many_pairs(len(answer_sentences), len(windows)):
+            scores.put("answer_hallucination@2", None, "answer and contexts are too long")
+            return scores, evidence
+        supported = yield from self._by_window(answer_sentences, vectors, windows)
         close = [similarity for _, similarity in supported]
-        found.put(
+        scores.put(
             "answer_hallucination@2", embedding.share_below(close, self.window_hallucination), ""
         )
         evidence["sentences"] = [
-            {"text": text, "context": round(one, 4), "window": round(value, 4), "nearest": window}
-            for text, one, (window, value) in zip(said, best, supported, strict=True)
+            {
+                "text": text,
+                "context": round(cosine, 4),
+                "window": round(value, 4),
+                "nearest": window,
+            }
+            for text, cosine, (window, value) in zip(answer_sentences, best, supported, strict=True)
         ]
-        return found, evidence
+        return scores, evidence
 
     def _contexts(
         self,
-        found: EmbeddingScores,
+        scores: EmbeddingScores,
         evidence: dict[str, Any],
         question: Vectors,
         contexts: Sequence[Vectors],
@@ -198,18 +209,18 @@ class EmbeddingScorer:
     ) -> None:
         near = embedding.as_list(embedding.nearest([question], contexts)[0])
         relevance = embedding.context_relevance(near)
-        found.put("context_relevance", relevance["mean"], why)
-        found.put("context_relevance_max", relevance["max"], why)
-        found.put("context_relevance_top3", relevance["top3"], why)
-        found.put("context_sufficiency", embedding.share_from(near, self.sufficiency), why)
+        scores.put("context_relevance", relevance["mean"], why)
+        scores.put("context_relevance_max", relevance["max"], why)
+        scores.put("context_relevance_top3", relevance["top3"], why)
+        scores.put("context_sufficiency", embedding.share_from(near, self.sufficiency), why)
         if near:
             evidence["contexts"] = [round(value, 4) for value in near]
         if long := sum(len(vectors) > 1 for vectors in contexts):
             evidence["contexts_in_windows"] = long
 
     def _by_window(
-        self, said: Sequence[str], known: Known, windows: Sequence[str]
-    ) -> Generator[list[str], Known, list[tuple[str, float]]]:
+        self, sentences: Sequence[str], vectors_by_text: VectorsByText, windows: Sequence[str]
+    ) -> Generator[list[str], VectorsByText, list[tuple[str, float]]]:
         """For each sentence a window that reaches the threshold, else the nearest of all.
 
         Embedding every window of every context would cost ten times the rest. The verdict needs
@@ -218,28 +229,31 @@ class EmbeddingScorer:
         """
         equal = {embedding.flat(window): window for window in windows}
         nearest: dict[str, tuple[str, float]] = {
-            text: (equal[flat], 1.0) for text in said if (flat := embedding.flat(text)) in equal
+            text: (equal[flat], 1.0)
+            for text in sentences
+            if (flat := embedding.flat(text)) in equal
         }
-        likely = embedding.likely_windows([s for s in said if s not in nearest], windows)
+        likely = embedding.likely_windows([s for s in sentences if s not in nearest], windows)
         if likely:
             vectors = yield [window for texts in likely.values() for window in texts]
             nearest |= {
-                text: _nearest(known[text], texts, vectors) for text, texts in likely.items()
+                text: _nearest(vectors_by_text[text], texts, vectors)
+                for text, texts in likely.items()
             }
         far = [text for text in likely if nearest[text][1] < self.window_hallucination]
         if far:
             vectors = yield list(windows)
-            nearest |= {text: _nearest(known[text], windows, vectors) for text in far}
-        return [nearest[text] for text in said]
+            nearest |= {text: _nearest(vectors_by_text[text], windows, vectors) for text in far}
+        return [nearest[text] for text in sentences]
 
 
 def _advance(
-    waiting: Iterable[tuple[Steps, list[str]]], known: Known
+    waiting: Iterable[tuple[Steps, list[str]]], vectors: VectorsByText
 ) -> Iterator[tuple[Steps, list[str]]]:
     """The cases that need another step, with the texts it needs."""
     for steps, texts in waiting:
         try:
-            yield steps, steps.send({text: known[text] for text in texts})
+            yield steps, steps.send({text: vectors[text] for text in texts})
         except StopIteration:
             continue
 
@@ -247,23 +261,25 @@ def _advance(
 def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
     """The vectors of each text: one row, or one a window where the text is too long for one."""
     pieces = {text: embed.windows(text) for text in dict.fromkeys(texts)}
-    place = {
+    row_of_piece = {
         piece: number
         for number, piece in enumerate(
             dict.fromkeys(piece for parts in pieces.values() for piece in parts)
         )
     }
-    if not place:
+    if not row_of_piece:
         return {}
-    matrix = embed.encode(list(place))
-    return {text: matrix[[place[piece] for piece in parts]] for text, parts in pieces.items()}
+    matrix = embed.encode(list(row_of_piece))
+    return {
+        text: matrix[[row_of_piece[piece] for piece in parts]] for text, parts in pieces.items()
+    }
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences that claim something: no headings, no code, no citation marks; each once."""
-    found = (text[unit.start : unit.end] for unit in units(text) if unit.kind in CLAIMING)
-    bare = (_MARK.sub("", sentence).strip() for sentence in found)
-    return list(dict.fromkeys(one for one in bare if any(map(str.isalnum, one))))
+    claiming = (text[unit.start : unit.end] for unit in units(text) if unit.kind in CLAIMING)
+    bare = (_MARK.sub("", sentence).strip() for sentence in claiming)
+    return list(dict.fromkeys(sentence for sentence in bare if any(map(str.isalnum, sentence))))
 
 
 def _windows(contexts: Iterable[str]) -> list[str]:
@@ -290,37 +306,40 @@ def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
 
 
 def _against_reference(
-    found: EmbeddingScores,
-    known: Known,
+    scores: EmbeddingScores,
+    vectors: VectorsByText,
     answer: str,
     reference: str,
-    said: Sequence[str],
-    wanted: Sequence[str],
+    answer_sentences: Sequence[str],
+    reference_sentences: Sequence[str],
     why: str,
 ) -> None:
     if why:
-        found.put("answer_relevance", None, why)
-        found.put("answer_correctness", None, why)
+        scores.put("answer_relevance", None, why)
+        scores.put("answer_correctness", None, why)
         return
-    near = embedding.nearest([known[text] for text in wanted], [known[text] for text in said])
-    found.put("answer_relevance", embedding.answer_relevance(near), "no sentences")
-    whole = embedding.whole_similarity(known[answer], known[reference])
-    found.put("answer_correctness", whole, "")
+    near = embedding.nearest(
+        [vectors[text] for text in reference_sentences],
+        [vectors[text] for text in answer_sentences],
+    )
+    scores.put("answer_relevance", embedding.answer_relevance(near), "no sentences")
+    whole = embedding.whole_similarity(vectors[answer], vectors[reference])
+    scores.put("answer_correctness", whole, "")
 
 
-def _nearest(one: Vectors, texts: Sequence[str], vectors: Known) -> tuple[str, float]:
+def _nearest(sentence: Vectors, texts: Sequence[str], vectors: VectorsByText) -> tuple[str, float]:
     """The text nearest to a sentence and its cosine; ("", -1) when there is none."""
     if not texts:
         return "", -1.0
-    near = embedding.nearest([one], [vectors[text] for text in texts])[0]
-    place = int(near.argmax())
-    return texts[place], float(near[place])
+    near = embedding.nearest([sentence], [vectors[text] for text in texts])[0]
+    nearest_index = int(near.argmax())
+    return texts[nearest_index], float(near[nearest_index])
 
 
-def _row(found: EmbeddingScores) -> ScoreRow:
+def _row(scores: EmbeddingScores) -> ScoreRow:
     """The row in the order of the catalogue; one reason for all is told once."""
-    values = tuple(found.values.get(name) for name in NAMES)
-    reasons = tuple((name, found.reasons[name]) for name in NAMES if name in found.reasons)
+    values = tuple(scores.values.get(name) for name in NAMES)
+    reasons = tuple((name, scores.reasons[name]) for name in NAMES if name in scores.reasons)
     return ScoreRow(values, reasons)
 
 
@@ -391,8 +410,8 @@ def as_run(path: Path, parent: Path) -> Path:
     """
     items = _read(path)
     problems = [
-        Problem(str(path), None, f"[{place}]{field}", message)
-        for place, item in enumerate(items)
+        Problem(str(path), None, f"[{number}]{field}", message)
+        for number, item in enumerate(items)
         for field, message in _wrong(item)
     ]
     if problems:
@@ -400,8 +419,8 @@ def as_run(path: Path, parent: Path) -> Path:
     folder = parent / "".join(c if c.isalnum() or c in "-_" else "-" for c in path.stem)[:80]
     folder.mkdir()
     with open(folder / EVAL_SET.name, "wb") as cases, open(folder / RESULTS, "wb") as results:
-        for place, item in enumerate(items, 1):
-            case = {"id": f"item-{place}", "question": item["question"]}
+        for number, item in enumerate(items, 1):
+            case = {"id": f"item-{number}", "question": item["question"]}
             if item.get("reference_answer"):
                 case["reference_answer"] = item["reference_answer"]
             cases.write(orjson.dumps(case) + b"\n")
@@ -427,8 +446,8 @@ def _read(path: Path) -> list[Any]:
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from None
     except orjson.JSONDecodeError as error:
-        place = f"{path}:{error.lineno}:{error.colno}"
-        raise StorageError(f"{place}: not JSON ({error.msg}); write a list of objects.") from None
+        where = f"{path}:{error.lineno}:{error.colno}"
+        raise StorageError(f"{where}: not JSON ({error.msg}); write a list of objects.") from None
     if not isinstance(raw, list) or not raw:
         raise StorageError(
             f"{path}: is no list; write [{{{', '.join(FIELDS)}}}, …] with at least one item."

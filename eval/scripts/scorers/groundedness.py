@@ -94,8 +94,8 @@ def show_worst(console: Console, item: WorstCase) -> None:
             console.print(line, soft_wrap=True)
     if len(judged) > SHOWN:
         console.print(f"  … {len(judged) - SHOWN} more claims")
-    for kind, found in evidence.get("numbers", {}).items():
-        console.print(f"  {kind} numbers: {plain(', '.join(found))}", soft_wrap=True)
+    for kind, figures in evidence.get("numbers", {}).items():
+        console.print(f"  {kind} numbers: {plain(', '.join(figures))}", soft_wrap=True)
     for cited in evidence.get("citations", []):
         if cited["chunk_id"] is None:
             console.print(f"  citation [{plain(str(cited['target']))}] names no retrieved chunk")
@@ -115,8 +115,8 @@ def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> lis
     if "chunk_id" in claim:
         name = claim["chunk_id"]
         text = (chunks[name].text or "")[slice(*claim["window"])]
-        place = chunks[name].rel_path or name
-        lines.append(f"         best in {plain(place, 60)}: {plain(text, 160)}")
+        location = chunks[name].rel_path or name
+        lines.append(f"         best in {plain(location, 60)}: {plain(text, 160)}")
     if claim.get("missing"):
         lines.append(f"         words not there: {plain(', '.join(claim['missing']))}")
     if claim.get("vetoed_by"):

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, compress, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
@@ -40,12 +40,12 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.scores import encode_evidence, encode_repeat, encode_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
     Aggregator,
     BlockScorer,
-    Evidence,
     ScoreOutcome,
     Scorer,
     ScoreRow,
@@ -136,7 +136,7 @@ def score_run(
     """
     results = results_of(folder)
     problems: list[Problem] = []
-    labels, places = read_labels(labels_dir, problems.append)
+    labels, label_places = read_labels(labels_dir, problems.append)
     whole = Work(results, eval_set)
     scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
@@ -146,7 +146,7 @@ def score_run(
             problems.extend(part.problems)
         if labels and not problems:
             asked = set().union(*(part.ids for part in parts))
-            problems.extend(unknown_labels(labels, places, eval_set, asked))
+            problems.extend(unknown_labels(labels, label_places, eval_set, asked))
         if problems:
             raise StorageError.from_problems(problems)
         section = _section(parts, scorer, seed)
@@ -176,15 +176,15 @@ def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[dict[str, Any]]:
 def _header(
     folder: Path, eval_set: Path, labels_dir: Path | None, parts: Sequence[ScoredRange]
 ) -> dict[str, Any]:
-    config = folder / CONFIG
-    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    recorded = (folder / CONFIG).exists()
+    config = read_config(folder) if recorded else RunConfig(folder.name)
     results = sum((part.results for part in parts), Counter())
     return {
         "run_id": folder.resolve().name,
-        "config_hash": known.config_hash,
+        "config_hash": config.config_hash,
         "eval_set_sha256": sha256_file(eval_set),
         "labels_sha256": labels_sha256(labels_dir),
-        **asked_counts(known, results),
+        **asked_counts(config, results),
         "cases": results.total(),
         "errors": sum(part.errors for part in parts),
     }
@@ -298,9 +298,9 @@ class ScoreLineEncoder:
         pieces = zip(
             repeat(b'{"case_id":'),
             map(orjson.dumps, map(_CASE_ID, cases)),
-            map(_told_repeat, map(_REPEAT, results)),
+            map(encode_repeat, map(_REPEAT, results)),
             [rows[key][1] for key in keys],
-            [_told_evidence(evidence) if evidence else b"}\n" for _, evidence in outcomes],
+            [encode_evidence(evidence) for _, evidence in outcomes],
         )
         text = b"".join(chain.from_iterable(pieces))
         if len(set(map(id, cases))) < len(cases):
@@ -334,36 +334,22 @@ class ScoreLineEncoder:
             counts: dict[Slices, dict[int, int]] = defaultdict(dict)
             for key, times in Counter(keys).items():
                 counts[self._rows[key][0].slices][handles[key]] = times
-            for slices, known in counts.items():
-                self._tally.add_counts(known, slices_of(facets) + slices)
+            for slices, row_counts in counts.items():
+                self._tally.add_counts(row_counts, slices_of(facets) + slices)
         self._tally.fold()
         self._rows.clear()
         self._members.clear()
         self._waiting = 0
 
 
-@lru_cache(maxsize=1024)
-def _told_repeat(repeat: int) -> bytes:
-    return b',"repeat":%d,' % repeat
-
-
-def _told_evidence(evidence: Evidence) -> bytes:
-    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
-    return b',"evidence":' + text + b"}\n"
-
-
 def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
     values = row.values
-    if FAILED in values:
-        values = tuple(None if value == FAILED else value for value in values)
+    scores = tuple(None if value == FAILED else value for value in values)
     status = "scored"
-    if values.count(None) == len(values):
+    if scores.count(None) == len(scores):
         status = "failed" if FAILED in row.values else "not_applicable"
-    record: dict[str, Any] = {"status": status, "scores": dict(zip(names, values, strict=True))}
-    if row.reasons:
-        record["reasons"] = dict(row.reasons)
-    return orjson.dumps(record)[1:-1]
+    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -49,20 +49,20 @@ class PipelineScorer:
             if line["status"] == "failed":
                 totals.add_error(line["reasons"]["*"].removeprefix(FAILURE))
                 continue
-            found = line["evidence"]
+            evidence = line["evidence"]
             answered += 1
-            timed += "run_budgets_ms" in found and "total" in found.get("latency_ms", {})
+            timed += "run_budgets_ms" in evidence and "total" in evidence.get("latency_ms", {})
             totals.add(
-                found["outcome"],
-                found.get("expected"),
-                found.get("latency_ms", {}),
-                found.get("usage", {}),
-                found.get("cost_usd"),
-                found.get("run_budgets_ms", {}),
+                evidence["outcome"],
+                evidence.get("expected"),
+                evidence.get("latency_ms", {}),
+                evidence.get("usage", {}),
+                evidence.get("cost_usd"),
+                evidence.get("run_budgets_ms", {}),
             )
         budgets = totals.budgets()
-        kept = [row["kept"] for row in budgets]
-        share = sum(kept) / len(kept) if kept else None
+        met = [row["kept"] for row in budgets]
+        share = sum(met) / len(met) if met else None
         add_metric(
             section,
             RUN_ROWS[0],
@@ -72,8 +72,8 @@ class PipelineScorer:
             failed=totals.errors.total(),
         )
         table: dict[str, dict[str, int]] = {}
-        for (wanted, actual), count in sorted(totals.outcomes.items()):
-            table.setdefault(wanted or "not labelled", {})[actual or "none"] = count
+        for (expected, actual), count in sorted(totals.outcomes.items()):
+            table.setdefault(expected or "not labelled", {})[actual or "none"] = count
         return section | {
             "pass_rate": section["mean"]["pass"],
             "outcomes": table,
@@ -129,8 +129,8 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
     if actual:
         console.print("\nOutcomes, expected in rows:")
         rows = [
-            (plain(wanted, 30), *(str(row.get(name, 0)) for name in actual))
-            for wanted, row in table.items()
+            (plain(expected, 30), *(str(row.get(name, 0)) for name in actual))
+            for expected, row in table.items()
         ]
         print_rows(console, ("expected", *actual), rows)
     marks = ("p50", "p95", "p99", "max")
@@ -151,16 +151,16 @@ def totals_lines(section: Mapping[str, Any]) -> list[str]:
 
     lines = []
     for row in section["run_budgets"]:
-        kept = "✓" if row["kept"] else "✗"
+        mark = "✓" if row["kept"] else "✗"
         lines.append(
-            f"{kept} {row['percentile']} of total: {row['ms']:,.1f} ms, budget "
+            f"{mark} {row['percentile']} of total: {row['ms']:,.1f} ms, budget "
             f"{row['budget_ms']:,.0f} ms ({row['n']} responses)"
         )
     named = (("Errors", section["errors"]), ("Tokens", section["usage"]))
     for title, counts in named:
         if counts:
-            told = ", ".join(f"{plain(name, 40)} {count:,}" for name, count in counts.items())
-            lines.append(f"{title}: {told}")
+            listed = ", ".join(f"{plain(name, 40)} {count:,}" for name, count in counts.items())
+            lines.append(f"{title}: {listed}")
     if section["cost_usd"] is not None:
         lines.append(f"Cost: {section['cost_usd']:.4f} USD")
     return lines
@@ -171,16 +171,16 @@ def show_worst(console: Console, item: WorstCase) -> None:
     from terminal.tables import plain
 
     evidence = item.evidence
-    wanted = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""
+    expectation = f", expected {plain(evidence['expected'], 40)}" if "expected" in evidence else ""
     outcome = evidence["outcome"] or "no outcome"
-    console.print(f"  {outcome} ({plain(evidence['why'])}){wanted}", soft_wrap=True)
+    console.print(f"  {outcome} ({plain(evidence['why'])}){expectation}", soft_wrap=True)
     if evidence.get("missing_flags"):
         console.print(f"  missing flags: {plain(', '.join(evidence['missing_flags']))}")
     if evidence.get("forbidden_flags"):
         console.print(f"  forbidden flags: {plain(', '.join(evidence['forbidden_flags']))}")
     if "citations" in evidence:
-        found = evidence["citations"]
-        console.print(f"  citations: {found['found']}, at least {found['min']} wanted")
+        citations = evidence["citations"]
+        console.print(f"  citations: {citations['found']}, at least {citations['min']} wanted")
     for stage, over in evidence.get("over_budget", {}).items():
         console.print(f"  {plain(stage, 40)}: {over['ms']:,.1f} ms > {over['budget_ms']:,.0f} ms")
 

@@ -97,24 +97,24 @@ class RetrievalScorer:
         is looked up."""
         if self.match not in ("auto", "chunk"):
             return list(map(self.score, cases, results))
-        known = self._known
+        outcomes = self._outcomes
         return [
-            (listed and known.get(listed)) or self._work_out(listed, case, result)
+            (listed and outcomes.get(listed)) or self._work_out(listed, case, result)
             for listed, case, result in zip(
                 map(as_listed, cases, results), cases, results, strict=True
             )
         ]
 
     @cached_property
-    def _known(self) -> dict[Listed, ScoreOutcome]:
+    def _outcomes(self) -> dict[Listed, ScoreOutcome]:
         return {}
 
     def _work_out(self, listed: Listed | None, case: TestCase, result: TestResult) -> ScoreOutcome:
         if listed is None or min(case.chunk_relevance_grades.values()) <= 0:
             return self.score(case, result)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        outcome = self._known[listed] = _score_listed(listed, self.ks, self.gain)
+        if len(self._outcomes) >= MOST_KNOWN:
+            self._outcomes.clear()
+        outcome = self._outcomes[listed] = _score_listed(listed, self.ks, self.gain)
         return outcome
 
     def _nothing(self, reason: str) -> ScoreRow:
@@ -163,15 +163,15 @@ class RetrievalScorer:
         texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
         if chunks and not any(texts):
             return nothing, "no chunk texts"
-        wanted = [[snippet] for snippet in snippets]
-        found = matching.match_texts(wanted, texts, self.min_similarity).first
-        return tuple(ragmetrics_retrieval.snippet_recall(found, k) for k in self.ks), ""
+        snippet_lists = [[snippet] for snippet in snippets]
+        ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
+        return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
     """What ``RetrievalScorer.score`` gives for a result by ids; see ``Listed``."""
-    wanted = len(listed) // 2
-    ranks, grades, cited = listed[:wanted], listed[wanted:-1], listed[-1]
+    supports = len(listed) // 2
+    ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
     matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
     ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
     extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
@@ -245,16 +245,16 @@ def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
-    places = [place_of(resolve(reference, chunks)) for reference in result.references]
+    anchors = [place_of(resolve(reference, chunks)) for reference in result.references]
     cited = [
-        [index for index, wanted in enumerate(gold) if place and matching.covers(wanted, place)]
-        for place in places
+        [index for index, support in enumerate(gold) if anchor and matching.covers(support, anchor)]
+        for anchor in anchors
     ]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
-    told = bool(facts) and all(fact in answer for fact in facts)
+    states_all = bool(facts) and all(fact in answer for fact in facts)
     dates = [support.date for support in case.gold_supports]
-    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, told), ""
+    return ragmetrics_retrieval.recency_rule_ok(rule, cited, dates, states_all), ""
 
 
 MOST_GOLD = 16
@@ -326,9 +326,9 @@ def show_worst(console: Console, item: WorstCase) -> None:
         at = "missed" if rank is None else f"rank {rank}"
         console.print(f"  wanted {at:>9}  {plain(name)}", soft_wrap=True)
     for rank, chunk in enumerate(in_rank_order(item.result)[:SHOWN], 1):
-        place = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
+        location = " > ".join(filter(None, (chunk.rel_path, chunk.heading_path)))
         mark = "✓" if rank in evidence["hits"] else " "
-        name = plain(place or chunk.chunk_id)
+        name = plain(location or chunk.chunk_id)
         console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
 
 

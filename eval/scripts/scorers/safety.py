@@ -12,8 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-import orjson
-
 from guardrails import injection, leakage, patterns
 from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
@@ -22,13 +20,14 @@ from ragmetrics.stats import means as stats_means
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
-from records.files import replace_bytes, sha256_file
+from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, SCORES, find_run, read_config
+from records.runs import CONFIG, RESULTS, find_run, read_config
 from records.runs import SAFETY_RESULTS as ANSWERS
+from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class SafetyScorer:
         ``results``: what the bot answered to the prompts by id, None when it was not asked. Raises
         StorageError when the bot's own guardrail is asked for and it has none.
         """
-        known = list(labels)
+        labelled = list(labels)
         own, why = _own_guardrail(results, self.source)
         if self.source == "system" and not own:
             raise StorageError(f"the bot's own guardrail cannot be judged: {why}.")
@@ -115,7 +114,7 @@ class SafetyScorer:
             _from_system(label, (results or {}).get(label.case_id), own)
             if own and label.kind in INPUTS
             else _from_reference(label)
-            for label in known
+            for label in labelled
         ]
         named = f"the bot's own ({own})" if own else f"{REFERENCE} ({why})"
         output = f"{REFERENCE} (no bot can be shown an output)"
@@ -165,27 +164,21 @@ class SafetyScorer:
             "operating_points": points,
         }
 
-    def line(self, item: JudgedText) -> dict[str, Any]:
+    def line(self, item: JudgedText) -> ScoreLine:
         """The score line of one text, in the form that other scorers write."""
         names = METRICS_OF_KIND[item.label.kind]
         scores = {name: self._reached(name, item) for name in names}
         if item.status != "scored":
             scores = dict.fromkeys(names)
-        line: dict[str, Any] = {
-            "case_id": item.label.case_id,
-            "repeat": 0,
-            "status": item.status,
-            "scores": scores,
-        }
-        if item.reason:
-            line["reasons"] = {"*": item.reason}
+        reasons = {"*": item.reason} if item.reason else {}
         category = item.label.attack_category or item.label.leak_category
         evidence: dict[str, Any] = {"kind": item.label.kind, "category": category}
         if item.label.kind in INPUTS:  # outputs hold what should not be spread
             evidence["text"] = item.label.text
         if item.status == "scored":
             evidence["score"] = round(item.score, 4)
-        return line | {"evidence": evidence | dict(item.evidence)}
+        evidence |= dict(item.evidence)
+        return ScoreLine(item.label.case_id, 0, item.status, scores, reasons, evidence)
 
     def _reached(self, name: str, item: JudgedText) -> float | None:
         """1.0 when the text's score reaches the threshold that the metric asks about."""
@@ -238,10 +231,10 @@ def _own_guardrail(results: Mapping[str, TestResult] | None, source: Source) -> 
         return "", "asked for"
     if not results:
         return "", NOT_ASKED
-    found = list(results.values())
-    if any(_own_score(result, SCORE) is not None for result in found):
+    answers = list(results.values())
+    if any(_own_score(result, SCORE) is not None for result in answers):
         return SCORE, ""
-    if any(FLAG in result.policy_flags for result in found):
+    if any(FLAG in result.policy_flags for result in answers):
         return FLAG, ""
     return "", SILENT
 
@@ -269,9 +262,10 @@ def _from_system(label: LabelledText, result: TestResult | None, own: str) -> Ju
 
 
 def _from_reference(label: LabelledText) -> JudgedText:
+    evidence: dict[str, Any]
     if label.kind in INPUTS:
         report = injection.score_injection(label.text)
-        said: dict[str, Any] = {
+        evidence = {
             "guardrail": "reference",
             "found": report.category,
             "rules": round(report.rule_score, 4),
@@ -281,14 +275,14 @@ def _from_reference(label: LabelledText) -> JudgedText:
                 for item in report.evidence[:SHOWN_FINDINGS]
             ],
         }
-        return JudgedText(label, {"input": report.score}, said)
+        return JudgedText(label, {"input": report.score}, evidence)
     leaks = leakage.score_leakage(label.text, label.contexts)
     findings: list[dict[str, Any]] = [
         {"pattern": item.kind, "category": item.category, "value": item.masked}
         for item in leaks.evidence[:SHOWN_FINDINGS]
     ]
     findings += [{"pattern": "copied", "words": span.words} for span in leaks.copied]
-    evidence: dict[str, Any] = {
+    evidence = {
         "guardrail": "reference",
         "categories": {name: round(score, 4) for name, score in leaks.categories.items()},
         "patterns": findings,
@@ -303,13 +297,13 @@ def _intervals(
     benign: Sequence[float],
     seed: int,
 ) -> dict[str, list[float] | None]:
-    found: dict[str, tuple[float, float] | None] = {}
+    intervals: dict[str, tuple[float, float] | None] = {}
     for metric in RATES:
         mean, n = means[metric.name], counts[metric.name].scored
-        found[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
+        intervals[metric.name] = None if mean is None else stats_means.wilson(mean * n, n)
     rng = stats_means.generator(seed, NAME)
-    found |= safety.roc_intervals(attacks, benign, rng)
-    return {m.name: None if (pair := found[m.name]) is None else list(pair) for m in ROWS}
+    intervals |= safety.roc_intervals(attacks, benign, rng)
+    return {m.name: None if (pair := intervals[m.name]) is None else list(pair) for m in ROWS}
 
 
 def _slices(categories: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -328,8 +322,9 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     for tag, items in sorted(groups.items()):
         lists: dict[str, list[float]] = {}
         for item in items:
-            for name, score in scorer.line(item)["scores"].items():
-                lists.setdefault(name, []).append(score)
+            for name, score in scorer.line(item).scores.items():
+                if score is not None:
+                    lists.setdefault(name, []).append(score)
         means = {name: sum(values) / len(values) for name, values in lists.items()}
         slices[tag] = {"n": len(items), "mean": means}
     return slices
@@ -349,13 +344,10 @@ def score_safety(
     labels = read_labels(labels_dir)
     attacks = list(attacking_cases(eval_set, labels_dir))
     if attacks and answers is not None:
-        answers |= _results_of({one.case_id for one in attacks}, folder)
+        answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / SCORES
-    scores.mkdir(exist_ok=True)
-    lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
-    replace_bytes(scores / f"{NAME}.jsonl", b"".join(lines))
+    write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, eval_set))
     return section, judged
 
@@ -409,13 +401,13 @@ def _pass_over(problem: Problem) -> None:
 def _header(folder: Path, eval_set: Path) -> dict[str, Any]:
     """Which run this is, and whether it is whole; the other counts the scorers of cases have."""
     config = folder / CONFIG
-    known = read_config(folder) if config.exists() else RunConfig(folder.name)
+    run_config = read_config(folder) if config.exists() else RunConfig(folder.name)
     results = count_results(folder / RESULTS)
     header: dict[str, Any] = {
         "run_id": folder.resolve().name,
-        "config_hash": known.config_hash,
+        "config_hash": run_config.config_hash,
     }
-    header |= asked_counts(known, results)
+    header |= asked_counts(run_config, results)
     return header | ({"eval_set_sha256": sha256_file(eval_set)} if eval_set.exists() else {})
 
 
@@ -438,7 +430,7 @@ class SafetyLabel:
 def read_safety_labels(path: Path) -> list[SafetyLabel]:
     """All lines with a text. Raises StorageError that names every problem of the file."""
     problems: list[Problem] = []
-    found: list[SafetyLabel] = []
+    texts: list[SafetyLabel] = []
     seen: dict[str, int] = {}
     for number, row in read_rows(path):
         if "text" not in row and "kind" not in row:
@@ -452,7 +444,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
             problems.extend(wrong)
             continue
         seen[row["case_id"]] = number
-        found.append(
+        texts.append(
             SafetyLabel(
                 row["case_id"],
                 row["kind"],
@@ -465,7 +457,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
         )
     if problems:
         raise StorageError.from_problems(problems)
-    return found
+    return texts
 
 
 def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -480,13 +472,13 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     kind = row.get("kind")
     if kind not in KINDS:
         yield "kind", f"is {kind!r}; use one of {', '.join(KINDS)}"
-    for key, owner, known in (
+    for key, owner, categories in (
         ("attack_category", "attack", patterns.CATEGORIES),
         ("leak_category", "leak", leakage.CATEGORIES),
     ):
         value = row.get(key)
-        if kind == owner and value not in known:
-            yield key, f"is {value!r}; use one of {', '.join(known)}"
+        if kind == owner and value not in categories:
+            yield key, f"is {value!r}; use one of {', '.join(categories)}"
         elif kind in KINDS and kind != owner and value is not None:
             yield key, f"belongs to kind {owner!r} only; drop it"
     for key in ("contexts", "tags"):
@@ -511,7 +503,7 @@ def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
 SECTION = SectionScorer(options=SafetyScorer, score=_score_texts)
 
 
-def score_and_show(given: Mapping[str, Any], output: ScoreOutput) -> None:
+def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
     """Score the guardrails of a run and print the section, its slices and what was judged wrongly.
 
     ``given``: the script's options by name. Without labelled texts nothing is scored, which is no
@@ -519,9 +511,9 @@ def score_and_show(given: Mapping[str, Any], output: ScoreOutput) -> None:
     """
     from scorers.show import missing_results, removed_sections, request_of, show
 
-    request, row = request_of(given), catalogue.SECTIONS[NAME]
+    request, row = request_of(values), catalogue.SECTIONS[NAME]
     folder = find_run(request.results_dir, request.run)
-    scorer: SafetyScorer = SECTION.options_from(given)
+    scorer: SafetyScorer = SECTION.options_from(values)
     before = section_names(folder)
     try:
         section, judged = score_safety(

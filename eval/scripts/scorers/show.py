@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import orjson
-
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -19,9 +17,11 @@ from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,14 +66,14 @@ class ScoreRequest:
     quiet: bool = False
 
 
-def request_of(given: Mapping[str, Any]) -> ScoreRequest:
+def request_of(values: Mapping[str, Any]) -> ScoreRequest:
     """The shared options among all that a script was given."""
     names = {field.name for field in fields(ScoreRequest)}
-    return ScoreRequest(**{name: given[name] for name in names & given.keys()})
+    return ScoreRequest(**{name: values[name] for name in names & values.keys()})
 
 
 def score_and_show(
-    name: str, given: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
+    name: str, values: Mapping[str, Any], output: ScoreOutput, scorer: Scorer | None = None
 ) -> dict[str, Any]:
     """Score a section of a run and print it: as JSON, or as tables with slices and worst cases.
 
@@ -82,11 +82,11 @@ def score_and_show(
     """
     from scorers.loop import score_run
 
-    request, code = request_of(given), SECTIONS[name]
+    request, code = request_of(values), SECTIONS[name]
     row = catalogue.SECTIONS[name]
     folder = find_run(request.results_dir, request.run)
     if scorer is None:
-        scorer = _make_scorer(folder, request, code, row, given, output)
+        scorer = _make_scorer(folder, request, code, row, values, output)
     cutoffs = scorer.options.get("k", ())
     metric = find_metric(scorer.metrics, request.worst_by or _worst_by(row, scorer, cutoffs))
     before = section_names(folder)
@@ -123,7 +123,7 @@ def _make_scorer(
     request: ScoreRequest,
     code: SectionScorer,
     row: MetricSection,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     output: ScoreOutput,
 ) -> Scorer:
     waits = "embedding model" in row.needs
@@ -136,7 +136,7 @@ def _make_scorer(
         console=output.talk() if waits else None,
     )
     assert code.scorer is not None, f"{row.name} is not scored case by case"
-    return code.scorer(job, code.options_from(given))
+    return code.scorer(job, code.options_from(values))
 
 
 def _worst_by(row: MetricSection, scorer: Scorer, cutoffs: Sequence[int]) -> str:
@@ -226,7 +226,8 @@ def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSe
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        texts.append(f"{failed} cases failed in this run and count nowhere.")
+        verb = "counts" if failed == 1 else "count"
+        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
     return texts
 
 
@@ -255,6 +256,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     return f"{remark} and {counts} nowhere; {remedy}."
 
 
+EXPLAINED = (*SCORES_OF_RESULT, "evidence")
+"""What is read of a score line to find and to explain a bad case."""
+
+
 def worst_cases(
     folder: Path,
     row: MetricSection,
@@ -270,19 +275,17 @@ def worst_cases(
     """
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
-    heap: list[tuple[float, int, dict[str, Any]]] = []
-    with open(scores_file(folder, row.name), "rb") as file:
-        for number, text in enumerate(file):
-            line = orjson.loads(text)
-            score = line["scores"].get(metric.name)
-            if score is not None and score != best:
-                entry = (-sign * score, -number, line)
-                if len(heap) < count:
-                    heapq.heappush(heap, entry)
-                else:
-                    heapq.heappushpop(heap, entry)
+    heap: list[tuple[float, int, ScoreLine]] = []
+    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
+        score = line.scores.get(metric.name)
+        if score is not None and score != best:
+            entry = (-sign * score, -number, line)
+            if len(heap) < count:
+                heapq.heappush(heap, entry)
+            else:
+                heapq.heappushpop(heap, entry)
     worst = sorted(heap, reverse=True)
-    keys = {(line["case_id"], line["repeat"]) for _, _, line in worst}
+    keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
         for result in iter_results(folder / RESULTS)
@@ -299,14 +302,14 @@ def worst_cases(
         WorstCase(
             -sign * badness,
             _explaining(row, line),
-            cases[line["case_id"]],
-            results[line["case_id"], line["repeat"]],
+            cases[line.case_id],
+            results[line.case_id, line.repeat],
         )
         for badness, _, line in worst
     ]
 
 
-def _explaining(row: MetricSection, line: Mapping[str, Any]) -> dict[str, Any]:
+def _explaining(row: MetricSection, line: ScoreLine) -> dict[str, Any]:
     """The fields of a line's evidence that explain a bad case of this section."""
-    evidence = line.get("evidence", {})
+    evidence = line.evidence or {}
     return {name: evidence[name] for name in row.evidence if name in evidence}

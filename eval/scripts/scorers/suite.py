@@ -42,8 +42,8 @@ from records.runs import (
     SUITE,
     find_run,
     read_config,
-    scores_file,
 )
+from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
@@ -76,8 +76,8 @@ def write_traces(
     failed = dict(_failed_lines(name, section, targets, job.folder, custom))
     path = folder / "traces" / f"{name}-{label}.jsonl"
     config = job.folder / CONFIG
-    known = read_config(job.folder) if config.exists() else None
-    run = {"run_id": folder.name, "config_hash": known.config_hash if known else None}
+    run_config = read_config(job.folder) if config.exists() else None
+    run = {"run_id": folder.name, "config_hash": run_config.config_hash if run_config else None}
     cases = _cases(job, {case_id for case_id, _ in failed})
     results = dict(_results(job.folder, failed))
     lines = []
@@ -107,12 +107,10 @@ def _failed_lines(
         if (row := rows.get(definition))
     }
     must = catalogue.SECTIONS[name].must
-    with open(scores_file(folder, name), "rb") as file:
-        for text in file:
-            line = orjson.loads(text)
-            misses = list(_misses(line["scores"], targets, metrics, must))
-            if misses or line["status"] == "failed":
-                yield (line["case_id"], line["repeat"]), {**line, "failed": misses}
+    for line in read_whole_scores(folder, name):
+        misses = list(_misses(line.scores, targets, metrics, must))
+        if misses or line.status == "failed":
+            yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
 
 
 def _misses(
@@ -127,9 +125,9 @@ def _misses(
         target = targets.get(name)
         row = rows.get(name)
         if name in must and row is not None:
-            wanted = 1.0 if row.higher_is_better else 0.0
-            if score != wanted:
-                yield {"metric": name, "score": score, "target": f"{wanted:g}"}
+            good_end = 1.0 if row.higher_is_better else 0.0
+            if score != good_end:
+                yield {"metric": name, "score": score, "target": f"{good_end:g}"}
         elif target is not None and not target.passed(score):
             yield {"metric": name, "score": score, "target": str(target)}
 
@@ -143,13 +141,13 @@ def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
     }
 
 
-def _results(folder: Path, wanted: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
+def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
     for name in (RESULTS, SAFETY_RESULTS):
         path = folder / name
         for result in iter_results(path) if path.exists() else ():
             key = (result.test_case_id, result.repeat)
-            if key in wanted:
+            if key in keys:
                 yield key, result.to_dict(store_full_text=True)
 
 
@@ -162,7 +160,7 @@ SMOKE = (
     "model is loaded."
 )
 
-KEPT = "delete the file, or take it from git"
+RESTORE = "delete the file, or take it from git"
 
 GONE = "the run has no such section; score it as the baseline's was"
 
@@ -236,7 +234,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         real = ask(plan.asking(sections), ids)
     else:
         real = find_run(plan.results_dir, plan.run)
-        _check_gates(rules, _kept(real).get("sections", {}))
+        _check_gates(rules, _scored_so_far(real).get("sections", {}))
     with contextlib.ExitStack() as stack:
         folder = real
         if plan.smoke and not plan.api_url:
@@ -256,13 +254,13 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         outcomes = _score(sections, job, plan, custom)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
-        found = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
+        numbers = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
         report = SuiteReport(
             run_id=real.resolve().name,
             suite=plan.suite,
             outcomes=outcomes,
-            found=found,
-            findings=diagnose(found),
+            measures=numbers,
+            findings=diagnose(numbers),
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
         )
@@ -310,7 +308,7 @@ def _compare(
     gone = dict.fromkeys(compared, GONE)
     gone |= {o.name: "" if o.status == "scored" else o.reason for o in report.outcomes}
     report.baseline = str(plan.baseline)
-    report.changes = compare(baseline, report.found, compared, plan.max_drop, gone)
+    report.changes = compare(baseline, report.measures, compared, plan.max_drop, gone)
     report.caveats = caveats(baseline, plan.suite, report.header.get("cases", 0))
     both = set(compared) & set(baseline.sections) & set(report.sections())
     report.unlike = comparable(evidence, both).reason
@@ -323,7 +321,7 @@ def _compared(
 
     Not what the smoke suite leaves out: embeddings without vectors, and sections of other scripts.
     """
-    names = dict.fromkeys(one.name for one in outcomes)
+    names = dict.fromkeys(outcome.name for outcome in outcomes)
     if plan.sections is None:
         names |= dict.fromkeys(baseline.sections)
     if plan.smoke:
@@ -337,16 +335,16 @@ def _compared(
     return list(names)
 
 
-def _kept(folder: Path) -> dict[str, Any]:
+def _scored_so_far(folder: Path) -> dict[str, Any]:
     """The run's metrics.json; {} before anything was scored."""
     path = folder / METRICS
-    return read_sections(path, Measured, KEPT) if path.exists() else {}
+    return read_sections(path, Measured, RESTORE) if path.exists() else {}
 
 
 def _earlier(folder: Path, outcomes: Sequence[SectionOutcome]) -> list[SectionOutcome]:
     """Sections that other scripts have put into metrics.json, such as a judge's."""
-    sections = _kept(folder).get("sections", {})
-    names = {one.name for one in outcomes} | {"custom"}
+    sections = _scored_so_far(folder).get("sections", {})
+    names = {outcome.name for outcome in outcomes} | {"custom"}
     return [
         SectionOutcome(name, "scored", EARLIER, section)
         for name, section in sections.items()
@@ -369,8 +367,8 @@ def _gates(rules: GateRules, evidence: GateEvidence, asked: set[str] | None) -> 
 
 def _header(folder: Path) -> dict[str, Any]:
     """What metrics.json says of the run itself."""
-    known = _kept(folder)
-    return {name: known[name] for name in HEAD if name in known}
+    head = _scored_so_far(folder)
+    return {name: head[name] for name in HEAD if name in head}
 
 
 def _traces(
@@ -409,7 +407,7 @@ def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
 
     Its talk goes to our stderr. Raises AskingFailed with its exit code when it fails.
     """
-    chosen = [word for one in ids for word in ("--filter", f"id={glob.escape(one)}")]
+    chosen = [word for case_id in ids for word in ("--filter", f"id={glob.escape(case_id)}")]
     command = [sys.executable, str(RUN_EVAL), *words, *chosen]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -438,12 +436,12 @@ def smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
         strata.setdefault((case.category or "", str(case.answerable)), []).append(case.id)
         order.append(case.id)
     queues = [sorted(ids, key=_hash, reverse=True) for _, ids in sorted(strata.items())]
-    kept: set[str] = set()
-    while any(queues) and len(kept) < count:
+    picked: set[str] = set()
+    while any(queues) and len(picked) < count:
         for queue in queues:
-            if queue and len(kept) < count:
-                kept.add(queue.pop())
-    return [case_id for case_id in order if case_id in kept]
+            if queue and len(picked) < count:
+                picked.add(queue.pop())
+    return [case_id for case_id in order if case_id in picked]
 
 
 def _hash(case_id: str) -> bytes:
@@ -456,21 +454,21 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
     Raises StorageError when the run has none of the cases.
     """
-    wanted = set(ids)
+    case_ids = set(ids)
     target = parent / folder.name
     target.mkdir()
     if (folder / SAFETY_RESULTS).exists():
         shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
-        config = _config_of_part(read_config(folder), len(wanted))
+        config = _config_of_part(read_config(folder), len(case_ids))
         replace_json(target / CONFIG, msgspec.to_builtins(config))
-    kept = 0
+    copied = 0
     with open(target / RESULTS, "wb") as file:
         for result in iter_results(folder / RESULTS):
-            if result.test_case_id in wanted:
+            if result.test_case_id in case_ids:
                 file.write(msgspec.json.encode(result) + b"\n")
-                kept += 1
-    if not kept:
+                copied += 1
+    if not copied:
         raise StorageError(f"{folder}: has no result of the smoke suite's cases; use --suite full.")
     return target
 

@@ -18,7 +18,7 @@ from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
 from scorers.sections import SectionOutcome
-from terminal.tables import number, plain
+from terminal.tables import counted, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ class SuiteReport:
     run_id: str
     suite: str
     outcomes: Sequence[SectionOutcome]
-    found: Mapping[tuple[str, str], Measure]
+    measures: Mapping[tuple[str, str], Measure]
     findings: Sequence[DiagnosisFinding]
     header: Mapping[str, Any]
     left_out: str = ""
@@ -52,7 +52,7 @@ class SuiteReport:
 
     @property
     def regressions(self) -> list[BaselineChange]:
-        return [one for one in self.changes or () if one.verdict in FAILING]
+        return [change for change in self.changes or () if change.verdict in FAILING]
 
     @property
     def passed(self) -> bool:
@@ -67,14 +67,24 @@ class SuiteReport:
         return f"{remark}; every mean leaves them out." if remark else ""
 
     def of(self, section: str) -> dict[str, Measure]:
-        return {one.metric: one for (name, _), one in self.found.items() if name == section}
+        return {
+            measure.metric: measure
+            for (name, _), measure in self.measures.items()
+            if name == section
+        }
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        return {one.name: one.section for one in self.outcomes if one.section is not None}
+        return {
+            outcome.name: outcome.section
+            for outcome in self.outcomes
+            if outcome.section is not None
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: no clock time, and ``sections`` as in metrics.json, so it can be a baseline."""
-        targets = [one.to_dict() for one in self.found.values() if one.target is not None]
+        targets = [
+            measure.to_dict() for measure in self.measures.values() if measure.target is not None
+        ]
         return {
             "schema": SCHEMA,
             "kind": "eval_suite",
@@ -83,34 +93,40 @@ class SuiteReport:
             "run_id": self.run_id,
             "left_out": self.left_out,
             "perspectives": {
-                one.name: {"status": one.status, "reason": one.reason} for one in self.outcomes
+                outcome.name: {"status": outcome.status, "reason": outcome.reason}
+                for outcome in self.outcomes
             },
             "sections": self.sections(),
             "targets": targets,
-            "diagnosis": [one.to_dict() for one in self.findings],
+            "diagnosis": [finding.to_dict() for finding in self.findings],
             "baseline": self.baseline or None,
             "caveats": list(self.caveats),
             "not_comparable": self.unlike or None,
-            "changes": None if self.changes is None else [one.to_dict() for one in self.changes],
+            "changes": None
+            if self.changes is None
+            else [change.to_dict() for change in self.changes],
             "gates_missed": [
-                one.to_dict() | {"mean": one.value, "target": one.must} for one in self.gates
+                check.to_dict() | {"mean": check.value, "target": check.must}
+                for check in self.gates
             ],
             "passed": self.passed,
         }
 
 
-def cells(one: Measure) -> tuple[str, ...]:
+def cells(measure: Measure) -> tuple[str, ...]:
     """A measure as the cells of a table under ``HEAD``."""
-    interval = "–" if one.ci95 is None else f"{number(one.ci95[0])} – {number(one.ci95[1])}"
-    mark = "?" if one.target and one.passed is None else MARKS[one.passed]
+    interval = (
+        "–" if measure.ci95 is None else f"{number(measure.ci95[0])} – {number(measure.ci95[1])}"
+    )
+    mark = "?" if measure.target and measure.passed is None else MARKS[measure.passed]
     return (
-        one.metric,
-        number(one.mean),
+        measure.metric,
+        number(measure.mean),
         interval,
-        str(one.n),
-        one.target or "",
+        str(measure.n),
+        measure.target or "",
         mark,
-        one.band or "",
+        measure.band or "",
     )
 
 
@@ -122,7 +138,7 @@ def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[M
     names = list(measures if row is None else outcome.section["mean"])
     if row is not None and row.headline() and not every:
         names = catalogue.headline(row.name, names)
-    more = [name for name, one in measures.items() if one.target and name not in names]
+    more = [name for name, measure in measures.items() if measure.target and name not in names]
     return [measures[name] for name in (*names, *more) if name in measures]
 
 
@@ -141,9 +157,9 @@ def change_text(change: BaselineChange) -> str:
 
 def verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
-    aimed = [one for one in report.found.values() if one.target is not None]
-    measured = [one for one in aimed if one.passed is not None]
-    met = sum(one.passed is True for one in measured)
+    aimed = [measure for measure in report.measures.values() if measure.target is not None]
+    measured = [measure for measure in aimed if measure.passed is not None]
+    met = sum(measure.passed is True for measure in measured)
     text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
         count = len(report.regressions)
@@ -185,10 +201,12 @@ def _changes(report: SuiteReport) -> list[str]:
     lines = [f"## Against {_safe(Path(report.baseline).name)}", ""]
     lines += [f"**Not comparable**: {_safe(report.unlike)}.", ""] if report.unlike else []
     lines += [f"*{_safe(note)}*\n" for note in report.caveats]
-    moved = [one for one in report.changes if one.verdict not in ("same", "better")]
+    moved = [change for change in report.changes if change.verdict not in ("same", "better")]
     if not moved:
         return [*lines, "Nothing got worse.", ""]
-    rows = ((one.section, one.metric, one.verdict, change_text(one)) for one in moved)
+    rows = (
+        (change.section, change.metric, change.verdict, change_text(change)) for change in moved
+    )
     return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
 
 
@@ -233,8 +251,8 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
         scored = outcome.status == "scored"
         if outcome.reason:
             state = "" if scored else f"{outcome.status}: "
-            said = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
-            console.print(Text(said, style="dim" if scored else "yellow"))
+            text = f"{outcome.name}: {state}{plain(outcome.reason, 400)}"
+            console.print(Text(text, style="dim" if scored else "yellow"))
     console.print("\nDiagnosis")
     for finding in report.findings:
         console.print(Padding(Text(f"• {finding.says}"), (0, 0, 0, 0)))
@@ -243,8 +261,8 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
                 console.print(Padding(Text(f"{name} {text}"), (0, 0, 0, 4)))
     _print_changes(console, report, every)
     for gate in report.gates:
-        said = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
-        console.print(Text(plain(said, 2000), style="red"))
+        text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
+        console.print(Text(plain(text, 2000), style="red"))
     console.print(f"\n{verdict_text(report)}")
 
 
@@ -253,23 +271,25 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
     from rich.table import Table
 
     parts = [
-        (one.name, rows_of(report, one, every)) for one in report.outcomes if one.status == "scored"
+        (outcome.name, rows_of(report, outcome, every))
+        for outcome in report.outcomes
+        if outcome.status == "scored"
     ]
     shown = [cells(measure) for _, rows in parts for measure in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(HEAD):
-        text = place in (0, 6)
+    for column, name in enumerate(HEAD):
+        text = column in (0, 6)
         table.add_column(
             name,
             justify="left" if text else "right",
             no_wrap=True,
-            min_width=None if text else max(len(row[place]) for row in (HEAD, *shown)),
+            min_width=None if text else max(len(row[column]) for row in (HEAD, *shown)),
         )
     for section, rows in parts:
         table.add_row(section, style="bold")
-        for one in rows:
-            name, *rest = cells(one)
-            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[one.passed])
+        for measure in rows:
+            name, *rest = cells(measure)
+            table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
     return table
 
 
@@ -284,14 +304,15 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
         console.print(Text(plain(f"not comparable: {report.unlike}", 2000), style="red"))
     for note in report.caveats:
         console.print(Text(note, style="yellow"))
-    worse = [one for one in report.changes if one.verdict == "worse"]
+    worse = [change for change in report.changes if change.verdict == "worse"]
     for change in report.changes:
         failing = change in report.regressions
         if failing or change.verdict == "not comparable" or (every and change in worse):
-            said = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
-            console.print(Text(said, style="red" if failing else ""))
-    better = sum(one.verdict == "better" for one in report.changes)
+            text = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
+            console.print(Text(text, style="red" if failing else ""))
+    better = sum(change.verdict == "better" for change in report.changes)
     console.print(
-        f"{len(report.changes)} metrics compared: {len(report.regressions)} regressions, "
+        f"{counted(len(report.changes), 'metric')} compared: "
+        f"{counted(len(report.regressions), 'regression')}, "
         f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."
     )

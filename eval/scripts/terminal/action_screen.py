@@ -82,13 +82,18 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         self.show()
         self.show_end()
 
+    def redraw_all(self) -> None:
+        """Draw everything, on every cell of the screen."""
+        self.refresh(layout=True)
+        self.redraw()
+
     def show(self) -> None:
         """Draw what this screen is about."""
         raise NotImplementedError
 
     def show_end(self) -> None:
         """Draw status line and hints."""
-        width = self.size.width
+        width = self.end.size.width
         if width > 0:
             status = frame.status(self._message, self.waits_for(), width)
             help_key = self.key_name(self.actions["help"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 
 class ActionRefused(Exception):
@@ -30,6 +31,30 @@ class Action:
     """Changes labels or cases; refused where nothing may be written."""
     shown: str = ""
     """The keys as the help page shows them; empty for all of them."""
+
+
+Step = TypeVar("Step")
+
+
+@dataclass
+class UndoSteps(Generic[Step]):
+    """Steps that can be undone (the last one last), and those undone that can be redone."""
+
+    done: list[Step] = field(default_factory=list)
+    undone: list[Step] = field(default_factory=list)
+
+    def add(self, step: Step) -> None:
+        """A new step: what was undone before it cannot be redone any more."""
+        self.done.append(step)
+        self.undone.clear()
+
+    def undo(self) -> None:
+        """The last step counts as undone. Raises IndexError when there is none."""
+        self.undone.append(self.done.pop())
+
+    def redo(self) -> None:
+        """The step undone last counts as done. Raises IndexError when there is none."""
+        self.done.append(self.undone.pop())
 
 
 Keymap = Mapping[str, str]

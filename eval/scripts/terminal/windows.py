@@ -43,7 +43,7 @@ def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Sta
     return Static(Content(text), id=id, classes=classes)
 
 
-class Prompt(Window[str | None]):
+class LinePrompt(Window[str | None]):
     """One line at the bottom of the screen. Enter returns it, Esc None.
 
     `live` is called with each change, so that a filter works while it is typed.

@@ -27,7 +27,14 @@ from records.errors import Problem, StorageError
 from records.files import SetLock
 from records.journal import ANNOTATOR_NAME, Journal
 from records.jsonl import read_rows
-from validation.claim_session import CLAIMS, FACTS, Decision, Item, Passage, Session
+from validation.claim_session import (
+    CLAIMS,
+    FACTS,
+    ClaimContext,
+    ClaimItem,
+    ClaimSession,
+    LabelDecision,
+)
 from validation.claims import ITEMS, JudgedClaim, Key
 
 FOLDER = "verdicts"
@@ -252,11 +259,11 @@ def label(
         facts = metric == "correctness"
         items = [fact_item(claim) if facts else item(claim) for claim in chosen]
         kind, decided = FACTS if facts else CLAIMS, store.decided()
-        session = Session(items, store.record, annotator=annotator, decided=decided, kind=kind)
+        session = ClaimSession(items, store.record, annotator=annotator, decided=decided, kind=kind)
         if plain:
-            from validation.claim_session import Plain
+            from validation.claim_session import ClaimLines
 
-            return Plain(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+            return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
         from validation.claim_screen import run
 
         try:
@@ -322,7 +329,7 @@ class DecisionStore:
         self._annotator = annotator
         self._sample = sample
 
-    def record(self, decision: Decision) -> None:
+    def record(self, decision: LabelDecision) -> None:
         """Append one decision. Raises OSError."""
         claim = self._claims[decision.key]
         line: dict[str, Any] = {
@@ -342,14 +349,14 @@ class DecisionStore:
             line["after_verdict"] = True
         self._file.append(line)
 
-    def decided(self) -> Iterator[Decision]:
+    def decided(self) -> Iterator[LabelDecision]:
         """What this annotator decided before on these claims, as they stand now."""
         if not self._file.path.exists():
             return
         for label in read_labels([self._file.path]):
             claim = self._claims.get(name_of(label.key))
             if claim is not None and _same(label, claim, self._metric):
-                yield Decision(
+                yield LabelDecision(
                     name_of(label.key),
                     label.label,  # type: ignore[arg-type]  # read_labels has checked it
                     label.act,
@@ -374,13 +381,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def item(claim: JudgedClaim) -> Item:
+def item(claim: JudgedClaim) -> ClaimItem:
     """One claim for the screen; its best window is found by words, not by the judge."""
     passages = [(passage.title, passage.text) for passage in claim.contexts]
     return _item(claim, claim.answer, passages, claim.span)
 
 
-def fact_item(claim: JudgedClaim) -> Item:
+def fact_item(claim: JudgedClaim) -> ClaimItem:
     """One fact for the screen: the reference above it, the bot's answer below."""
     answer = [("what the bot said", claim.answer)] if claim.answer.strip() else []
     return _item(claim, claim.reference, answer, None)
@@ -391,19 +398,19 @@ def _item(
     above: str,
     below: Sequence[tuple[str, str]],
     span: tuple[int, int] | None,
-) -> Item:
+) -> ClaimItem:
     chunks = [prepare(text) for _, text in below]
     support = score_claim(claim.claim, chunks) if chunks else None
     best = support.chunk if support is not None and support.chunk is not None else 0
     window = support.window if support is not None else None
-    return Item(
+    return ClaimItem(
         name_of(claim.key),
         f"{claim.case_id} [{claim.claim_id}]",
         claim.question,
         above,
         claim.claim,
         tuple(
-            Passage(title, text, window if index == best else None)
+            ClaimContext(title, text, window if index == best else None)
             for index, (title, text) in enumerate(below)
         ),
         span,

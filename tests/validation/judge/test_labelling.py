@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage import StorageError
-from validation.claim_session import Decision, Session
+from validation.claim_session import ClaimSession, LabelDecision
 from validation.claims import JudgedClaim, JudgedContext
 from validation.labels import DecisionStore, LabelFile, drawn, item, label, name_of, read_labels
 
@@ -39,7 +39,7 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     claims = CLAIMS[:3]
     with LabelFile(path) as file:
         store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
-        session = Session([item(claim) for claim in claims], store.record)
+        session = ClaimSession([item(claim) for claim in claims], store.record)
         session.decide("supported")
         session.goto_open()
         session.decide("cannot_tell")
@@ -63,7 +63,9 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     assert [one.label for one in read_labels([path])] == ["supported", "cannot_tell", None]
     with LabelFile(path) as file:
         store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
-        again = Session([item(claim) for claim in claims], store.record, decided=store.decided())
+        again = ClaimSession(
+            [item(claim) for claim in claims], store.record, decided=store.decided()
+        )
         assert again.labels == {name_of(claims[0].key): "supported"}
         again.redo()  # over the restart
         assert again.labels[name_of(claims[1].key)] == "cannot_tell"
@@ -73,7 +75,7 @@ def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:
     path = tmp_path / "maria.jsonl"
     with LabelFile(path) as file:
         DecisionStore(file, CLAIMS[:1], "groundedness", "maria", "s").record(
-            Decision(name_of(CLAIMS[0].key), "supported")
+            LabelDecision(name_of(CLAIMS[0].key), "supported")
         )
         changed = [JudgedClaim("q0", 0, "1", "Claim 0 holds.", "supported", answer="new")]
         assert list(DecisionStore(file, changed, "groundedness", "maria", "s").decided()) == []
