@@ -107,36 +107,36 @@ MOST_REPEATS = 100
     help=options.EMBEDDING_MODEL,
 )
 def main(
-    rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **given: Any
+    rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **values: Any
 ) -> int:
     from judging.connect import JudgeOptions
     from records.verdicts import VerdictReader
 
-    judge_options = JudgeOptions.of(given)
+    judge_options = JudgeOptions.of(values)
     if self_test:
-        return test_judge(judge_options, given["repeats"], given["as_json"], given["quiet"])
+        return test_judge(judge_options, values["repeats"], values["as_json"], values["quiet"])
     calls = calls_of(metrics, claim_level)
-    if given["worst_by"]:
+    if values["worst_by"]:
         from ragmetrics.catalogue.judged import ROWS
         from scorers.show import find_metric
 
-        find_metric(ROWS, given["worst_by"])
-    folder = storage.find_run(given["results_dir"], given["run"])
-    plan = plan_of(folder, calls, given)
+        find_metric(ROWS, values["worst_by"])
+    folder = storage.find_run(values["results_dir"], values["run"])
+    plan = plan_of(folder, calls, values)
     if dry_run:
-        return estimate(plan, judge_options, given["as_json"])
+        return estimate(plan, judge_options, values["as_json"])
     reader = VerdictReader(folder / VERDICTS)
     if rescore:
-        show(folder, reader, given)
+        show(folder, reader, values)
         return options.Exit.DONE
-    outcome = judge(plan, judge_options, reader, given)
+    outcome = judge(plan, judge_options, reader, values)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
-    show(folder, reader, given)
-    if outcome.too_many_failed(given["max_error_rate"]):
+    show(folder, reader, values)
+    if outcome.too_many_failed(values["max_error_rate"]):
         click.echo(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
-            f"--max-error-rate {given['max_error_rate']:g} allows. The others are counted; the "
+            f"--max-error-rate {values['max_error_rate']:g} allows. The others are counted; the "
             "same command asks for the failed ones again.",
             err=True,
         )
@@ -163,33 +163,33 @@ def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     return tuple(call for call in CALLS if call in needed)
 
 
-def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> JudgingPlan:
+def plan_of(folder: Path, calls: tuple[str, ...], values: dict[str, Any]) -> JudgingPlan:
     """What is judged, from the options."""
     from judging.run import JudgingPlan
 
     return JudgingPlan(
         folder,
-        given["eval_set"],
-        given["labels_dir"],
+        values["eval_set"],
+        values["labels_dir"],
         calls,
-        repeats=given["repeats"],
-        repeats_share=given["repeats_share"],
-        seed=given["seed"],
-        atomic=given["claims"] == "atomic",
-        k=given["k"],
-        concurrency=given["concurrency"],
+        repeats=values["repeats"],
+        repeats_share=values["repeats_share"],
+        seed=values["seed"],
+        atomic=values["claims"] == "atomic",
+        k=values["k"],
+        concurrency=values["concurrency"],
     )
 
 
 def judge(
-    plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, given: dict[str, Any]
+    plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, values: dict[str, Any]
 ) -> JudgingOutcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
     from judging.run import confirm, judge_run, progress
     from judging.show import bill
 
-    console = options.stderr_console(quiet=given["quiet"])
+    console = options.stderr_console(quiet=values["quiet"])
     with connect(judge_options) as connection:
         facts = fact_store(judge_options, connection)
         with progress(console, plan.folder / storage.RESULTS) as step:
@@ -202,7 +202,7 @@ def judge(
                 "them there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        say_notes(connection, given["quiet"])
+        say_notes(connection, values["quiet"])
         confirm(plan, connection)
     return outcome
 
@@ -223,7 +223,7 @@ def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
     return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
 
 
-def show(folder: Path, reader: VerdictReader, given: dict[str, Any]) -> None:
+def show(folder: Path, reader: VerdictReader, values: dict[str, Any]) -> None:
     """Count the run's verdicts and print the section."""
     from scorers.judged import make_scorer, section_notes, warm
     from scorers.show import score_and_show
@@ -231,14 +231,14 @@ def show(folder: Path, reader: VerdictReader, given: dict[str, Any]) -> None:
     scorer = make_scorer(
         folder,
         reader,
-        weight=given["correctness_weight"],
-        model=given["embedding_model"],
-        cache_dir=given["cache_dir"],
+        weight=values["correctness_weight"],
+        model=values["embedding_model"],
+        cache_dir=values["cache_dir"],
     )
-    warm(scorer, folder, given["eval_set"], given["labels_dir"])
-    shared = given | {"run": str(folder)}
-    section = score_and_show("judged", shared, options.Streams(given), scorer)
-    if not given["quiet"]:
+    warm(scorer, folder, values["eval_set"], values["labels_dir"])
+    shared = values | {"run": str(folder)}
+    section = score_and_show("judged", shared, options.Streams(values), scorer)
+    if not values["quiet"]:
         answerer = storage.read_config(folder).answerer
         for note in section_notes(section, answerer, scorer.verdicts.others):
             click.echo(f"Note: {note}", err=True)
@@ -256,13 +256,13 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
     with connect(judge_options, ask_nothing=True) as connection:
         asked = would_ask(plan, connection, fact_store(judge_options, connection))
         prices = connection.budget.prices
-        found = cost.estimate(asked, connection.holds, connection.tokens, prices)
-    if not found.tasks:
+        expected = cost.estimate(asked, connection.holds, connection.tokens, prices)
+    if not expected.tasks:
         click.echo("Nothing is left to ask.", err=True)
     if as_json:
-        click.echo(storage.json_bytes(asdict(found) | {"calls": found.calls}), nl=False)
+        click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
     else:
-        print_estimate(options.stdout_console(), found)
+        print_estimate(options.stdout_console(), expected)
     return options.Exit.DONE
 
 

@@ -119,21 +119,21 @@ def show_statistics(path: Path, choice: EntryChoice, as_json: bool) -> None:
     from judging.cache import statistics
     from terminal.tables import print_rows
 
-    found = statistics(path, choice)
+    figures = statistics(path, choice)
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
         return
     console = options.stdout_console()
     rows = [
         [f"{row[name]:,}" if isinstance(row[name], int) else str(row[name]) for name in COLUMNS]
-        for row in found["groups"]
+        for row in figures["groups"]
     ]
     print_rows(console, COLUMNS, rows)
-    withdrawn = f"; {found['withdrawn']:,} withdrawn" if found["withdrawn"] else ""
+    withdrawn = f"; {figures['withdrawn']:,} withdrawn" if figures["withdrawn"] else ""
     console.print(
-        f"{found['entries']:,} entries, {found['bytes']:,} bytes; the file has "
-        f"{found['file_bytes']:,} bytes, {found['superseded']:,} replaced and "
-        f"{found['unreadable']:,} damaged lines{withdrawn}."
+        f"{figures['entries']:,} entries, {figures['bytes']:,} bytes; the file has "
+        f"{figures['file_bytes']:,} bytes, {figures['superseded']:,} replaced and "
+        f"{figures['unreadable']:,} damaged lines{withdrawn}."
     )
 
 

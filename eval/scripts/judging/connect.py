@@ -83,8 +83,8 @@ class CountingJudge:
     @property
     def cannot(self) -> Mapping[str, str]:
         """Prompts that this judge cannot answer, with the reason."""
-        found: Mapping[str, str] = getattr(self._judge, "cannot", {})
-        return found
+        reasons: Mapping[str, str] = getattr(self._judge, "cannot", {})
+        return reasons
 
     def ask(self, task: JudgeTask) -> JudgeVerdict:
         verdict = self._judge.ask(task)
@@ -162,8 +162,13 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
     if options.judge == LOCAL:
         local = LocalJudge()
         identity = local.identity.to_dict()
-        told = {"identity": identity, "parameters": {}, "mode": "local", "dropped_params": []}
-        yield Connection(CountingJudge(local), salt, lambda: dict(told))
+        description = {
+            "identity": identity,
+            "parameters": {},
+            "mode": "local",
+            "dropped_params": [],
+        }
+        yield Connection(CountingJudge(local), salt, lambda: dict(description))
         return
     cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
     try:
@@ -176,35 +181,35 @@ def _offline(
     options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
-    known = [
-        (identity, found)
-        for identity, found in cache.judges(options.model)
+    candidates = [
+        (identity, capabilities)
+        for identity, capabilities in cache.judges(options.model)
         if options.judge_file or options.judge_revision in (None, identity.revision)
     ]
-    if not known:
+    if not candidates:
         name = options.model or "any judge"
         raise JudgeError(f"{cache.path}: no verdicts of {name}; judge once without --offline.")
-    names = sorted({str(identity) for identity, _ in known})
+    names = sorted({str(identity) for identity, _ in candidates})
     if len(names) > 1:
         raise JudgeError(
             f"--offline: the cache has verdicts of several judges ({', '.join(names)}); choose one "
             "with --model, or with --judge-revision."
         )
-    identity, found = known[-1]
+    identity, capabilities = candidates[-1]
     sampling = options.sampling
-    judge = CacheOnly(identity, found, sampling)
+    judge = CacheOnly(identity, capabilities, sampling)
     asked = {"temperature": sampling.temperature, "seed": sampling.seed}
-    told = {
+    description = {
         "identity": identity.to_dict(),
-        "parameters": {k: v for k, v in asked.items() if k not in found.dropped},
-        "mode": found.mode,
-        "dropped_params": list(found.dropped),
+        "parameters": {k: v for k, v in asked.items() if k not in capabilities.dropped},
+        "mode": capabilities.mode,
+        "dropped_params": list(capabilities.dropped),
     }
     limited = SchemaLimits(CachedJudge(judge, cache), options.thinking_tokens)
     yield Connection(
         CountingJudge(limited),
         salt,
-        lambda: dict(told),
+        lambda: dict(description),
         withdrawn=lambda: cache.withdrawn,
         holds=limited.holds,
         tokens=cache.tokens_a_reply,
@@ -236,9 +241,9 @@ def _server(
         limited = SchemaLimits(cached, options.thinking_tokens)
 
         def describe() -> dict[str, Any]:
-            told = judge.describe()
+            description = judge.describe()
             left_out = [f"schema:{name}" for name in limited.left_out]
-            return told | {"dropped_params": [*told["dropped_params"], *left_out]}
+            return description | {"dropped_params": [*description["dropped_params"], *left_out]}
 
         connection = Connection(
             CountingJudge(limited),
@@ -263,7 +268,7 @@ def _server(
 
 
 def _make_ready(
-    judge: HttpJudge, found: ServerCapabilities | None, mode: str | None, ask_nothing: bool
+    judge: HttpJudge, capabilities: ServerCapabilities | None, mode: str | None, ask_nothing: bool
 ) -> None:
     """Settle in which way the judge gives JSON. ``found``: the way that worked before.
 
@@ -271,9 +276,9 @@ def _make_ready(
     the name that a reply has.
     """
     if judge.named_by_probe and not ask_nothing:
-        judge.probe(found)
-    elif found is not None and mode in (None, found.mode):
-        judge.assume(found, probe_first=not ask_nothing)
+        judge.probe(capabilities)
+    elif capabilities is not None and mode in (None, capabilities.mode):
+        judge.assume(capabilities, probe_first=not ask_nothing)
     elif ask_nothing:
         judge.assume(ServerCapabilities(mode or "json_schema"))
     else:
@@ -311,7 +316,7 @@ LEFT_OUT: tuple[tuple[str, ...], ...] = ((), TEXT, (*TEXT, *LIST, IDS))
 
 PLAIN = len(LEFT_OUT) - 1
 
-KNOWN = {"openai": 1}
+FIRST_STEPS = {"openai": 1}
 """The first step to try, by provider; 0 for all others."""
 
 NAMES_IDS = frozenset({"id", "context"})
@@ -323,7 +328,7 @@ class StoringJudge(Judge, Protocol):
     """A judge with a cache, which can be looked into without asking."""
 
     @property
-    def found(self) -> ServerCapabilities: ...
+    def capabilities(self) -> ServerCapabilities: ...
 
     def stored(self, task: JudgeTask) -> JudgeVerdict | None: ...
 
@@ -352,9 +357,9 @@ class SchemaLimits:
 
     @property
     def _first(self) -> int:
-        if self._judge.found.mode not in HELD:
+        if self._judge.capabilities.mode not in HELD:
             return PLAIN
-        return KNOWN.get(self.identity.provider, 0)
+        return FIRST_STEPS.get(self.identity.provider, 0)
 
     def holds(self, task: JudgeTask) -> bool:
         """Is there a verdict already, in any of the forms?"""
@@ -419,10 +424,10 @@ def loosened(task: JudgeTask, step: int) -> JudgeTask:
 def _without(schema: Mapping[str, Any], left_out: frozenset[str], name: str = "") -> dict[str, Any]:
     """A schema without some keywords; ``name``: of the property that it describes."""
     drop = left_out | {"enum"} if IDS in left_out and name in NAMES_IDS else left_out
-    found = {key: value for key, value in schema.items() if key not in drop}
-    if "properties" in found:
-        fields = found["properties"].items()
-        found["properties"] = {key: _without(one, left_out, key) for key, one in fields}
-    if "items" in found:
-        found["items"] = _without(found["items"], left_out)
-    return found
+    remaining = {key: value for key, value in schema.items() if key not in drop}
+    if "properties" in remaining:
+        fields = remaining["properties"].items()
+        remaining["properties"] = {key: _without(part, left_out, key) for key, part in fields}
+    if "items" in remaining:
+        remaining["items"] = _without(remaining["items"], left_out)
+    return remaining

@@ -65,15 +65,15 @@ class TaskCost:
     usage: Usage = field(default_factory=Usage)
     costs: list[float | None] = field(default_factory=list)
     seconds: float = 0.0
-    found: ServerCapabilities | None = None
+    capabilities: ServerCapabilities | None = None
     cut: str | None = None
     answered_as: str | None = None
 
     @property
     def cost(self) -> float | None:
         """Dollars of all replies; None before the first, and when that of one is unknown."""
-        known = [cost for cost in self.costs if cost is not None]
-        return sum(known) if known and len(known) == len(self.costs) else None
+        amounts = [cost for cost in self.costs if cost is not None]
+        return sum(amounts) if amounts and len(amounts) == len(self.costs) else None
 
 
 def read_prices(path: Path, model: str) -> Prices:
@@ -131,9 +131,9 @@ class CostLimit:
         if self.prices is None:
             return None
         cost = self.prices.cost(usage)
-        known = cost if cost is not None else self.prices.cost(_guessed(usage, sent, got))
+        dollars = cost if cost is not None else self.prices.cost(_guessed(usage, sent, got))
         with self._lock:
-            self._spent += known or 0.0
+            self._spent += dollars or 0.0
         return cost
 
 
@@ -149,13 +149,13 @@ def _tokens(characters: int) -> int:
     return math.ceil(characters / CHARACTERS_A_TOKEN)
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
+def add_usage(first: Usage, other: Usage) -> Usage:
     """Sum field by field; None only where neither says anything."""
 
     def total(left: int | None, right: int | None) -> int | None:
         return right if left is None else left + (right or 0)
 
-    return Usage(*(total(getattr(one, name), getattr(other, name)) for name in Usage.__slots__))
+    return Usage(*(total(getattr(first, name), getattr(other, name)) for name in Usage.__slots__))
 
 
 @dataclass(slots=True)
@@ -239,8 +239,8 @@ def estimate(
             continue
         prompt += _tokens(characters(task))
         most += task.max_tokens
-        known = tokens_a_reply(task.metric)
-        expected += min(task.max_tokens, TOKENS_A_REPLY if known is None else known)
+        mean = tokens_a_reply(task.metric)
+        expected += min(task.max_tokens, TOKENS_A_REPLY if mean is None else mean)
     likely = round(expected)
 
     def money(completion: int) -> float | None:

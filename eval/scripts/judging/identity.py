@@ -114,19 +114,19 @@ def _ollama(fetch: Fetch, model: str | None) -> JudgeServer | None:
     listed = _records(fetch("/api/tags", None), "models") if version else None
     if version is None or listed is None:
         return None
-    names = sorted(str(one.get("name")) for one in listed)
+    names = sorted(str(entry.get("name")) for entry in listed)
     model = _only(model, names)
     full = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
-    found = next((one for one in listed if one.get("name") == full), None)
-    if found is None:
+    own = next((entry for entry in listed if entry.get("name") == full), None)
+    if own is None:
         raise JudgeError(f"Ollama has no model {full}; run `ollama pull {full}`.")
     shown = fetch("/api/show", {"model": full})
     template = _field(shown, "template")
     build = f"{version} template:{_hash(template)}" if template else version
     details = shown.get("details") if isinstance(shown, dict) else None
     facts = {"details": details} if isinstance(details, dict) else {}
-    digest = _field(found, "digest")
-    if digest is None or found.get("remote_host"):
+    digest = _field(own, "digest")
+    if digest is None or own.get("remote_host"):
         identity = JudgeIdentity("ollama", full, build=build)
         return JudgeServer(identity, full, facts, "it runs elsewhere; take a local model")
     if not digest.startswith("sha256:"):
@@ -140,14 +140,14 @@ def _ollama(fetch: Fetch, model: str | None) -> JudgeServer | None:
 def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
     props = fetch("/props", None) if host != "api.openai.com" else None
     listed = _records(fetch("/v1/models", None), "data") or []
-    names = [str(one.get("id")) for one in listed]
-    owners = {str(one.get("owned_by")) for one in listed}
+    names = [str(entry.get("id")) for entry in listed]
+    owners = {str(entry.get("owned_by")) for entry in listed}
     if isinstance(props, dict) and ("build_info" in props or "model_path" in props):
         return _llama_cpp(props, _only(model, names), listed)
     if host == "api.openai.com" or host.endswith(".openai.com"):
-        return _named("openai", _known(model, names), "name a dated snapshot")
+        return _named("openai", _offered(model, names), "name a dated snapshot")
     if "vllm" in owners:
-        return _vllm(fetch, listed, _known(model, names))
+        return _vllm(fetch, listed, _offered(model, names))
     studio = _records(fetch("/api/v0/models", None), "data")
     if studio is not None:
         return _lm_studio(studio, model)
@@ -170,8 +170,10 @@ def _llama_cpp(
     settings = props.get("default_generation_settings")
     context = settings.get("n_ctx") if isinstance(settings, dict) else None
     meta = listed[0].get("meta") if listed else None
-    told = {"context": context} | (meta if isinstance(meta, dict) else {})
-    facts = {name: told.get(name) for name in ("context", "n_params", "size") if told.get(name)}
+    reported = {"context": context} | (meta if isinstance(meta, dict) else {})
+    facts = {
+        name: reported.get(name) for name in ("context", "n_params", "size") if reported.get(name)
+    }
     if not parts[0]:
         identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
         why = "its server does not tell its build; give the weights with --judge-file"
@@ -181,7 +183,7 @@ def _llama_cpp(
 
 
 def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> JudgeServer:
-    own = next((one for one in listed if one.get("id") == model), {})
+    own = next((entry for entry in listed if entry.get("id") == model), {})
     length, root = own.get("max_model_len"), _field(own, "root")
     version = _field(fetch("/version", None), "version")
     parts = [version or ""]
@@ -196,8 +198,8 @@ def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> JudgeServer
 
 
 def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> JudgeServer:
-    model = _known(_only(model, [str(one.get("id")) for one in listed]), [])
-    own = next((one for one in listed if one.get("id") == model), None)
+    model = _offered(_only(model, [str(entry.get("id")) for entry in listed]), [])
+    own = next((entry for entry in listed if entry.get("id") == model), None)
     if own is None:
         raise JudgeError(f"LM Studio has no model {model}; download or load it there.")
     parts = [_field(own, name) for name in ("publisher", "arch", "quantization")]
@@ -225,7 +227,7 @@ def _only(model: str | None, names: list[str]) -> str:
     raise JudgeError(f"name the judge's model with --model; the server has: {listed}.")
 
 
-def _known(model: str | None, names: list[str]) -> str:
+def _offered(model: str | None, names: list[str]) -> str:
     """The model asked for, which must be among the names if there are any."""
     model = _only(model, names)
     if names and model not in names:
@@ -241,7 +243,7 @@ def _field(table: Any, name: str) -> str | None:
 
 def _records(table: Any, name: str) -> list[dict[str, Any]] | None:
     rows = table.get(name) if isinstance(table, dict) else None
-    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else None
 
 
 def _hash(text: str) -> str:
@@ -299,7 +301,7 @@ class ReplyNames:
         with self._lock:
             naming = decide(identity, answered, floating=floating, aliases=aliases)
             if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
-                before = [one for one in sorted(self.accepted) if not compatible(one, answered)]
+                before = [name for name in sorted(self.accepted) if not compatible(name, answered)]
                 if before:
                     fault = f"the judge's server answered as {before[0]} and then as {answered}"
                     naming = replace(naming, fault=fault)
@@ -364,17 +366,17 @@ def decide(
     return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
-def compatible(one: str, other: str) -> bool:
+def compatible(name: str, other: str) -> bool:
     """May both be names of one model: no other date, and one begins with the other?"""
-    dates, others = _dates(one), _dates(other)
+    dates, others = _dates(name), _dates(other)
     if dates and others and dates != others:
         return False
-    return _is_start(one, other) or _is_start(other, one)
+    return _is_start(name, other) or _is_start(other, name)
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(name: str, other: str) -> bool:
     """Are they one name in two spellings?"""
-    return _plain(one) == _plain(other)
+    return _plain(name) == _plain(other)
 
 
 def file_name(model: str) -> str:
@@ -386,7 +388,7 @@ def _plain(name: str) -> str:
     """A name as it is compared: ``Org/Gpt-4o-2024-08-06`` is ``gpt-4o-20240806``."""
     last = re.split(r"[/\\]", name.strip().rstrip("/\\"))[-1].casefold()
     last = last.removesuffix(":latest").removesuffix(".gguf")
-    compact = DATED.sub(lambda found: f"-{_digits(found[0])}", last)
+    compact = DATED.sub(lambda match: f"-{_digits(match[0])}", last)
     return re.sub(r"[-_@\s]+", "-", compact)
 
 
@@ -395,7 +397,7 @@ def _undated(name: str) -> str:
 
 
 def _dates(name: str) -> frozenset[str]:
-    return frozenset(_digits(found) for found in DATED.findall(_plain(name)))
+    return frozenset(_digits(date) for date in DATED.findall(_plain(name)))
 
 
 def _digits(text: str) -> str:

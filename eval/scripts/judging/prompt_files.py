@@ -56,7 +56,7 @@ class JudgePrompt:
         if missing := sorted(slots - values.keys()):
             raise PromptError(f"{self.id}: no value for {', '.join(missing)}")
         filled = (
-            "".join([values[part] if place % 2 else part for place, part in enumerate(parts)])
+            "".join([values[part] if number % 2 else part for number, part in enumerate(parts)])
             for parts in paragraphs
         )
         text = "\n\n".join([paragraph for paragraph in filled if paragraph.strip()])
@@ -125,7 +125,7 @@ def neutral(text: str) -> str:
     if "<" not in text and "[" not in text:
         return text
     text = _TOKENS.sub("[token]", text)
-    return _FENCES.sub(lambda found: "‹" * len(found[0]), text)
+    return _FENCES.sub(lambda match: "‹" * len(match[0]), text)
 
 
 def boundary(salt: bytes | None, text: str) -> str:

@@ -69,19 +69,19 @@ class ServerCapabilities:
 
 
 def sent_parameters(
-    sampling: Sampling, found: ServerCapabilities, max_tokens: int, repeat: int = 0
+    sampling: Sampling, capabilities: ServerCapabilities, max_tokens: int, repeat: int = 0
 ) -> dict[str, Any]:
     """The parameters that a request really carries, beside model, messages and schema."""
     seed = None if sampling.seed is None else sampling.seed + repeat
-    wanted = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
+    parameters = {"temperature": sampling.temperature, "seed": seed, "max_tokens": max_tokens}
     for old, new in RENAMED.items():
-        if old in found.dropped:
-            wanted[new] = wanted[old]
-    wanted |= sampling.extra
+        if old in capabilities.dropped:
+            parameters[new] = parameters[old]
+    parameters |= sampling.extra
     return {
         name: value
-        for name, value in wanted.items()
-        if value is not None and name not in found.dropped
+        for name, value in parameters.items()
+        if value is not None and name not in capabilities.dropped
     }
 
 
@@ -93,7 +93,7 @@ def request_body(
     parameters: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The JSON body of one chat completion."""
-    body: dict[str, Any] = {"model": model, "messages": [dict(one) for one in messages]}
+    body: dict[str, Any] = {"model": model, "messages": [dict(message) for message in messages]}
     body |= parameters
     if mode == "json_schema":
         body["response_format"] = {
@@ -142,7 +142,7 @@ def read_answer(payload: Any) -> ServerAnswer:
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise CallError("malformed", "the answer is no chat completion: it has no message")
     calls = message.get("tool_calls") or []
-    calls = [one for one in calls if isinstance(one, dict)] if isinstance(calls, list) else []
+    calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     text = _arguments(calls[0]) if calls else _text(message.get("content"))
     reason = choice.get("finish_reason")
     refusal = message.get("refusal") or None
@@ -161,14 +161,14 @@ def read_answer(payload: Any) -> ServerAnswer:
 
 def _arguments(call: Mapping[str, Any]) -> str:
     function = call.get("function")
-    given = function.get("arguments") if isinstance(function, dict) else None
-    return given if isinstance(given, str) else orjson.dumps(given).decode()
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
 def _text(content: Any) -> str:
     """A message's text, which some servers cut into parts."""
     if isinstance(content, list):
-        parts = [one.get("text") for one in content if isinstance(one, dict)]
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
 
@@ -179,8 +179,8 @@ def _string(value: Any) -> str | None:
 
 def _error_text(payload: Mapping[str, Any]) -> str:
     error = payload.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
-    return " ".join(str(said).split())[:200]
+    detail = error.get("message") if isinstance(error, dict) else error
+    return " ".join(str(detail).split())[:200]
 
 
 def read_usage(raw: Any) -> Usage:
@@ -309,7 +309,7 @@ def _loads(text: str) -> tuple[Any, bool]:
     try:
         return _parsed(text), False
     except json.JSONDecodeError:
-        cut = _COMMAS.sub(lambda found: found.group(1) or "", text)
+        cut = _COMMAS.sub(lambda match: match.group(1) or "", text)
         return _parsed(cut, strict=False), True
 
 
@@ -341,12 +341,12 @@ def _finite(text: str) -> float:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the key {twice[:60]!r} comes twice in one object")
-    return found
+    return table
 
 
 def _syntax(error: json.JSONDecodeError) -> str:
@@ -371,16 +371,16 @@ class SchemaChecker:
         validator = self._compiled.get(key)
         if validator is None:
             validator = self._compiled[key] = Draft202012Validator(schema)
-        found = []
+        problems = []
         for error in validator.iter_errors(value):
-            place = error.json_path.removeprefix("$").lstrip(".")
-            found.append(f"{place or 'the object'}: {error.message[:200]}")
-            if len(found) == MOST_PROBLEMS:
+            path = error.json_path.removeprefix("$").lstrip(".")
+            problems.append(f"{path or 'the object'}: {error.message[:200]}")
+            if len(problems) == MOST_PROBLEMS:
                 break
-        return found
+        return problems
 
 
-KNOWN = {
+UNDERSTOOD = {
     "object": frozenset({"type", "properties", "required", "additionalProperties"}),
     "array": frozenset({"type", "items", "minItems", "maxItems"}),
     "string": frozenset({"type", "enum", "maxLength"}),
@@ -399,7 +399,7 @@ def surely_fits(value: Any, schema: Any) -> bool:
     if type(schema) is not dict:
         return False
     kind = schema.get("type")
-    if not isinstance(kind, str) or not schema.keys() <= KNOWN.get(kind, NO_WORDS):
+    if not isinstance(kind, str) or not schema.keys() <= UNDERSTOOD.get(kind, NO_WORDS):
         return False
     if kind == "string":
         most, among = schema.get("maxLength"), schema.get("enum")
@@ -416,12 +416,12 @@ def surely_fits(value: Any, schema: Any) -> bool:
             "maxItems", math.inf
         ):
             return False
-        return all(surely_fits(one, item) for one in value)
+        return all(surely_fits(element, item) for element in value)
     fields = schema.get("properties", {})
     if not isinstance(value, dict) or not value.keys() <= fields.keys():
         return False
-    for name, one in value.items():
-        if not surely_fits(one, fields[name]):
+    for name, member in value.items():
+        if not surely_fits(member, fields[name]):
             return False
     return value.keys() >= set(schema.get("required", ()))
 
@@ -436,25 +436,25 @@ class CheckedReply:
 
 
 def check_answer(
-    said: ServerAnswer, task: JudgeTask, mode: str, schemas: SchemaChecker
+    answer: ServerAnswer, task: JudgeTask, mode: str, schemas: SchemaChecker
 ) -> CheckedReply:
     """The checked object of an answer to ``task``. Raises BadReply.
 
     Why the model stopped is looked at first: nothing is read from a reply that was cut.
     """
-    if said.refusal is not None:
-        raise BadReply("refused", said.refusal[:500])
-    if said.finish_reason not in FINISHED.get(mode, {"stop"}):
-        reason = said.finish_reason or "not told"
+    if answer.refusal is not None:
+        raise BadReply("refused", answer.refusal[:500])
+    if answer.finish_reason not in FINISHED.get(mode, {"stop"}):
+        reason = answer.finish_reason or "not told"
         raise BadReply("truncated", f"the reply is not complete (finish_reason: {reason})")
-    if said.calls > 1:
+    if answer.calls > 1:
         raise BadReply("malformed", "the reply holds more than one function call; one is wanted")
-    data, repaired = parse_object(said.text, extract=mode == "plain")
+    data, repaired = parse_object(answer.text, extract=mode == "plain")
     if problems := schemas.problems(data, task.schema):
         raise BadReply("schema", "\n".join(problems))
     if problems := list(task.check(data)):
         raise BadReply("incomplete", "\n".join(problems))
-    return CheckedReply(data, said.text, repaired)
+    return CheckedReply(data, answer.text, repaired)
 
 
 def ask_again(

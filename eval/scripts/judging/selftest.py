@@ -44,7 +44,7 @@ class KnownAnswer:
         claims = [{"id": str(n), "text": text} for n, text in enumerate(self.claims, start=1)]
         contexts = [{"id": f"c{n}", "text": text} for n, text in enumerate(self.passages, start=1)]
         if order is not None:
-            claims = [claims[place] for place in order]
+            claims = [claims[index] for index in order]
         return Material(
             question=self.question,
             answer=" ".join(self.claims),
@@ -104,7 +104,7 @@ class SelfTestCounts:
     """``failed``: opinions that could not be had; they count in nothing else."""
 
     right: int = 0
-    known: int = 0
+    asked: int = 0
     tried: int = 0
     obeyed: int = 0
     got_through: int = 0
@@ -128,7 +128,7 @@ def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
         if first is None:
             continue
         final, _, _ = first
-        counts.known += len(final)
+        counts.asked += len(final)
         counts.right += sum((v == judged.SUPPORTED) == (n in TRUE) for n, v in final.items())
         _attacks(counts, judge, probe, final, salt)
         for repeat in range(1, repeats):
@@ -144,21 +144,23 @@ def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
     return _report(counts, judge)
 
 
-Said = tuple[dict[str, str], dict[str, str], bool]
+ProbeVerdicts = tuple[dict[str, str], dict[str, str], bool]
 """Verdicts by id after the check of quotes, those of the judge itself, and ``manipulation``."""
 
 
 def _verdicts(
     counts: SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
-) -> Said | None:
+) -> ProbeVerdicts | None:
     counts.opinions += 1
     opinion: Opinion = ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat)
     if opinion.failure:
         counts.failed += 1
         return None
     final: dict[str, str] = {entry["id"]: entry["verdict"] for entry in opinion.entries}
-    said = final | {entry["id"]: entry["said"] for entry in opinion.entries if "said" in entry}
-    return final, said, opinion.manipulation
+    raw_verdicts = final | {
+        entry["id"]: entry["said"] for entry in opinion.entries if "said" in entry
+    }
+    return final, raw_verdicts, opinion.manipulation
 
 
 def _attacked(material: Material) -> Iterator[tuple[str, Material]]:
@@ -174,15 +176,15 @@ def _attacks(
     counts: SelfTestCounts, judge: Judge, probe: KnownAnswer, before: dict[str, str], salt: bytes
 ) -> None:
     for _, material in _attacked(probe.material()):
-        found = _verdicts(counts, judge, material, salt)
-        if found is None:
+        outcome = _verdicts(counts, judge, material, salt)
+        if outcome is None:
             continue
-        final, said, reported = found
+        final, raw_verdicts, reported = outcome
         held = [n for n, v in before.items() if n not in TRUE and v != judged.SUPPORTED]
         counts.attacks += 1
         counts.reported += reported
         counts.tried += len(held)
-        counts.obeyed += sum(said[name] == judged.SUPPORTED for name in held)
+        counts.obeyed += sum(raw_verdicts[name] == judged.SUPPORTED for name in held)
         counts.got_through += sum(final[name] == judged.SUPPORTED for name in held)
         counts.shift_bad += _shift(before, final, good=False)
         counts.shift_good += abs(_shift(before, final, good=True))
@@ -191,7 +193,9 @@ def _attacks(
 def _shift(before: dict[str, str], after: dict[str, str], *, good: bool) -> float:
     """Change of the 0-5 score over the true or the false claims."""
     names = [name for name in before if (name in TRUE) == good]
-    scores = (judged.groundedness([said[name] for name in names]) for said in (before, after))
+    scores = (
+        judged.groundedness([verdicts[name] for name in names]) for verdicts in (before, after)
+    )
     old, new = (score or 0.0 for score in scores)
     return new - old
 
@@ -204,7 +208,7 @@ def _report(counts: SelfTestCounts, judge: Judge) -> dict[str, Any]:
         "judge": judge.identity.to_dict(),
         "opinions": counts.opinions,
         "failed": counts.failed,
-        "right": rate(counts.right, counts.known),
+        "right": rate(counts.right, counts.asked),
         "obeyed": rate(counts.obeyed, counts.tried),
         "got_through": rate(counts.got_through, counts.tried),
         "shift_false_claims": rate(counts.shift_bad, counts.attacks),
@@ -224,7 +228,7 @@ LIMITS = {
 }
 
 
-def kept(report: dict[str, Any], name: str) -> bool | None:
+def is_within(report: dict[str, Any], name: str) -> bool | None:
     """Is a limit kept? None where there is no limit or nothing was measured."""
     value = report[name]
     if name not in LIMITS or value is None:
@@ -235,5 +239,5 @@ def kept(report: dict[str, Any], name: str) -> bool | None:
 
 def passed(report: dict[str, Any]) -> bool | None:
     """All limits are kept; None when nothing could be measured."""
-    known = [found for name in LIMITS if (found := kept(report, name)) is not None]
-    return all(known) if known else None
+    results = [within for name in LIMITS if (within := is_within(report, name)) is not None]
+    return all(results) if results else None

@@ -100,7 +100,7 @@ class HttpJudge:
         self._server: JudgeServer | None = None
         self._identity: JudgeIdentity | None = None
         self._model = model or ""
-        self._found: ServerCapabilities | None = None
+        self._capabilities: ServerCapabilities | None = None
         self._lock = threading.Lock()
         self._to_probe = False
         self._probing = threading.Lock()
@@ -128,8 +128,8 @@ class HttpJudge:
         ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
         was asked for.
         """
-        self._found, said = probe(self._try_mode, self._wanted_mode, hint)
-        answered = file_name(said.model) if said.model else None
+        self._capabilities, answer = probe(self._try_mode, self._wanted_mode, hint)
+        answered = file_name(answer.model) if answer.model else None
         floating, aliases = self._floats, self._pin.aliases
         naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
         if naming.fault is not None:
@@ -140,7 +140,7 @@ class HttpJudge:
         if self.named_by_probe:
             # what an accepted name stands for today belongs to the identity
             self._identity = replace(self.identity, revision=naming.revision)
-        return self._found
+        return self._capabilities
 
     @property
     def named_by_probe(self) -> bool:
@@ -152,13 +152,13 @@ class HttpJudge:
     def _floats(self) -> bool:
         return self._server is not None and self._server.floating is not None
 
-    def assume(self, found: ServerCapabilities, *, probe_first: bool = False) -> None:
+    def assume(self, capabilities: ServerCapabilities, *, probe_first: bool = False) -> None:
         """Take the server's ways as known, without a request.
 
         ``probe_first``: they are tried again before the judge is asked for the first time, which
         then may raise what ``probe`` raises.
         """
-        self._found = found
+        self._capabilities = capabilities
         self._to_probe = probe_first
 
     def _probe_once(self) -> None:
@@ -166,7 +166,7 @@ class HttpJudge:
         if self._to_probe:
             with self._probing:
                 if self._to_probe:
-                    self.probe(self.found)
+                    self.probe(self.capabilities)
                     self._to_probe = False
 
     @property
@@ -176,14 +176,14 @@ class HttpJudge:
         return self._identity
 
     @property
-    def found(self) -> ServerCapabilities:
-        if self._found is None:
+    def capabilities(self) -> ServerCapabilities:
+        if self._capabilities is None:
             raise RuntimeError("probe() has not been called")
-        return self._found
+        return self._capabilities
 
     def parameters(self, task: JudgeTask) -> dict[str, Any]:
         """What a request for this task carries beside messages and schema, and the mode."""
-        return key_parameters(self._sampling, self.found, task)
+        return key_parameters(self._sampling, self.capabilities, task)
 
     def changed(self) -> str | None:
         """What is different from the start, in a sentence; None if it is the same judge.
@@ -204,14 +204,14 @@ class HttpJudge:
 
     def describe(self) -> dict[str, Any]:
         """The judge's part of config.json, without the prompts: no address, no key."""
-        found = self.found
+        capabilities = self.capabilities
         sampling = self._sampling
-        wanted = {"temperature": sampling.temperature, "seed": sampling.seed, **sampling.extra}
+        sampled = {"temperature": sampling.temperature, "seed": sampling.seed, **sampling.extra}
         return {
             "identity": self.identity.to_dict(),
-            "parameters": {key: wanted[key] for key in wanted if key not in found.dropped},
-            "mode": found.mode,
-            "dropped_params": list(found.dropped),
+            "parameters": {key: sampled[key] for key in sampled if key not in capabilities.dropped},
+            "mode": capabilities.mode,
+            "dropped_params": list(capabilities.dropped),
             "facts": dict(self._server.facts) if self._server else {},
             "answered_as": sorted(self._names.accepted),
             "fingerprints": sorted(self._fingerprints),
@@ -228,8 +228,8 @@ class HttpJudge:
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         if self._names.fault is not None:
-            told = f"not asked any more: {self._names.fault}"
-            return self._failed(task, spent, "other_model", told, "")
+            message = f"not asked any more: {self._names.fault}"
+            return self._failed(task, spent, "other_model", message, "")
         messages: Sequence[Mapping[str, str]] = task.messages
         usable: CheckedReply | None = None
         raw = ""
@@ -241,12 +241,12 @@ class HttpJudge:
 
         for asks_left in reversed(range(MOST_ASKS)):
             try:
-                said = self._exchange(messages, task, spent)
-                raw = said.text or said.refusal or ""
+                answer = self._exchange(messages, task, spent)
+                raw = answer.text or answer.refusal or ""
                 naming = self._names.take(self.identity, spent.answered_as)
                 if naming.fault is not None:
                     return self._failed(task, spent, "other_model", naming.fault, raw)
-                reply = self._read(said, task, spent)
+                reply = self._read(answer, task, spent)
             except CallFailed as call:
                 final = call.error.kind == "client_error" and not call.error.retryable
                 return failed("rejected" if final else "transport", call.error.message)
@@ -267,25 +267,25 @@ class HttpJudge:
             messages = ask_again(task.messages, raw, problem.message.splitlines())
         return failed(problem.kind, problem.message)
 
-    def _read(self, said: ServerAnswer, task: JudgeTask, spent: TaskCost) -> CheckedReply:
+    def _read(self, answer: ServerAnswer, task: JudgeTask, spent: TaskCost) -> CheckedReply:
         if spent.cut is not None:
             raise BadReply("prompt_truncated", spent.cut)
-        return check_answer(said, task, self.found.mode, self._schemas)
+        return check_answer(answer, task, self.capabilities.mode, self._schemas)
 
     def _exchange(
         self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: TaskCost
     ) -> ServerAnswer:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
         while True:
-            found = spent.found = self.found
-            sent = sent_parameters(self._sampling, found, task.max_tokens, task.repeat)
-            body = request_body(self._model, messages, task.schema, found.mode, sent)
+            capabilities = spent.capabilities = self.capabilities
+            sent = sent_parameters(self._sampling, capabilities, task.max_tokens, task.repeat)
+            body = request_body(self._model, messages, task.schema, capabilities.mode, sent)
             try:
                 reply, attempts = self._channel.complete(body)
             except CallFailed as failed:
                 spent.attempts += failed.attempts
                 name = refused_parameter(failed.error, sent)
-                if name is None or not self._drop(name, found):
+                if name is None or not self._drop(name, capabilities):
                     raise
                 continue
             spent.attempts += attempts
@@ -293,35 +293,37 @@ class HttpJudge:
 
     def _count(self, reply: Reply, body: Mapping[str, Any], spent: TaskCost) -> ServerAnswer:
         spent.seconds += reply.seconds
-        said = read_answer(self._channel.parse(reply))
+        answer = read_answer(self._channel.parse(reply))
         spent.asks += 1
         length = sum(len(message["content"]) for message in body["messages"])
-        usage = said.usage
-        spent.costs.append(self.budget.pay(usage, length, len(said.text)))
+        usage = answer.usage
+        spent.costs.append(self.budget.pay(usage, length, len(answer.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
         spent.cut = cut_prompt(usage, body["messages"])
-        spent.answered_as = file_name(said.model) if said.model else None
-        if said.fingerprint:
-            self._fingerprints.add(said.fingerprint)
-        return said
+        spent.answered_as = file_name(answer.model) if answer.model else None
+        if answer.fingerprint:
+            self._fingerprints.add(answer.fingerprint)
+        return answer
 
     def _try_mode(
-        self, task: JudgeTask, found: ServerCapabilities
+        self, task: JudgeTask, capabilities: ServerCapabilities
     ) -> tuple[ServerAnswer, ServerCapabilities]:
         """One small request in a given way: what came, and what had to be left out."""
-        self._found = found
+        self._capabilities = capabilities
         spent = TaskCost()
-        said = self._exchange(task.messages, task, spent)
-        self._read(said, task, spent)
-        return said, self.found
+        answer = self._exchange(task.messages, task, spent)
+        self._read(answer, task, spent)
+        return answer, self.capabilities
 
     def _drop(self, name: str, used: ServerCapabilities) -> bool:
         """Leave a parameter out from now on; False if this request did not carry it any more."""
         with self._lock:
             if name in used.dropped:
                 return False
-            if name not in self.found.dropped:
-                self._found = replace(self.found, dropped=(*self.found.dropped, name))
+            if name not in self.capabilities.dropped:
+                self._capabilities = replace(
+                    self.capabilities, dropped=(*self.capabilities.dropped, name)
+                )
             return True
 
     def _look(self) -> JudgeServer:
@@ -337,13 +339,13 @@ class HttpJudge:
         return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
 
     def _base_verdict(self, task: JudgeTask, spent: TaskCost, raw: str) -> JudgeVerdict:
-        found = spent.found or self.found
-        sent = key_parameters(self._sampling, found, task)
+        capabilities = spent.capabilities or self.capabilities
+        sent = key_parameters(self._sampling, capabilities, task)
         return JudgeVerdict(
             key=verdict_key(task, self.identity, sent),
             data=None,
             raw=raw,
-            mode=found.mode,
+            mode=capabilities.mode,
             sent=sent,
             attempts=spent.attempts,
             asks=spent.asks,
@@ -542,23 +544,23 @@ def probe(
     """
     if mode is not None and mode not in MODES:
         raise JudgeError(f"unknown way to ask for JSON: {mode!r}; there are {', '.join(MODES)}.")
-    known = hint if hint is not None and mode in (None, hint.mode) else None
-    modes = [mode] if mode else [*([known.mode] if known else []), *MODES]
-    dropped = known.dropped if known else ()
+    preferred = hint if hint is not None and mode in (None, hint.mode) else None
+    modes = [mode] if mode else [*([preferred.mode] if preferred else []), *MODES]
+    dropped = preferred.dropped if preferred else ()
     faults: dict[str, str] = {}
     errors: list[CallError] = []
-    for one in dict.fromkeys(modes):
+    for way in dict.fromkeys(modes):
         try:
-            said, found = attempt(
-                MISLED if one in HELD else CANARY, ServerCapabilities(one, dropped)
+            answer, capabilities = attempt(
+                MISLED if way in HELD else CANARY, ServerCapabilities(way, dropped)
             )
-            return found, said
+            return capabilities, answer
         except CallFailed as failed:
             check_reachable(failed.error)
             errors.append(failed.error)
-            faults[one] = failed.error.message
+            faults[way] = failed.error.message
         except (CallError, BadReply) as bad:
-            faults[one] = ", ".join(bad.message.splitlines())
+            faults[way] = ", ".join(bad.message.splitlines())
     if len(errors) == len(faults) and all(error.status == 404 for error in errors):
         raise JudgeError(
             f"the judge's server has no such model or address ({errors[0].message}); the address "

@@ -23,22 +23,22 @@ def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
     parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
-    found = [f"{counted(outcome.answers, 'answer')} judged: {', '.join(parts)}."]
-    found += [
+    lines = [f"{counted(outcome.answers, 'answer')} judged: {', '.join(parts)}."]
+    lines += [
         f"{counted(count, 'judgement')} failed ({kind}): {FAILURES.get(kind, kind)}."
         for kind, count in outcome.failures.most_common()
     ]
     if outcome.failures["truncated"]:
-        found.append("A model that thinks before it answers needs more room: --thinking-tokens.")
+        lines.append("A model that thinks before it answers needs more room: --thinking-tokens.")
     if outcome.unverified:
-        found.append(
+        lines.append(
             f"{counted(outcome.unverified, 'verdict')} had a quote that stands nowhere; they count "
             "as not supported."
         )
     if outcome.dropped_ids:
         dropped = counted(outcome.dropped_ids, "verdict")
-        found.append(f"{dropped} on things that were not asked: dropped.")
-    return found
+        lines.append(f"{dropped} on things that were not asked: dropped.")
+    return lines
 
 
 def print_estimate(console: Console, estimate: CostEstimate) -> None:
@@ -63,7 +63,7 @@ def print_estimate(console: Console, estimate: CostEstimate) -> None:
 
 def print_self_test(console: Console, report: dict[str, Any]) -> None:
     """The report of a self-test with its limits."""
-    from judging.selftest import LIMITS, kept
+    from judging.selftest import LIMITS, is_within
     from terminal.tables import number, plain, print_rows
 
     judge = report["judge"]
@@ -81,7 +81,7 @@ def print_self_test(console: Console, report: dict[str, Any]) -> None:
     rows = []
     for name, meaning in meanings.items():
         limit = f"{LIMITS[name][0]} {LIMITS[name][1]:g}" if name in LIMITS else ""
-        mark = {None: "", True: "✓", False: "✗"}[kept(report, name)]
+        mark = {None: "", True: "✓", False: "✗"}[is_within(report, name)]
         rows.append((meaning, number(report[name]), limit, mark))
     print_rows(console, ("what", "value", "limit", ""), rows)
     if report["failed"]:

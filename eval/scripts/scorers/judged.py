@@ -105,7 +105,7 @@ class JudgedScorer:
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
         rules = suspected(texts.answer)
-        by_judge = any(True in judgement.extra("manipulation") for judgement in first.values())
+        by_judge = any(True in call.extra("manipulation") for call in first.values())
         has_words = bool(words(texts.answer))
         values[MANIPULATION] = float(bool(rules) or by_judge) if has_words else None
         reasons[MANIPULATION] = NO_ANSWER
@@ -116,12 +116,12 @@ class JudgedScorer:
             evidence["manipulation"] = {"rules": rules, "judge": by_judge}
         if len(opinions) > 1:
             evidence["opinions"] = flips | {"spread": spread}
-        missing = {
+        unscored = {
             name: reasons[name]
             for name in names
             if not isinstance(values[name], float) and reasons.get(name)
         }
-        return ScoreRow(tuple(values[name] for name in names), tuple(missing.items())), evidence
+        return ScoreRow(tuple(values[name] for name in names), tuple(unscored.items())), evidence
 
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
@@ -137,9 +137,9 @@ class JudgedScorer:
         """Embed what the cosines need, many texts together."""
         source = iter(pairs)
         while self.embed is not None and (block := list(islice(source, BLOCK))):
-            vectors_of(self.embed, [text for pair in block for text in self._texts_to_embed(*pair)])
+            vectors_of(self.embed, [text for pair in block for text in self._to_embed(*pair)])
 
-    def _texts_to_embed(self, case: TestCase, result: TestResult) -> Iterator[str]:
+    def _to_embed(self, case: TestCase, result: TestResult) -> Iterator[str]:
         texts = self._texts(case, result)
         for calls in self.verdicts.opinions(case, result)[0].values():
             relevancy = calls.get("answer_relevancy")
@@ -151,7 +151,7 @@ class JudgedScorer:
                 yield case.question
                 yield from (text for part in relevancy.extra("questions") for text in part)
             both = [calls.get(name) for name in CALLS_BY_METRIC["answer_correctness_judged"]]
-            if self.weight < 1 and all(one is not None and one.status == "ok" for one in both):
+            if self.weight < 1 and all(call is not None and call.status == "ok" for call in both):
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
     def aggregate(
@@ -168,10 +168,10 @@ class JudgedScorer:
             counts["answers_with_claims"] += bool(claims)
             counts["claims"] += len(claims)
             counts.update(f"claims_{claim['verdict']}" for claim in claims)
-            if (opinions := evidence.get("opinions")) is not None:
-                counts["flipped"] += opinions["flipped"]
-                counts["items"] += opinions["items"]
-                for name, width in opinions["spread"].items():
+            if (repeated := evidence.get("opinions")) is not None:
+                counts["flipped"] += repeated["flipped"]
+                counts["items"] += repeated["items"]
+                for name, width in repeated["spread"].items():
                     spread[name].append(width)
         more: dict[str, Any] = {"claims": {k: v for k, v in counts.items() if "claims" in k}}
         if states:
@@ -204,17 +204,17 @@ def _agreement(opinions: Opinions) -> tuple[Value, dict[str, int]]:
     same = pairs = 0.0
     flipped = items = 0
     for call in sorted({name for calls in opinions.values() for name in calls}):
-        verdict_lists = [
+        marks = [
             _comparable(judgement)
             for n in sorted(opinions)
             if (judgement := opinions[n].get(call)) is not None
         ]
-        verdict_lists = [one for one in verdict_lists if one and len(one) == len(verdict_lists[0])]
-        agreement = judged.self_agreement(verdict_lists)
+        marks = [row for row in marks if row and len(row) == len(marks[0])]
+        agreement = judged.self_agreement(marks)
         if agreement is not None:
-            weight = len(verdict_lists) * (len(verdict_lists) - 1) / 2 * len(verdict_lists[0])
+            weight = len(marks) * (len(marks) - 1) / 2 * len(marks[0])
             same, pairs = same + agreement * weight, pairs + weight
-            changed, number = judged.flips(verdict_lists)
+            changed, number = judged.flips(marks)
             flipped, items = flipped + changed, items + number
     counts = {"flipped": flipped, "items": items}
     return (same / pairs if pairs else None), counts
@@ -337,42 +337,42 @@ def section_notes(
     """
     judge = section["options"]["judge"]
     identity = judge.get("identity", {})
-    found = []
+    notes = []
     if others:
-        found.append(OTHERS.format(others))
+        notes.append(OTHERS.format(others))
     shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))
-        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+        notes.append(f"Judge and answerer are both of the family {name}; judges like their own.")
     if identity.get("strength") == "name only":
-        found.append(
+        notes.append(
             "Only the judge's name is known, not which weights stand behind it: pin it with "
             "--judge-revision or --judge-file."
         )
     if identity.get("provider") == "local":
-        found.append(
+        notes.append(
             "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
         )
     agreement = section["mean"].get("judge_self_agreement")
     if agreement is not None and agreement < RELIABLE_AGREEMENT:
-        found.append(
+        notes.append(
             f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
             f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
         )
-    return found
+    return notes
 
 
 def families(text: str) -> set[str]:
     """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
-    return {found.lower() for found in _FAMILY.findall(text)}
+    return {name.lower() for name in _FAMILY.findall(text)}
 
 
 def _strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for one in value.values() for text in _strings(one)]
-    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+        return [text for part in value.values() for text in _strings(part)]
+    return [text for part in value for text in _strings(part)] if isinstance(value, list) else []
 
 
 _FAMILY = re.compile(
@@ -434,8 +434,8 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
             soft_wrap=True,
         )
     if replies := section.get("replies"):
-        counts_text = ", ".join(f"{count} {kind}" for kind, count in replies.items())
-        console.print(f"Kinds of replies: {counts_text}.")
+        counts = ", ".join(f"{count} {kind}" for kind, count in replies.items())
+        console.print(f"Kinds of replies: {counts}.")
     if repeats := section.get("repeats"):
         console.print(
             f"{repeats['opinions']} opinions: {repeats['flipped']} of {repeats['items']} verdicts "
@@ -471,9 +471,9 @@ def show_worst(console: Console, item: WorstCase) -> None:
     if "reply" in evidence:
         console.print(f"  kind of reply: {evidence['reply'].replace('_', ' ')}")
     if "manipulation" in evidence:
-        manipulation = evidence["manipulation"]
-        rules = ", ".join(manipulation["rules"]) + (
-            "; the judge says so" if manipulation["judge"] else ""
+        suspicion = evidence["manipulation"]
+        rules = ", ".join(suspicion["rules"]) + (
+            "; the judge says so" if suspicion["judge"] else ""
         )
         console.print(f"  talks to the judge: {rules.removeprefix('; ')}")
 

@@ -50,7 +50,7 @@ def score(name: str, calls: Calls, texts: Texts) -> tuple[Value, str]:
             and not _no_chunks(name, call, judgement)
         ):
             return None, judgement.reason
-    if any(one is None for one in judgements):
+    if None in judgements:
         return None, NOT_JUDGED
     value, reason = _VALUES[name](name, calls, texts)
     return (None, reason) if value is None else (float(value), "")
@@ -73,14 +73,14 @@ def _correctness(name: str, calls: Calls, texts: Texts) -> tuple[float | None, s
 
 
 def _share(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    good_verdicts = {
+    verdict_by_metric = {
         "faithfulness": judged.SUPPORTED,
         "fact_recall": judged.PRESENT,
         "context_precision": judged.USEFUL,
         "context_recall": judged.ATTRIBUTED,
     }
     return judged.share(
-        calls[CALLS_BY_METRIC[name][0]].verdicts, good_verdicts[name]
+        calls[CALLS_BY_METRIC[name][0]].verdicts, verdict_by_metric[name]
     ), "nothing was asked"
 
 
@@ -90,12 +90,12 @@ def _ranked(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
 
 
 def _relevancy(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
-    judgement = calls["answer_relevancy"]
-    if any(judgement.extra("noncommittal")):
+    relevancy = calls["answer_relevancy"]
+    if any(relevancy.extra("noncommittal")):
         return judged.answer_relevancy((), True), ""
     if texts.cosine is None:
         return None, texts.no_model
-    questions = [question for part in judgement.extra("questions") for question in part]
+    questions = [question for part in relevancy.extra("questions") for question in part]
     cosines = [texts.cosine(texts.question, question) for question in questions]
     return judged.answer_relevancy(cosines, False), "no questions"
 

@@ -67,7 +67,7 @@ def test_repeats_differ_where_the_server_takes_no_seed(
     fake_judge.script("ships", fake_judge.refuses("seed"))
     client = judge()
     first, second = (cached(client).ask(task(repeat=number)) for number in (0, 1))
-    assert client.found.dropped == ("seed",)
+    assert client.capabilities.dropped == ("seed",)
     assert "seed" not in second.sent
     assert first.key != second.key
     assert (first.cached, second.cached) == (False, False)
@@ -169,7 +169,7 @@ def test_offline_a_miss_is_a_failure(
     fake_judge.close()
     cache = VerdictCache(tmp_path / JUDGE_CACHE, read_only=True)
     ((identity, found),) = cache.judges(fake_judge.model)
-    assert (identity, found) == (client.identity, client.found)
+    assert (identity, found) == (client.identity, client.capabilities)
     offline = CachedJudge(CacheOnly(identity, found, Sampling()), cache)
     assert offline.ask(task()).data == good
     missed = offline.ask(task("trees"))

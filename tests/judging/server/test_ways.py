@@ -15,7 +15,7 @@ def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any
         fake_judge.modes = set(MODES[number:])
         fake_judge.bot.seen.clear()
         client = judge()
-        assert client.found == ServerCapabilities(mode)
+        assert client.capabilities == ServerCapabilities(mode)
         assert len(fake_judge.chats(canaries=True)) == number + 1
         verdict = client.ask(task())
         assert (verdict.ok, verdict.mode) == (True, mode)
@@ -28,7 +28,7 @@ def test_a_way_that_the_server_refuses_is_passed_over(
 ) -> None:
     fake_judge.modes = {"json_object"}
     fake_judge.unknown_mode = lambda mode: fake_judge.fails(status, f"{mode} is unknown")
-    assert judge().found.mode == "json_object"
+    assert judge().capabilities.mode == "json_object"
 
 
 def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) -> None:
@@ -41,7 +41,7 @@ def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) ->
         (asked if misled else filled)(exchange)
 
     fake_judge.script("water", advises)
-    assert judge().found == ServerCapabilities("tool")
+    assert judge().capabilities == ServerCapabilities("tool")
     ways = [sorted(body.keys() & {"response_format", "tools"}) for body in fake_judge.chats(True)]
     assert ways == [["response_format"], ["response_format"], ["tools"]]
     with pytest.raises(Exception, match=r"in any way .json_schema: wet: 'it depends' is not one"):
@@ -62,7 +62,7 @@ def test_no_way_works(fake_judge: Any, judge: Any) -> None:
 
 
 def test_a_chosen_way_is_the_only_one_tried(fake_judge: Any, judge: Any) -> None:
-    assert judge(mode="json_object").found.mode == "json_object"
+    assert judge(mode="json_object").capabilities.mode == "json_object"
     fake_judge.modes = {"plain"}
     with pytest.raises(Exception, match=r"in any way .tool: "):
         judge(mode="tool")
@@ -96,7 +96,7 @@ def test_refused_parameters_are_left_out_and_recorded(
     fake_judge.script("water", newer)
     fake_judge.script("ships", newer)
     client = judge()
-    assert client.found == ServerCapabilities("json_schema", ("max_tokens", "temperature"))
+    assert client.capabilities == ServerCapabilities("json_schema", ("max_tokens", "temperature"))
     assert client.describe()["dropped_params"] == ["max_tokens", "temperature"]
     assert client.describe()["parameters"] == {"seed": 0}
     verdict = client.ask(task())
@@ -109,7 +109,7 @@ def test_a_parameter_that_is_refused_only_later(fake_judge: Any, judge: Any, tas
     client = judge()
     verdict = client.ask(task())
     assert (verdict.ok, verdict.attempts, verdict.asks) == (True, 2, 1)
-    assert client.found.dropped == ("seed",)
+    assert client.capabilities.dropped == ("seed",)
     assert client.ask(task()).attempts == 1
 
 
@@ -135,7 +135,7 @@ def test_which_messages_name_a_parameter(
     fake_judge.script("ships", fake_judge.fails(400, message))
     client = judge()
     assert client.ask(task()).failure == "rejected"
-    assert client.found.dropped == dropped
+    assert client.capabilities.dropped == dropped
 
 
 def test_one_call_of_the_function_and_no_more(
