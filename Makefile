@@ -147,7 +147,7 @@ static: setup-dev ## format, lint, types, import rules, generated documents
 
 check: static test ## everything that must be green before a commit
 
-format: setup-dev ## let ruff format and mend the code
+format: setup-dev ## let ruff format and fix the code
 	$(VENV)/bin/ruff format $(CODE)
 	$(VENV)/bin/ruff check --fix $(CODE)
 

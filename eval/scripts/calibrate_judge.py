@@ -1,4 +1,4 @@
-"""Hold a judge against people: does it find what they find, and may its figures be used?
+"""Compare a judge with human labels: does it find what people find, and can you trust its numbers?
 
 In: a run that judge_answers.py has judged, and labels of its claims by people, given on the screen
 that --label opens (eval/labels/verdicts/<annotator>.jsonl) or in a file. Out: confusion, recall of
@@ -32,13 +32,13 @@ unreachable, 130 interrupted.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 import options
-from judging.flags import judge_options
 
 
 @options.command(help=__doc__)
@@ -128,15 +128,47 @@ from judging.flags import judge_options
     is_flag=True,
     help="Put attacks on the judge behind labelled answers, and see whether scores move.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
-    """Label, report, gate: the work is in calibration/jobs.py."""
-    from validation import jobs
+def main(verbose: bool, **values: Any) -> int:
+    """Label, report, gate: the work is in validation/jobs.py."""
+    from judging.connect import JudgeOptions
+    from validation.jobs import CalibrateOptions, calibrate, objections
 
-    return jobs.run(jobs.Plan.of(given))
+    judge = JudgeOptions.of(values)
+    names = CalibrateOptions.__dataclass_fields__
+    own = {name: value for name, value in values.items() if name in names}
+    calibrate_options = CalibrateOptions(**own | {"judge": judge})
+    calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
+    if isinstance(calibrated, int):
+        return calibrated
+    if not calibrated.stored:
+        print_report(calibrated.report, as_json=calibrate_options.as_json)
+    if not calibrate_options.gate:
+        return options.Exit.DONE
+    sentences = objections(calibrate_options, calibrated)
+    for sentence in sentences:
+        click.echo(f"Gate: {sentence}.", err=True)
+    if not sentences and not calibrate_options.quiet:
+        click.echo("Gate: the judge is calibrated and unchanged.", err=True)
+    return options.Exit.GATE_FAILED if sentences else options.Exit.DONE
+
+
+def print_report(report: dict[str, Any], *, as_json: bool) -> None:
+    """The calibration on stdout: tables, or JSON."""
+    if as_json:
+        import orjson
+
+        from records.metrics import rounded
+
+        layout = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+        click.echo(orjson.dumps(rounded(report), option=layout).decode())
+        return
+    from validation import show
+
+    show.print_report(options.stdout_console(), report)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
 configuration, the difference of each metric with its interval and corrected p, and the cases that
-broke or were mended. Runs that were not measured alike are refused (exit 2).
+broke or were fixed. Runs that were not measured alike are refused (exit 2).
 
 \b
 Examples:
@@ -11,8 +11,8 @@ Examples:
   python eval/scripts/compare_runs.py base new --by category --flips 10 --flips-by pass
   python eval/scripts/compare_runs.py base new --fail-on worse --markdown diff.md
 
-Exit codes: 0 done, 1 --fail-on struck, 2 bad input or usage, or runs that cannot be compared, 130
-interrupted.
+Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input or usage, or runs that cannot be
+compared, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def json_bytes(report: Report) -> bytes:
     "--metrics",
     type=options.Names(),
     default=(),
-    help="The declared family: p after Holm.  [default: metrics with a target]",
+    help="Metrics to test; their p-values are Holm-corrected.  [default: metrics with a target]",
 )
 @click.option(
     "--sections", type=options.Names(), default=(), help="Only these, such as retrieval,pipeline."

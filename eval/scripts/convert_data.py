@@ -51,11 +51,11 @@ EXPORT_ONLY = ("run", "no_run", "eval_set", "labels_dir", "results_dir", "match"
 
 def fitting_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """For the shell: the formats that can do what was asked for."""
-    wanted = ctx.params.get("direction")
+    direction = ctx.params.get("direction")
     return [
         name
         for name, module in all_formats().items()
-        if name.startswith(incomplete) and (wanted is None or wanted in directions(module))
+        if name.startswith(incomplete) and (direction is None or direction in directions(module))
     ]
 
 
@@ -111,18 +111,18 @@ def main(
     as_list: bool,
     quiet: bool,
     report: Path | None,
-    **given: Any,
+    **values: Any,
 ) -> None:
     if as_list:
         list_formats()
         return
-    check_usage(ctx, direction, format, given)
+    check_usage(ctx, direction, format, values)
     notes = Notes()
     convert = run_import if direction == "import" else run_export
-    made = convert(all_formats()[str(format)], given, notes, ctx)
-    write_report(report, direction, format, notes, made)
+    paths = convert(all_formats()[str(format)], values, notes, ctx)
+    write_report(report, direction, format, notes, paths)
     if report is None or str(report) != "-":
-        for path in made:
+        for path in paths:
             click.echo(path)
     for line in () if quiet else notes.lines():
         click.echo(harmless(line), err=True)  # it names fields of a foreign file
@@ -135,19 +135,19 @@ def list_formats() -> None:
 
 
 def check_usage(
-    ctx: click.Context, direction: str | None, name: str | None, given: dict[str, Any]
+    ctx: click.Context, direction: str | None, name: str | None, values: dict[str, Any]
 ) -> None:
     """Refuse what does not go together, in one sentence."""
     if direction is None or name is None:
         raise click.UsageError("say what to do: import or export, and a format (see --list).")
     if direction not in directions(all_formats()[name]):
-        able = ", ".join(n for n, one in all_formats().items() if direction in directions(one))
+        able = ", ".join(n for n, other in all_formats().items() if direction in directions(other))
         raise click.UsageError(f"{name} has no {direction}; formats with one: {able}.")
-    if given["output"] is None:
+    if values["output"] is None:
         raise click.UsageError("say where to: --output.")
-    if direction == "import" and not given["sources"]:
+    if direction == "import" and not values["sources"]:
         raise click.UsageError("name the file or folder to import.")
-    if direction == "export" and given["sources"]:
+    if direction == "export" and values["sources"]:
         raise click.UsageError("an export takes no files; name --eval-set and --run.")
     line = click.core.ParameterSource.COMMANDLINE
     for option in EXPORT_ONLY if direction == "import" else IMPORT_ONLY:
@@ -156,35 +156,35 @@ def check_usage(
             raise click.UsageError(f"{flag} means nothing for an {direction}.")
 
 
-def run_import(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+def run_import(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From other tools' files to an eval set and runs."""
     from formats.shared.convert import import_data
 
     names = ("run_id", "split", "question_field", "delimiter", "decode_names")
     return import_data(
         module,
-        given["sources"],
-        given["output"],
-        {name: given[name] for name in names},
+        values["sources"],
+        values["output"],
+        {name: values[name] for name in names},
         notes,
-        one_file=given["one_file"],
-        force=given["force"],
+        one_file=values["one_file"],
+        force=values["force"],
     )
 
 
-def run_export(module: Any, given: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
+def run_export(module: Any, values: dict[str, Any], notes: Notes, ctx: click.Context) -> list[Path]:
     """From an eval set and a run to another tool's files."""
     from formats.shared.convert import export_data, run_of
     from formats.shared.stored import Stored
 
     asked = ctx.get_parameter_source("run") is not click.core.ParameterSource.DEFAULT
-    run = None if given["no_run"] else run_of(given["results_dir"], given["run"], asked=asked)
-    stored = Stored(given["eval_set"], given["labels_dir"], run, notes, given["match"])
-    return export_data(module, stored, given["output"], notes, force=given["force"])
+    run = None if values["no_run"] else run_of(values["results_dir"], values["run"], asked=asked)
+    stored = Stored(values["eval_set"], values["labels_dir"], run, notes, values["match"])
+    return export_data(module, stored, values["output"], notes, force=values["force"])
 
 
 def write_report(
-    target: Path | None, direction: str | None, name: str | None, notes: Notes, made: list[Path]
+    target: Path | None, direction: str | None, name: str | None, notes: Notes, paths: list[Path]
 ) -> None:
     """All counts as JSON, to a file or to stdout."""
     import storage
@@ -192,7 +192,7 @@ def write_report(
     if target is None:
         return
     about = {"schema": 1, "direction": direction, "format": name, "lossless": notes.lossless}
-    data = storage.json_bytes(about | notes.to_dict() | {"made": [str(path) for path in made]})
+    data = storage.json_bytes(about | notes.to_dict() | {"made": [str(path) for path in paths]})
     if str(target) == "-":
         click.echo(data.decode(), nl=False)
     else:

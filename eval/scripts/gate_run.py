@@ -13,9 +13,10 @@ Examples:
   python eval/scripts/gate_run.py --baseline eval/results/main/metrics.json --github
   python eval/scripts/gate_run.py --baseline old --accept 'ndcg@5=rank matters less than recall'
 
-A case that was asked and has no result fails the gate. Against a baseline also fails: a case that
-is missing, a section or metric that is no longer measured, a lower coverage, and runs that were not
-measured alike. What a rule names and could not be measured fails. EVAL.md explains the rules.
+The gate fails if a case that was asked has no result. With a baseline the gate also fails if a
+case is missing, if a section or metric is no longer measured, if its coverage is lower, or if the
+two runs were not measured alike. A rule fails if what it names could not be measured. EVAL.md
+explains the rules.
 
 Exit codes: 0 passed, 1 failed, 2 bad input, 130 interrupted.
 """

@@ -22,12 +22,14 @@ Exit codes: 0 done, 2 bad input or usage, 3 judge unreachable, 130 interrupted.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
-from judging.flags import judge_options
+
+if TYPE_CHECKING:
+    from demo.drafts import DraftOptions, Drafts
 
 
 @options.command(help=__doc__)
@@ -53,15 +55,70 @@ from judging.flags import judge_options
     type=click.Path(path_type=Path, dir_okay=False),
     help="Or a set that they are added to; its questions are not asked again.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
-    """Read the vault, draft, write: the work is in drafting/jobs.py."""
-    from demo import drafts
+def main(
+    vault: str,
+    vault_name: str | None,
+    count: int,
+    output: Path | None,
+    append_to: Path | None,
+    seed: int,
+    as_json: bool,
+    verbose: bool,
+    quiet: bool,
+    **judge: Any,
+) -> int:
+    """Read the vault, draft, write: the work is in demo/drafts.py."""
+    from demo.drafts import DraftOptions, write_drafts
+    from judging.connect import JudgeOptions
 
-    return drafts.run(drafts.Plan.of(given))
+    judge_options = JudgeOptions(**judge, seed=seed)
+    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, judge_options)
+    drafts = write_drafts(draft_options)
+    for note in () if quiet else drafts.notes:
+        click.echo(f"Note: {note}", err=True)
+    failures = ", ".join(f"{number} {kind}" for kind, number in drafts.failures.most_common())
+    if not drafts.cases:
+        click.echo(f"The judge failed on every section: {failures}. Nothing was written.", err=True)
+        return options.Exit.UNREACHABLE
+    print_cases(drafts.cases, as_json=as_json)
+    if not quiet:
+        print_counts(drafts, draft_options, failures)
+    return options.Exit.DONE
+
+
+def print_cases(cases: list[dict[str, Any]], *, as_json: bool) -> None:
+    """The drafts on stdout: one line each, or the cases as JSON."""
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(cases, option=orjson.OPT_INDENT_2).decode())
+        return
+    from terminal.tables import plain
+
+    for case in cases:
+        click.echo(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}")
+
+
+def print_counts(drafts: Drafts, draft_options: DraftOptions, failures: str) -> None:
+    """On stderr, what came of the sections and what to do next."""
+    click.echo(
+        f"{len(drafts.cases)} drafts in {draft_options.target}; {drafts.asked_already} sections "
+        f"asked what is asked already, {drafts.nothing_to_ask} gave nothing to ask.",
+        err=True,
+    )
+    if failures:
+        click.echo(f"The judge failed on some sections: {failures}.", err=True)
+    if len(drafts.cases) < draft_options.count:
+        click.echo(f"Fewer than the {draft_options.count} that were asked for.", err=True)
+    click.echo(
+        "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
+        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone.",
+        err=True,
+    )
 
 
 if __name__ == "__main__":

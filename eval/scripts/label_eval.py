@@ -19,12 +19,17 @@ Exit codes: 0 done, 2 bad input or usage, or labels that could not be saved, 130
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 
@@ -108,26 +113,66 @@ ORDERS = ("file", "random", "disagreement", "failing", "uncertain")
 )
 @options.json_option
 @options.verbosity_options
-def main(**given: Any) -> int:
+def main(**values: Any) -> int:
     """Label which passages answer each question of the set, from the keyboard.
 
     ? shows the keys. Every label is on disk at once; Ctrl+S writes the set.
     """
     from labeller import jobs
-    from labeller.plan import Plan
+    from labeller.jobs import LabelOptions
 
-    plan = Plan(**given)
-    plan.check()
-    for wanted, job in (
-        (plan.validate, jobs.validate),
-        (plan.stats, jobs.statistics),
-        (plan.agreement, jobs.agreement),
-        (plan.export_qrels, jobs.export_qrels),
-        (plan.serve, jobs.serve),
-    ):
-        if wanted:
-            return job(plan)
-    return jobs.label(plan)
+    context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
+    named = frozenset(name for name in values if context.get_parameter_source(name) is typed)
+    asked = LabelOptions(**values, typed=named)
+    asked.check()
+    talk = _silence if asked.quiet else _talk
+    if asked.validate:
+        talk(jobs.validate(asked))
+    elif asked.stats:
+        from labeller.annotators import print_statistics
+
+        _print(jobs.statistics(asked), print_statistics, as_json=asked.as_json)
+    elif asked.agreement:
+        from labeller.annotators import print_agreement
+
+        _print(jobs.agreement(asked), print_agreement, as_json=asked.as_json)
+    elif asked.export_qrels:
+        for line in jobs.qrels(asked):
+            click.echo(line)
+    elif asked.serve:
+        from labeller.serving import serve
+
+        words = [word for word in sys.argv[1:] if word != "--serve"]
+        serve(Path(__file__).resolve(), words, asked.host, asked.port, talk)
+        return options.Exit.INTERRUPTED  # it ends by a signal alone, and keeps that to itself
+    else:
+        outcome = jobs.label(asked, talk)
+        if outcome.refused:
+            _talk(outcome.refused)
+        return outcome.code if outcome.saved else options.Exit.BAD_INPUT
+    return options.Exit.DONE
+
+
+def _print(
+    figures: dict[str, Any],
+    print_table: Callable[[Console, dict[str, Any]], None],
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        from records.files import json_bytes
+
+        click.echo(json_bytes(figures), nl=False)
+    else:
+        print_table(options.stdout_console(), figures)
+
+
+def _talk(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _silence(text: str) -> None:
+    """With --quiet."""
 
 
 if __name__ == "__main__":

@@ -30,10 +30,11 @@ import click
 
 import options
 import storage
-from labeller.actions import ACTIONS, Action, keymap_id, shown_key
+from labeller.actions import ACTIONS
 from ragmetrics import catalogue
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue.metric import Metric
+from terminal.actions import Action, keymap_id, shown_key
 
 SCRIPTS = Path(__file__).resolve().parent
 GUARD = 'if __name__ == "__main__":'
@@ -108,9 +109,9 @@ def _cell(text: str) -> str:
 def replace_block(document: str, name: str, block: str) -> str | None:
     """The document with new text between the markers of a block; None when it has no markers."""
     start = f"<!-- generated: {name} -->"
-    head, found, rest = document.partition(f"{start}\n")
+    head, marker, rest = document.partition(f"{start}\n")
     _, ended, tail = rest.partition(END)
-    if not found or not ended:
+    if not marker or not ended:
         return None
     return f"{head}{start}\n{block}{END}{tail}"
 
@@ -125,11 +126,13 @@ def help_text(script: Path) -> str:
 
     Raises StorageError when the script fails.
     """
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")
+    }
     fixed = {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONUTF8": "1"}
     done = subprocess.run(
         [sys.executable, str(script), "--help"],
-        env=kept | fixed,
+        env=environment | fixed,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -137,7 +140,7 @@ def help_text(script: Path) -> str:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise storage.StorageError(f"{script} --help fails ({last}); mend the script first.")
+        raise storage.StorageError(f"{script} --help fails ({last}); fix the script first.")
     return done.stdout.strip() + "\n"
 
 
@@ -162,7 +165,9 @@ def index(pages: Sequence[Path]) -> str:
 
 def script_table(pages: Sequence[Path], folder: str = "") -> str:
     """What each script does, with a link to its page in ``folder`` ("" or one that ends in /)."""
-    rows = [f"| [{one.name}]({folder}{one.stem}.md) | {_summary(one)} |" for one in pages]
+    rows = [
+        f"| [{script.name}]({folder}{script.stem}.md) | {_summary(script)} |" for script in pages
+    ]
     return "\n".join(["| script | what it does |", "| --- | --- |", *rows]) + "\n"
 
 
@@ -184,18 +189,20 @@ def wanted_files(root: Path) -> dict[Path, str | None]:
 
     Raises StorageError when EVAL.md, README.md or docs/labelling.md is absent or lacks its markers.
     """
-    docs, found = root / "docs", scripts()
-    wanted: dict[Path, str | None] = {
+    docs, runnable = root / "docs", scripts()
+    texts: dict[Path, str | None] = {
         root / "EVAL.md": with_block(root / "EVAL.md", "metrics", metric_tables(catalogue.METRICS)),
-        root / "README.md": with_block(root / "README.md", "scripts", script_table(found, "docs/")),
+        root / "README.md": with_block(
+            root / "README.md", "scripts", script_table(runnable, "docs/")
+        ),
         docs / "labelling.md": with_block(docs / "labelling.md", "keys", key_tables(ACTIONS)),
-        docs / "README.md": index(found),
+        docs / "README.md": index(runnable),
     }
-    wanted |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in found}
+    texts |= {docs / f"{script.stem}.md": page(script, help_text(script)) for script in runnable}
     for path in sorted(docs.glob("*.md")):
-        if path not in wanted and (_read(path) or "").startswith(MARK):
-            wanted[path] = None
-    return wanted
+        if path not in texts and (_read(path) or "").startswith(MARK):
+            texts[path] = None
+    return texts
 
 
 def with_block(target: Path, name: str, block: str) -> str:
@@ -212,9 +219,9 @@ def with_block(target: Path, name: str, block: str) -> str:
     return changed
 
 
-def stale_files(wanted: Mapping[Path, str | None]) -> list[Path]:
+def stale_files(texts: Mapping[Path, str | None]) -> list[Path]:
     """The files whose text is not the wanted one."""
-    return [path for path, text in wanted.items() if _read(path) != text]
+    return [path for path, text in texts.items() if _read(path) != text]
 
 
 def _read(path: Path) -> str | None:
@@ -238,13 +245,13 @@ def _read(path: Path) -> str | None:
 )
 @options.verbosity_options
 def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
-    wanted = wanted_files(root)
-    stale = stale_files(wanted)
-    for path in wanted if verbose else ():
+    texts = wanted_files(root)
+    stale = stale_files(texts)
+    for path in texts if verbose else ():
         state = "out of date" if path in stale else "up to date"
         click.echo(f"{path.relative_to(root).as_posix()}: {state}", err=True)
     for path in stale:
-        text = wanted[path]
+        text = texts[path]
         click.echo(path.relative_to(root).as_posix())
         if not check and text is None:
             path.unlink()
@@ -252,14 +259,14 @@ def main(check: bool, root: Path, verbose: bool, quiet: bool) -> int:
             path.parent.mkdir(exist_ok=True)
             storage.replace_bytes(path, text.encode())
     if not quiet:
-        click.echo(verdict(check, len(stale), len(wanted)), err=True)
+        click.echo(verdict(check, len(stale), len(texts)), err=True)
     return options.Exit.GATE_FAILED if check and stale else options.Exit.DONE
 
 
-def verdict(check: bool, stale: int, known: int) -> str:
+def verdict(check: bool, stale: int, files: int) -> str:
     """The closing sentence."""
     if not stale:
-        return f"All {known} generated files are up to date."
+        return f"All {files} generated files are up to date."
     return f"{stale} out of date: run `make docs`." if check else f"{stale} written."
 
 

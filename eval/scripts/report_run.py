@@ -36,10 +36,10 @@ class Formats(click.ParamType[tuple[str, ...]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, tuple):
             return value
-        wanted = [part.strip() for part in value.split(",") if part.strip()]
-        if not wanted or set(wanted) - set(FORMATS):
+        forms = [part.strip() for part in value.split(",") if part.strip()]
+        if not forms or set(forms) - set(FORMATS):
             self.fail(f"{value!r}: name some of {', '.join(FORMATS)}, with commas.", param, ctx)
-        return tuple(dict.fromkeys(wanted))
+        return tuple(dict.fromkeys(forms))
 
 
 @options.command(help=__doc__)
@@ -92,7 +92,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     help="Pass marks.  [default: eval/targets.toml]",
 )
 @options.json_option
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     run: str,
     eval_set: Path,
@@ -103,14 +103,14 @@ def main(
     targets_file: Path | None,
     as_json: bool,
     quiet: bool,
-    **wishes: Any,
+    **choices: Any,
 ) -> None:
-    from views.report.build import Wishes, build
+    from views.report.build import ReportOptions, build
     from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
     targets = read_targets(targets_file or TARGETS)
-    report = build(folder, Wishes(eval_set, labels_dir, targets, **wishes))
+    report = build(folder, ReportOptions(eval_set, labels_dir, targets, **choices))
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)

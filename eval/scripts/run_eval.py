@@ -31,7 +31,7 @@ import click
 import options
 
 if TYPE_CHECKING:
-    from clients.safety_prompts import Prompt
+    from clients.run import SafetyPrompt
 
 DEFAULT_MB = 64
 MOST = 1_000_000
@@ -59,13 +59,17 @@ class Command(options.Command):
         return super().parse_args(ctx, words)
 
 
-def prompts_of(labels_dir: Path) -> list[Prompt]:
+def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     """The prompts of the label file that a bot can be asked."""
-    from clients.safety_prompts import Prompt
+    from clients.run import SafetyPrompt
     from scorers.safety import read_safety_labels
 
     labels = read_safety_labels(labels_dir / "safety_labels.jsonl")
-    return [Prompt(one.case_id, one.text) for one in labels if one.kind in ("attack", "benign")]
+    return [
+        SafetyPrompt(label.case_id, label.text)
+        for label in labels
+        if label.kind in ("attack", "benign")
+    ]
 
 
 @options.command(cls=Command, how_to_go_on="")  # the session knows the run id, and says it
@@ -167,7 +171,7 @@ def prompts_of(labels_dir: Path) -> list[Prompt]:
 @options.json_option
 @options.verbosity_options
 @click.pass_context
-def main(ctx: click.Context, /, max_mb: float, labels: bool, **given: Any) -> None:
+def main(ctx: click.Context, /, max_mb: float, labels: bool, **values: Any) -> None:
     """Ask a RAG bot every question of the set, and record what it answers.
 
     The run folder's path is printed on stdout. A run that was stopped goes on with
@@ -175,21 +179,23 @@ def main(ctx: click.Context, /, max_mb: float, labels: bool, **given: Any) -> No
     """
     from clients.run import run
     from clients.run_counts import table
-    from clients.run_plan import Plan
+    from clients.run_plan import RunOptions
 
-    if labels and given["from_jsonl"]:
+    if labels and values["from_jsonl"]:
         raise click.UsageError("--labels asks the bot; --from-jsonl asks nobody.")
     default = click.core.ParameterSource.DEFAULT
-    named = frozenset(name for name in given if ctx.get_parameter_source(name) is not default)
-    filters = given.pop("filter")
-    plan = Plan(**given, filters=filters, max_bytes=int(max_mb * 2**20), given=named)
-    console = options.stderr_console(quiet=plan.quiet)
-    folder, tally = run(plan, console, prompts_of(plan.labels_dir) if labels else ())
+    named = frozenset(name for name in values if ctx.get_parameter_source(name) is not default)
+    filters = values.pop("filter")
+    run_options = RunOptions(
+        **values, filters=filters, max_bytes=int(max_mb * 2**20), set_by_user=named
+    )
+    console = options.stderr_console(quiet=run_options.quiet)
+    folder, tally = run(run_options, console, prompts_of(run_options.labels_dir) if labels else ())
     summary = tally.to_dict()
     console.print(table(summary, f"Run {folder.name}"))
     if tally.cut_texts:
         console.print(ADVICE, soft_wrap=True)
-    if plan.as_json:
+    if run_options.as_json:
         import orjson
 
         sys.stdout.write(orjson.dumps({"run": str(folder), **summary}).decode() + "\n")

@@ -15,9 +15,9 @@ Examples:
 
 Only the newest point raises an alert: what fell and rose again is seen in the trend. A metric whose
 definition changed begins a new line, and so does every metric with another eval set. The control
-band is drawn from 8 earlier points on.
+band is drawn once there are 8 earlier points.
 
-Exit codes: 0 done, 1 --fail-on struck, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations

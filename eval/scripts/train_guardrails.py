@@ -1,6 +1,6 @@
 """Train the injection model that ships with the guardrails (for developers of this toolkit).
 
-In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `opensets/prompts.py` lists
+In: a folder with the open prompt sets (`--data` or RAG_EVAL_DATA; `validation/detectors.py` lists
 them). Only sets whose licence lets derived weights be shipped are used. Out: one JSON file with
 hashed, rounded weights; no text of the sets is in it. Measure it with validate_guardrails.py.
 
@@ -19,12 +19,12 @@ import click
 import options
 import storage
 from guardrails import fitting
-from validation.detectors import Prompt, fingerprint, read_prompts, trainable_sets
+from validation.detectors import LabelledPrompt, fingerprint, read_prompts, trainable_sets
 
 MODEL = Path(__file__).resolve().parent / "guardrails" / "injection_model.json"
 
 
-def _describe(prompts: list[Prompt]) -> dict[str, dict[str, int]]:
+def _describe(prompts: list[LabelledPrompt]) -> dict[str, dict[str, int]]:
     counts = Counter((prompt.set, prompt.label) for prompt in prompts)
     return {
         name: {"attack": counts[name, 1], "benign": counts[name, 0]}

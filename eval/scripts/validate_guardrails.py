@@ -1,7 +1,8 @@
 """Measure the reference guardrails on open labelled sets, every set by itself.
 
-In: a folder with the sets (`--data` or RAG_EVAL_DATA; `opensets/` says which and in which format);
-sets that are absent are named and left out. Out: tables on stdout, or one JSON object (`--json`).
+In: a folder with the sets (`--data` or RAG_EVAL_DATA; `validation/detectors.py` says which and in
+which format); sets that are absent are named and left out. Out: tables on stdout, or one JSON
+object (`--json`).
 
 \b
 Examples:
@@ -47,11 +48,11 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
         yield "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
 
 
-def _injection_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    if not found:
+def _injection_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    if not report:
         yield "no prompt set found"
         return
-    yield f"## Injection: {found['prompts']} prompts, {found['trained']} of them seen in training"
+    yield f"## Injection: {report['prompts']} prompts, {report['trained']} of them seen in training"
     yield ""
     pooled = [
         [
@@ -65,14 +66,14 @@ def _injection_lines(found: Mapping[str, Any]) -> Iterator[str]:
             _number(numbers["benign_flag_rate"]),
         ]
         for way, title in WAYS.items()
-        if way in found
-        for scope, numbers in found[way].items()
+        if way in report
+        for scope, numbers in report[way].items()
         if scope != "sets"
     ]
     head = ["way", "sets", "attacks/benign", "AUROC", "TPR at 1 % FPR", "TPR at 5 % FPR"]
     yield from _table([*head, "detected (0.40)", "benign flagged"], pooled)
     for way, title in WAYS.items():
-        if way not in found:
+        if way not in report:
             continue
         yield ""
         yield f"### {title}, by set"
@@ -87,18 +88,18 @@ def _injection_lines(found: Mapping[str, Any]) -> Iterator[str]:
                 _number(numbers["benign_flag_rate"]),
                 _number(numbers["benign_block_rate"]),
             ]
-            for name, numbers in found[way]["sets"].items()
+            for name, numbers in report[way]["sets"].items()
         ]
         head = ["set", "attacks", "benign", "AUROC", "detected", "blocked"]
         yield from _table([*head, "benign flagged", "benign blocked"], rows)
 
 
-def _leakage_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _leakage_lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield "## Personal data"
     yield ""
     rows = [
         [name, kind, str(numbers["labelled"][kind]), _number(recall), _lookalikes(numbers, kind)]
-        for name, numbers in found.items()
+        for name, numbers in report.items()
         if name.startswith("pii_")
         for kind, recall in numbers["recall"].items()
     ]
@@ -113,7 +114,7 @@ def _leakage_lines(found: Mapping[str, Any]) -> Iterator[str]:
                 ", ".join(f"{kind} {n}" for kind, n in numbers["pii"].items()) or "0",
                 str(numbers["texts_with_secret"]),
             ]
-            for name, numbers in found["benign"].items()
+            for name, numbers in report["benign"].items()
         ],
     )
     yield ""
@@ -132,7 +133,7 @@ def _leakage_lines(found: Mapping[str, Any]) -> Iterator[str]:
                 _number(numbers.get("detect_secrets_recall")),
                 _number(numbers.get("detect_secrets_lookalikes_flagged")),
             ]
-            for name, numbers in found.items()
+            for name, numbers in report.items()
             if name.startswith("secrets_")
         ],
     )
@@ -157,19 +158,21 @@ def _lookalikes(numbers: Mapping[str, Any], kind: str) -> str:
 @options.json_option
 def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
     """Read, measure, print."""
-    absent = sorted({known.folder for known in SETS if not (data / known.folder).is_dir()})
+    absent = sorted(
+        {prompt_set.folder for prompt_set in SETS if not (data / prompt_set.folder).is_dir()}
+    )
     if absent:
         click.echo(f"absent, left out: {', '.join(absent)}", err=True)
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     if part in {None, "injection"}:
-        found["injection"] = detectors.measure(read_prompts(data), retrain=retrain)
+        report["injection"] = detectors.measure(read_prompts(data), retrain=retrain)
     if part in {None, "leakage"}:
-        found["leakage"] = detectors.measure_measure_leakage(data)
+        report["leakage"] = detectors.measure_measure_leakage(data)
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+        click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return
     lines = {"injection": _injection_lines, "leakage": _leakage_lines}
-    click.echo("\n\n".join("\n".join(lines[name](numbers)) for name, numbers in found.items()))
+    click.echo("\n\n".join("\n".join(lines[name](numbers)) for name, numbers in report.items()))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ import storage
 from storage import StorageError
 from validation import human, metrics
 from validation.human import LabelledSet
-from validation.metrics import Draws
+from validation.metrics import Resampling
 
 if TYPE_CHECKING:
     from validation.metrics import Encode
@@ -45,19 +45,21 @@ Row = TypeVar("Row")
 
 
 def _measured(
-    known: Iterable[LabelledSet[Row]],
+    sets: Iterable[LabelledSet[Row]],
     data: Path,
     figures: Callable[[Iterable[Row]], dict[str, Any]],
     absent: list[str],
 ) -> dict[str, Any]:
     """Figures of each set that is there, by key; the titles of the others go to ``absent``."""
-    found: dict[str, Any] = {}
-    for one in known:
-        if one.present(data):
-            found[one.key] = {"title": one.title} | figures(one.load(data))
+    measured: dict[str, Any] = {}
+    for labelled_set in sets:
+        if labelled_set.present(data):
+            measured[labelled_set.key] = {"title": labelled_set.title} | figures(
+                labelled_set.load(data)
+            )
         else:
-            absent.append(one.title)
-    return found
+            absent.append(labelled_set.title)
+    return measured
 
 
 def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:
@@ -66,7 +68,11 @@ def _mean(rows: Iterable[dict[str, Any]], name: str) -> float | None:
 
 
 def build_report(
-    data: Path | None, labels: Path | None, draws: Draws, encode: Encode | None, naive_rows: int
+    data: Path | None,
+    labels: Path | None,
+    draws: Resampling,
+    encode: Encode | None,
+    naive_rows: int,
 ) -> dict[str, Any]:
     """All figures as plain data; ``absent`` lists the sets that the folder does not hold."""
     absent: list[str] = []
@@ -158,7 +164,7 @@ def _encoder(quiet: bool) -> Encode:
 @click.option(
     "--resamples",
     type=click.IntRange(min=1),
-    default=Draws().resamples,
+    default=Resampling().resamples,
     show_default=True,
     help="Draws behind an interval.",
 )
@@ -187,7 +193,7 @@ def main(
             "Name what to check: --data DIR (or RAG_EVAL_DATA), or --labels-file FILE."
         )
     encode = _encoder(quiet) if naive else None
-    report = build_report(data, labels_file, Draws(resamples, seed), encode, naive_rows)
+    report = build_report(data, labels_file, Resampling(resamples, seed), encode, naive_rows)
     if report["absent"] and not quiet:
         click.echo(f"Not in {data}: {', '.join(report['absent'])}.", err=True)
     block = metrics.markdown(report)

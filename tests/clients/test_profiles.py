@@ -101,7 +101,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[request\n", "not valid TOML"),
+        ("[request\n", "cannot be used"),
         (SMALLEST.replace("{question}", "hello"), 'has no "{question}"'),
         (SMALLEST.replace("answer", "# answer"), "maps no field"),
         ("schema = 2\n" + SMALLEST, "this version reads 1"),

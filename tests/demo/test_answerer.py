@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.answerer import ABSTENTION, Answer, Answerer, Sentence, sentences
-from demo.chunker import Chunk
+from demo.answerer import ABSTENTION, Answerer, ChunkSentence, DemoAnswer, sentences
+from demo.chunker import NoteChunk
 from demo.retriever import Hit
 
 
 def hit(text: str, rank: int = 1, heading: str = "", cosine: float | None = None) -> Hit:
-    chunk = Chunk(f"id{rank}", "v", "a.md", "a.md", "", heading, text)
+    chunk = NoteChunk(f"id{rank}", "v", "a.md", "a.md", "", heading, text)
     return Hit(chunk, cosine, 1.0, 1.0, rank)
 
 
@@ -67,12 +67,12 @@ def test_what_is_no_prose_gives_no_sentence(markdown: str) -> None:
 def test_announced_code_stays_with_its_sentence() -> None:
     block = "```\nx = 1\n\ny = 2\n```"
     assert sentences(f"Write this:\n\n{block}\n\nDone.") == [
-        Sentence("Write this:", block),
-        Sentence("Done."),
+        ChunkSentence("Write this:", block),
+        ChunkSentence("Done."),
     ]
-    assert sentences(f"No announcement.\n\n{block}") == [Sentence("No announcement.")]
+    assert sentences(f"No announcement.\n\n{block}") == [ChunkSentence("No announcement.")]
     long_block = "```\n" + "x\n" * 40 + "```"
-    assert sentences(f"Write this:\n\n{long_block}") == [Sentence("Write this:")]
+    assert sentences(f"Write this:\n\n{long_block}") == [ChunkSentence("Write this:")]
 
 
 def test_a_fence_inside_a_longer_fence_is_code() -> None:
@@ -149,11 +149,11 @@ def test_abstains_below_the_threshold() -> None:
     question = "alpha beta gamma delta"
     assert not answerer(0.5).answer(question, hits).abstained
     refused = answerer(0.51).answer(question, hits)
-    assert refused == Answer(ABSTENTION, (), 0.5, "no_relevant_context")
+    assert refused == DemoAnswer(ABSTENTION, (), 0.5, "no_relevant_context")
 
 
 def test_abstains_without_anything_to_quote() -> None:
-    assert answerer(0).answer("alpha", []) == Answer(ABSTENTION, (), 0.0, "no_results")
+    assert answerer(0).answer("alpha", []) == DemoAnswer(ABSTENTION, (), 0.0, "no_results")
     only_code = answerer(0).answer("alpha", [hit("```\nalpha\n```")])
     assert only_code.abstain_reason == "no_relevant_context"
     assert only_code.references == ()
@@ -177,7 +177,7 @@ def test_every_quote_stands_in_the_source_it_names(
     question: list[str], chunk_texts: list[list[str]], threshold: float
 ) -> None:
     hits = [hit(" ".join(parts), rank) for rank, parts in enumerate(chunk_texts, start=1)]
-    make: Callable[[], Answer] = lambda: answerer(threshold).answer(" ".join(question), hits)  # noqa: E731
+    make: Callable[[], DemoAnswer] = lambda: answerer(threshold).answer(" ".join(question), hits)  # noqa: E731
     answer = make()
     assert answer == make()
     assert 0 <= answer.confidence <= 1

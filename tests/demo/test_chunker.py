@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.chunker import Chunk, chunk_id, chunk_notes
+from demo.chunker import NoteChunk, chunk_id, chunk_notes
 from demo.vault import Note, python_reference
 
 
-def chunk(text: str, max_chars: int = 1200) -> list[Chunk]:
+def chunk(text: str, max_chars: int = 1200) -> list[NoteChunk]:
     return chunk_notes([Note("v", "dir/note.md", text)], max_chars)
 
 
@@ -37,7 +37,7 @@ def test_a_chunk_says_where_it_comes_from() -> None:
     (only,) = chunk("# A\n\nx\n")
     # The parts of the id are led by their lengths in bytes: 1:v 11:dir/note.md 1:A 1:x
     digest = sha256(b"1:v11:dir/note.md1:A1:x").hexdigest()[:16]
-    assert only == Chunk(digest, "v", "dir/note.md", "dir/note.md", "dir", "A", "x")
+    assert only == NoteChunk(digest, "v", "dir/note.md", "dir/note.md", "dir", "A", "x")
 
 
 def test_ids_do_not_depend_on_where_the_parts_are_joined() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from guardrails.injection import planted_lines, score_injection
 from guardrails.normalise import views
-from guardrails.patterns import Rule, rule_book
+from guardrails.patterns import InjectionRule, rule_book
 
 SIZE = 1_000
 """Characters of the shortest text."""
@@ -74,7 +74,7 @@ def is_steep(run: Callable[[str], Any], head: str, run_of: str) -> bool:
         gc.enable()
 
 
-def own_texts(rule: Rule) -> Iterator[tuple[str, str]]:
+def own_texts(rule: InjectionRule) -> Iterator[tuple[str, str]]:
     """Heads and runs made of the signs and the words that stand in a rule's own expression."""
     source = rule.regex.pattern
     signs = sorted({char for char in source if not char.isalnum()} | {"\n"})
@@ -93,7 +93,7 @@ def finder(pattern: re.Pattern[str]) -> Callable[[str], int]:
 
 
 @pytest.mark.parametrize("rule", BOOK.marks, ids=lambda rule: rule.name)
-def test_each_mark_is_linear_in_runs_of_anything(rule: Rule) -> None:
+def test_each_mark_is_linear_in_runs_of_anything(rule: InjectionRule) -> None:
     texts = [*(("", run_of) for run_of in RUNS), *own_texts(rule)]
     assert next((text for text in texts if is_steep(finder(rule.regex), *text)), None) is None
 
@@ -110,7 +110,7 @@ def test_phrases_are_linear_in_runs_of_their_own_words() -> None:
         for anchor in sorted(rule.anchors)[:2]:
             for run_of in (f"{anchor} ", f"{anchor}, - "):
 
-                def tried(text: str, rule: Rule = rule, anchor: str = anchor) -> int:
+                def tried(text: str, rule: InjectionRule = rule, anchor: str = anchor) -> int:
                     places = (found.start() for found in re.finditer(re.escape(anchor), text))
                     return sum(rule.regex.match(text, place) is not None for place in places)
 

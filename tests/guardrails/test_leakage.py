@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails.findings import mask
-from guardrails.leakage import BLOCK, CATEGORIES, WARN, copied_spans, leak_score, score_leakage
+from guardrails.leakage import (
+    BLOCK,
+    CATEGORIES,
+    WARN,
+    copied_spans,
+    leak_score,
+    mask,
+    score_leakage,
+)
 from guardrails.metadata import find_metadata
 from guardrails.pii import find_pii, luhn_valid
 from guardrails.secrets import entropy, find_secrets

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from labeller.anchors import Chunk
-from labeller.model import Session
+from labeller.passages import Chunk
+from labeller.session import Session
 from labeller.store import LabelStore
 
 Record = dict[str, Any]

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from labeller.annotators import (
-    Verdict,
+    AnnotatorLabel,
     agreement,
     compare,
     disagreement,
     graded_pairs,
+    labels_of,
     qrels,
     statistics_of,
-    verdicts,
 )
 
 Record = dict[str, Any]
@@ -56,15 +56,15 @@ BEN = {
 
 
 @pytest.fixture
-def both() -> dict[str, dict[str, Verdict]]:
-    return {"anna": verdicts(CASES, ANNA, "anna"), "ben": verdicts(CASES, BEN, "ben")}
+def both() -> dict[str, dict[str, AnnotatorLabel]]:
+    return {"anna": labels_of(CASES, ANNA, "anna"), "ben": labels_of(CASES, BEN, "ben")}
 
 
-def test_verdicts_are_the_decided_cases(both: dict[str, dict[str, Verdict]]) -> None:
+def test_verdicts_are_the_decided_cases(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
     assert list(both["anna"]) == ["q1", "q2", "q3", "q4"]
     assert list(both["ben"]) == ["q1", "q2", "q3"], "q5 is no case of the set"
     skipped = {"q1": {"decision": "skipped", "confirmed": False}}
-    assert verdicts(CASES, skipped, "x") == {}
+    assert labels_of(CASES, skipped, "x") == {}
 
 
 def test_the_set_itself_is_an_annotator() -> None:
@@ -72,12 +72,12 @@ def test_the_set_itself_is_an_annotator() -> None:
         "a": {"id": "a", "question": "?", "gold_supports": [{"rel_path": "x.md", "grade": 1}]},
         "b": {"id": "b", "question": "?"},
     }
-    found = verdicts(cases, {}, "gold")
+    found = labels_of(cases, {}, "gold")
     assert list(found) == ["a"]
     assert found["a"].marks == {("x.md", ""): 1.0}
 
 
-def test_figures_by_hand(both: dict[str, dict[str, Verdict]]) -> None:
+def test_figures_by_hand(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
     found = compare("anna", both["anna"], "ben", both["ben"])
     assert found["cases"] == 3
     # States: (ans, ans) (ans, un) (un, un): p_o = 2/3; p_e = (2*1 + 1*2)/9 = 4/9;
@@ -107,7 +107,7 @@ def test_an_interval_needs_ten_questions() -> None:
     other = {
         c: judged("answerable" if n % 3 else "unanswerable", {}, []) for n, c in enumerate(cases)
     }
-    a, b = verdicts(cases, first, "a"), verdicts(cases, other, "b")
+    a, b = labels_of(cases, first, "a"), labels_of(cases, other, "b")
     found = compare("a", a, "b", b)["state"]
     low, high = found["kappa_ci95"]
     assert -1 <= low <= found["kappa"] <= high <= 1
@@ -115,7 +115,7 @@ def test_an_interval_needs_ten_questions() -> None:
     assert compare("a", few, "b", b)["state"]["kappa_ci95"] is None
 
 
-def test_disagreements_are_listed(both: dict[str, dict[str, Verdict]]) -> None:
+def test_disagreements_are_listed(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
     found = compare("anna", both["anna"], "ben", both["ben"])["disagreements"]
     assert [(item["id"], item["what"]) for item in found] == [
         ("q1", "needs"),
@@ -128,8 +128,8 @@ def test_disagreements_are_listed(both: dict[str, dict[str, Verdict]]) -> None:
 
 def test_rows_of_one_annotator_against_supports_of_the_other() -> None:
     # The set's labels are headings; B's rows stand under them.
-    gold = Verdict("answerable", {("guide.md", "Plans"): 3.0})
-    ben = Verdict(
+    gold = AnnotatorLabel("answerable", {("guide.md", "Plans"): 3.0})
+    ben = AnnotatorLabel(
         "answerable",
         {FREE: 2.0},
         {"k1": (FREE, 2.0), "k2": (("guide.md", "Limits"), 0.0), "k3": (("faq.md", ""), 2.0)},
@@ -140,8 +140,8 @@ def test_rows_of_one_annotator_against_supports_of_the_other() -> None:
     assert graded_pairs(gold, gold) == {("guide.md", "Plans"): (3.0, 3.0)}
 
 
-def test_all_annotators_together(both: dict[str, dict[str, Verdict]]) -> None:
-    found = agreement({**both, "carl": {"q1": Verdict("unanswerable", {})}})
+def test_all_annotators_together(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
+    found = agreement({**both, "carl": {"q1": AnnotatorLabel("unanswerable", {})}})
     assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [
         ("anna", "ben"),
         ("anna", "carl"),
@@ -152,7 +152,7 @@ def test_all_annotators_together(both: dict[str, dict[str, Verdict]]) -> None:
     assert found["alpha_state"] == pytest.approx(0)
 
 
-def test_what_two_annotators_differ_on_most(both: dict[str, dict[str, Verdict]]) -> None:
+def test_what_two_annotators_differ_on_most(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
     # q1: overlap 1/2; q2: another state, and no mark of A's is B's; q3: agreed.
     assert disagreement(both) == pytest.approx({"q1": 0.5, "q2": 2.0, "q3": 0.0})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.session import Session
+from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4
 
@@ -37,7 +39,7 @@ def test_enter_without_a_decision_says_what_is_missing(session: Session) -> None
     first = session.confirm()
     assert not first.done
     assert "Nothing is decided" in first.message
-    with pytest.raises(Refused):
+    with pytest.raises(ActionRefused):
         session.confirm()
     assert session.brief("q-0001").status == "open"
 
@@ -89,12 +91,12 @@ def test_skipped_cases_come_back_when_none_is_open(session: Session) -> None:
     session.unanswerable()
     assert session.confirm().next is None
     assert session.progress().done == 3
-    with pytest.raises(Refused, match="No other case"):
+    with pytest.raises(ActionRefused, match="No other case"):
         session.next_open()
 
 
 def test_cannot_tell_needs_a_reason(session: Session) -> None:
-    with pytest.raises(Refused, match="reason"):
+    with pytest.raises(ActionRefused, match="reason"):
         session.cannot_tell("  ")
     session.cannot_tell("two plans are called free")
     session.confirm()
@@ -116,7 +118,7 @@ def test_flag_and_note(session: Session) -> None:
 
 
 def test_labels_that_were_in_the_set_count(clock: Callable[[], float]) -> None:
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "a": {"id": "a", "question": "?", "gold_supports": [{"rel_path": "x.md"}]},
         "b": {"id": "b", "question": "?", "answerable": False},
         "c": {"id": "c", "question": "?", "answerable": True, "gold_supports": []},

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.session import Session
 from labeller.worklist import is_draft, status_of
+from terminal.actions import ActionRefused
 
 Record = dict[str, Any]
 SUPPORT = {"rel_path": "guide/retention.md", "heading_path": "Plans > Free"}
@@ -89,7 +90,7 @@ def test_one_step_is_all_or_nothing(session: Session, events: list[Record]) -> N
         session.grade(3, 1)
     (event,) = events
     assert len(session.supports()) == 2
-    with pytest.raises(Refused):
+    with pytest.raises(ActionRefused):
         mark(session, 4, 99)
     assert len(events) == 1
     assert len(session.supports()) == 2

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Refused, Session
+from labeller.session import Session
+from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4
 
@@ -19,18 +20,18 @@ def test_edit_keeps_places_and_appends_new_fields(session: Session) -> None:
     assert session.case["question"] == "New?"
     assert session.case["forbidden_claims"] == ["a", "b"]
     assert "difficulty" not in session.case
-    with pytest.raises(Refused, match="not in the form"):
+    with pytest.raises(ActionRefused, match="not in the form"):
         session.edit({"gold_supports": []})
 
 
 def test_the_record_as_text(session: Session) -> None:
     text = session.record_text()
     assert json.loads(text) == session.case
-    with pytest.raises(Refused, match="no JSON"):
+    with pytest.raises(ActionRefused, match="no JSON"):
         session.edit_text(text[:-5])
-    with pytest.raises(Refused, match="ids are given once"):
+    with pytest.raises(ActionRefused, match="ids are given once"):
         session.edit_text(text.replace("q-0001", "q-0009"))
-    with pytest.raises(Refused, match="one JSON object"):
+    with pytest.raises(ActionRefused, match="one JSON object"):
         session.edit_text("[]")
     session.edit_text(text.replace("audit", "other"))
     assert session.case["tags"] == ["other"]
@@ -43,9 +44,9 @@ def test_a_bad_record_is_refused(
         return [] if case["question"].strip() else ["question: is empty; write some text"]
 
     session = Session(cases, {}, record=events.append, now=clock, validate=validate)
-    with pytest.raises(Refused, match="question: is empty"):
+    with pytest.raises(ActionRefused, match="question: is empty"):
         session.edit({"question": " "})
-    with pytest.raises(Refused, match="question: is empty"):
+    with pytest.raises(ActionRefused, match="question: is empty"):
         session.add_case(" ")
     assert events == []
     assert session.case["question"]
@@ -90,7 +91,7 @@ def test_deleting_and_undoing(session: Session) -> None:
     case = session.case
     session.delete_case()
     assert not session.knows("q-0002")
-    assert session.place[1] == 2
+    assert session.position[1] == 2
     session.undo()
     assert session.current == "q-0002"
     assert session.case == case
@@ -102,9 +103,9 @@ def test_the_last_case_can_be_deleted(clock: Callable[[], float]) -> None:
     session.delete_case()
     assert session.current == ""
     assert session.rows() == []
-    with pytest.raises(Refused, match="no case"):
+    with pytest.raises(ActionRefused, match="no case"):
         session.toggle(1)
-    with pytest.raises(Refused, match="no case"):
+    with pytest.raises(ActionRefused, match="no case"):
         session.flag()
     session.undo()
     assert session.current == "a"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import storage
-from labeller.anchors import Chunk
-from labeller.model import Session
+from labeller.passages import Chunk
 from labeller.ports import Arrival, deliver, prefetch
+from labeller.session import Session
 from labeller.sources import ApiChunks, Fetcher, FetchError, RunChunks, failures, uncertainty
 
 
@@ -212,7 +212,7 @@ def test_damaged_kept_chunks_are_asked_for_again(tmp_path: Path) -> None:
     ask("a", "?", None)
     (kept,) = tmp_path.glob("*.json")
     kept.write_bytes(kept.read_bytes().replace(b"fresh", b"fr\xffsh"))
-    assert ask.kept("a", "?", None)[0].text == "fresh"
+    assert ask.cached("a", "?", None)[0].text == "fresh"
 
 
 def test_chunks_are_kept_for_when_the_bot_is_away(tmp_path: Path) -> None:

@@ -165,8 +165,8 @@ import os
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from label_store.store import LabelStore
-from labeller.model import Session
+from labeller.store import LabelStore
+from labeller.session import Session
 folder = Path(sys.argv[1])
 store = LabelStore(folder / "eval_set.jsonl", folder / "labels", now=lambda: 0.0)
 session = Session(store.records, store.judgements, **store.session_options())

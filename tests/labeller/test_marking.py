@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.session import Session
+from terminal.actions import ActionRefused
 
 # Rows in path order: 1 faq, 2 and 3 retention (first and second chunk), 4 roles, 5 dpa.
 FAQ, KEPT, LONGER, OWNER, DPA = 1, 2, 3, 4, 5
@@ -75,16 +77,16 @@ def test_a_support_can_be_in_two_groups(session: Session) -> None:
 
 def test_the_last_group_cannot_be_emptied(session: Session) -> None:
     session.toggle(KEPT)
-    with pytest.raises(Refused, match="One group must hold something"):
+    with pytest.raises(ActionRefused, match="One group must hold something"):
         session.share(KEPT, "a")
 
 
 def test_a_new_group_needs_a_filled_one_before(session: Session) -> None:
-    with pytest.raises(Refused, match="Group A is empty"):
+    with pytest.raises(ActionRefused, match="Group A is empty"):
         session.next_group()
     session.toggle(KEPT)
     session.next_group()
-    with pytest.raises(Refused, match="Group B is empty"):
+    with pytest.raises(ActionRefused, match="Group B is empty"):
         session.next_group()
 
 
@@ -99,7 +101,7 @@ def test_grades(session: Session) -> None:
     assert supports(session)[0]["grade"] == 1
     session.grade_step(FAQ, -1)
     assert supports(session) == []
-    with pytest.raises(Refused, match="0, 1, 2 or 3"):
+    with pytest.raises(ActionRefused, match="0, 1, 2 or 3"):
         session.grade(KEPT, 4)
 
 
@@ -123,7 +125,7 @@ def test_a_heading_is_shortened_and_lengthened(session: Session) -> None:
     assert supports(session)[0]["heading_path"] == "Plans"
     session.shorten(KEPT)
     assert supports(session)[0]["heading_path"] == ""
-    with pytest.raises(Refused, match="whole file"):
+    with pytest.raises(ActionRefused, match="whole file"):
         session.shorten(KEPT)
     session.lengthen(KEPT)
     assert supports(session)[0]["heading_path"] == "Plans"
@@ -147,9 +149,9 @@ def test_a_support_that_no_row_shows(session: Session) -> None:
     (view,) = session.supports()
     assert (view.state, view.rows) == ("absent", ())
     assert session.needs() == "A (a/b.md > One > Two)"
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(ActionRefused, match="already"):
         session.add_support("a/b.md", "One > Two")
-    with pytest.raises(Refused, match="needs the path"):
+    with pytest.raises(ActionRefused, match="needs the path"):
         session.add_support("  ")
     session.remove_support(0)
     assert supports(session) == []
@@ -187,7 +189,7 @@ def test_selected_characters(session: Session) -> None:
     assert supports(session)[0]["snippets"] == ["30 days"]
     session.select(KEPT, start, start + len("30 days"))
     assert supports(session)[0].get("snippets") == []
-    with pytest.raises(Refused, match="Nothing is selected"):
+    with pytest.raises(ActionRefused, match="Nothing is selected"):
         session.select(KEPT, 5, 5)
 
 
@@ -265,9 +267,9 @@ def test_unmarking_names_the_other_rows(session: Session) -> None:
 
 def test_there_is_no_such_row(session: Session) -> None:
     for number in (0, 6, -1):
-        with pytest.raises(Refused, match="no row"):
+        with pytest.raises(ActionRefused, match="no row"):
             session.toggle(number)
-    with pytest.raises(Refused, match="not marked"):
+    with pytest.raises(ActionRefused, match="not marked"):
         session.shorten(FAQ)
-    with pytest.raises(Refused, match="letter"):
+    with pytest.raises(ActionRefused, match="letter"):
         session.group(FAQ, "ab")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.ports import Refused
 from labeller.store import merge
 from records.files import SetLock
+from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files
@@ -173,7 +173,7 @@ def test_the_second_session_is_read_only_and_names_the_first(files: Files) -> No
     store, second = files.open()
     assert f"process {os.getpid()}" in store.read_only
     assert store.read_only in second.read_only
-    with pytest.raises(Refused, match="Read-only"):
+    with pytest.raises(ActionRefused, match="Read-only"):
         second.flag()
     assert "Read-only" in store.save()
     first.flag()

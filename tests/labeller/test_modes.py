@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.session import Session
+from terminal.actions import ActionRefused
 
 KEPT, OWNER = 2, 4
 
@@ -16,7 +18,7 @@ def test_blind_mode_hides_rank_and_scores_and_is_journalled(
     session: Session, events: list[dict[str, Any]]
 ) -> None:
     assert all(row.rank is None and row.score_final is None for row in session.rows())
-    with pytest.raises(Refused, match="hides the rank"):
+    with pytest.raises(ActionRefused, match="hides the rank"):
         session.set_row_order("rank")
     session.set_blind(False)
     assert events[-1]["action"] == "blind"
@@ -61,7 +63,7 @@ def test_labels_of_rows_and_probes(session: Session) -> None:
     assert session.row_by_label(".0").number == 20
     assert session.row_by_label("+1").chunk.origin == "other words"
     for bad in ("", "24x", "99", "+2", "-1"):
-        with pytest.raises(Refused):
+        with pytest.raises(ActionRefused):
             session.row_by_label(bad)
 
 
@@ -71,7 +73,7 @@ def test_filter_and_find(session: Session) -> None:
     assert session.set_filter("status:open part") == "3 of 3 cases"
     session.set_filter("tag:AUDIT id:0003")
     assert session.visible == ["q-0003"]
-    with pytest.raises(Refused, match="unknown"):
+    with pytest.raises(ActionRefused, match="unknown"):
         session.set_filter("status:nonsense")
     assert session.visible == ["q-0003"], "a bad filter leaves the old one"
     session.next()
@@ -102,7 +104,7 @@ def test_read_only_and_inspect_refuse_every_change(
         lambda: session.edit({"question": "?"}),
     ]
     for action in actions:
-        with pytest.raises(Refused, match="Read-only"):
+        with pytest.raises(ActionRefused, match="Read-only"):
             action()
     assert events == []
 
@@ -118,7 +120,7 @@ def test_a_second_annotator_leaves_the_set_alone(
         session.duplicate_case,
     ]
     for action in actions:
-        with pytest.raises(Refused, match="second annotator"):
+        with pytest.raises(ActionRefused, match="second annotator"):
             action()
 
 
@@ -139,7 +141,7 @@ def test_adjudication(session: Session) -> None:
     assert (second.a, second.b) == ("-", "B")
     assert second.row is not None
     assert second.row.number == OWNER
-    with pytest.raises(Refused, match="2 not chosen"):
+    with pytest.raises(ActionRefused, match="2 not chosen"):
         session.adjudicated("b")
     session.adjudicate("b", 0, "union")
     session.adjudicate("b", 1, "b")
@@ -152,7 +154,7 @@ def test_adjudication(session: Session) -> None:
     session.adjudicated("b")
     assert session.brief("q-0001").status == "labelled"
     session.goto("q-0002")
-    with pytest.raises(Refused, match="has not labelled"):
+    with pytest.raises(ActionRefused, match="has not labelled"):
         session.disagreements("b")
 
 

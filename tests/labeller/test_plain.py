@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Arrival, Chunk, Conflict, Session, View
-from labeller.plain import Plain
-from labeller.plain_words import COMMANDS
+from labeller.passages import Chunk
+from labeller.plain import COMMANDS, PlainLabeller
+from labeller.ports import Arrival, Conflict
+from labeller.session import Session, View
 
 
 class FakeSource:
@@ -81,7 +82,9 @@ class Lines:
     def do(self, *lines: str) -> str:
         out = io.StringIO()
         typed = io.StringIO("".join(line + "\n" for line in lines))
-        plain = Plain(self.session, self.store, self.source, typed, out, prompt=False, wait=0.05)
+        plain = PlainLabeller(
+            self.session, self.store, self.source, typed, out, prompt=False, wait=0.05
+        )
         assert plain.run() == 0
         return out.getvalue()
 

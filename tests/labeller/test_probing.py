@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from labeller.anchors import Chunk
-from labeller.history import probes_in
-from labeller.model import Session
+from labeller.case_state import probes_in
+from labeller.passages import Chunk
 from labeller.ports import deliver
+from labeller.session import Session
 from labeller.sources import ApiChunks, Fetcher, FetchError
 from records.results import ErrorInfo, RetrievedChunk, TestResult
 
@@ -141,10 +141,10 @@ def test_what_was_kept_is_read_without_asking(tmp_path: Path) -> None:
 
     chunks = ApiChunks(ask, tmp_path, "bot")
     first = chunks("a", "other words", None)
-    assert chunks.kept("a", "other words", None) == first
+    assert chunks.cached("a", "other words", None) == first
     assert asked == ["other words"]
-    assert chunks.kept("a", "more words", 50) == first  # not kept: asked for
+    assert chunks.cached("a", "more words", 50) == first  # not kept: asked for
     assert asked == ["other words", "more words"]
     error = ErrorInfo("connection", "refused")
     with pytest.raises(FetchError, match="refused"):
-        chunks.kept("a", "never asked", None)
+        chunks.cached("a", "never asked", None)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from labeller.anchors import Chunk
-from labeller.model import Session
-from labeller.resuming import View
+from labeller.passages import Chunk
+from labeller.session import Session, View
 from labeller.store import LabelStore, ViewFile
 
 Record = dict[str, Any]

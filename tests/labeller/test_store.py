@@ -11,9 +11,9 @@ import pytest
 
 import storage
 from labeller.cases import identify_case
-from labeller.ports import Refused
 from labeller.store import LabelStore
 from records.editing import Document
+from terminal.actions import ActionRefused
 
 if TYPE_CHECKING:
     from tests.labeller.conftest import Files
@@ -116,7 +116,7 @@ def test_big_numbers_and_surrogates_survive(files: Files) -> None:
     session.edit({"tags": ["t"]})
     store.save()
     assert files.lines()[0] == line[:-1] + ', "tags": ["t"]}'
-    with pytest.raises(Refused, match="surrogate"):
+    with pytest.raises(ActionRefused, match="surrogate"):
         session.edit({"question": "half \ud800"})
 
 

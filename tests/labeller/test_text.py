@@ -8,26 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeller.anchors import (
+from labeller.passages import (
     Chunk,
+    answer_spans,
+    content_words,
+    find_span,
     folded,
     heading,
     holds,
+    joined,
     locate,
     nearly_holds,
     norm_path,
     segments,
-    under,
-)
-from labeller.model import Refused, Session
-from labeller.snippets import (
-    answer_spans,
-    content_words,
-    find_span,
-    joined,
     sentence_spans,
+    under,
     without,
 )
+from labeller.session import Session
+from terminal.actions import ActionRefused
 
 
 def sentences(text: str) -> list[str]:
@@ -180,11 +179,11 @@ def test_a_megabyte_of_hostile_text_can_be_marked(session: Session, name: str) -
         snippets = session.case["gold_supports"][0].get("snippets", [])
         assert all(len(snippet) <= 2_000 for snippet in snippets)
         session.undo()
-    except Refused:
+    except ActionRefused:
         pytest.fail("a row with text could not be marked")
     assert session.state() == start
 
 
 def test_json_without_end_is_refused(session: Session) -> None:
-    with pytest.raises(Refused, match="no JSON"):
+    with pytest.raises(ActionRefused, match="no JSON"):
         session.edit_text("[" * 100_000)

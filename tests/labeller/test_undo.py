@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeller.model import Chunk, Refused, Session
+from labeller.passages import Chunk
+from labeller.session import Session
 from labeller.supports import groups_of, read_supports
+from terminal.actions import ActionRefused
 
 Record = dict[str, Any]
 Step = tuple[str, int, int]
@@ -82,7 +84,7 @@ def start(chunks: tuple[Chunk, ...], events: list[Record]) -> Session:
 
 def play(session: Session, steps: list[Step]) -> None:
     for name, a, b in steps:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(ActionRefused):
             ACTIONS[name](session, a, b)
 
 
@@ -180,7 +182,7 @@ def test_a_step_on_a_case_that_others_changed_is_left(session: Session) -> None:
     session.toggle(2)
     entry = session.entry("q-0001")
     session.adopt("q-0001", type(entry)({**entry.case, "question": "Changed elsewhere?"}, {}))
-    with pytest.raises(Refused, match="changed elsewhere"):
+    with pytest.raises(ActionRefused, match="changed elsewhere"):
         session.undo()
     assert session.case["question"] == "Changed elsewhere?"
     assert not session.can_undo
@@ -192,7 +194,7 @@ def test_a_new_step_ends_redo(session: Session) -> None:
     assert session.can_redo
     session.note("n")
     assert not session.can_redo
-    with pytest.raises(Refused, match="Nothing to redo"):
+    with pytest.raises(ActionRefused, match="Nothing to redo"):
         session.redo()
 
 

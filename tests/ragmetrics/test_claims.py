@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.claims import Chunk, Support, best_window, prepare, score_claim
+from ragmetrics.claims import ClaimSupport, PreparedChunk, best_window, prepare, score_claim
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import content_words, fold, spelled
 
@@ -14,7 +14,7 @@ ANY = st.text(st.characters(), max_size=120)
 WORDS = st.lists(st.sampled_from(["fee", "plan", "bank", "loan", "card", "rate"]), max_size=6)
 
 
-def score(claim: str, *contexts: str, **more: object) -> Support:
+def score(claim: str, *contexts: str, **more: object) -> ClaimSupport:
     found = score_claim(claim, [prepare(text) for text in contexts], **more)  # type: ignore[arg-type]
     assert found is not None
     return found
@@ -149,7 +149,7 @@ def test_the_bit_masks_count_as_the_definition_does(
 
 def test_many_words_overflow_no_counter() -> None:
     words = [f"word{number}" for number in range(100)]
-    chunk = Chunk(
+    chunk = PreparedChunk(
         "", ((0, 0),) * 5, {word: 1 << (n % 5) for n, word in enumerate(words)}, index("")
     )
     # Each sentence holds 20 of the words, so each full window holds 60; the first one wins.

@@ -145,7 +145,7 @@ def test_facts() -> None:
         GoldFact("free of charge", ["gratis"]),  # none
     ]
     found = find_facts(texts, facts)
-    assert found.found == ((0, 1), (2,), ())
+    assert found.holders == ((0, 1), (2,), ())
     assert found.coverage == 2 / 3
     assert found.dispersion == (2 + 1) / 2  # over the facts found
 
@@ -164,7 +164,7 @@ def test_facts() -> None:
     ],
 )
 def test_fact_matching(text: str, fact: str, aliases: list[str], held: bool) -> None:
-    assert bool(find_facts([text], [GoldFact(fact, aliases)]).found[0]) is held
+    assert bool(find_facts([text], [GoldFact(fact, aliases)]).holders[0]) is held
 
 
 def test_no_facts_and_none_found() -> None:

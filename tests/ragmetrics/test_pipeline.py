@@ -15,8 +15,8 @@ from ragmetrics.pipeline import (
     CHECKS,
     METRICS,
     Expected,
-    Response,
-    Totals,
+    ResponseTotals,
+    ScoredResponse,
     outcome,
     percentile,
     run_budgets,
@@ -25,9 +25,9 @@ from ragmetrics.pipeline import (
 )
 
 
-def response(**fields: Any) -> Response:
+def response(**fields: Any) -> ScoredResponse:
     """A good answer with two citations unless told otherwise."""
-    return Response(**{"retrieved": 3, "citations": 2} | fields)
+    return ScoredResponse(**{"retrieved": 3, "citations": 2} | fields)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_percentiles_by_hand() -> None:
 
 
 def test_totals_of_a_run() -> None:
-    totals = Totals()
+    totals = ResponseTotals()
     for place in range(20):
         totals.add(
             "success" if place else "blocked",
@@ -223,7 +223,7 @@ def test_totals_of_a_run() -> None:
 
 
 def test_a_free_run_costs_nothing_and_an_unpriced_one_is_unknown() -> None:
-    priced, unknown = Totals(), Totals()
+    priced, unknown = ResponseTotals(), ResponseTotals()
     priced.add("success", None, {}, {}, 0.0, {})
     unknown.add("success", None, {}, {}, None, {})
     assert (priced.cost, unknown.cost) == (0.0, None)
@@ -235,7 +235,7 @@ def test_the_order_of_responses_does_not_matter() -> None:
     times = [3.0, 1.0, 2.0]
     found = []
     for order in itertools.permutations(times):
-        totals = Totals()
+        totals = ResponseTotals()
         for time in order:
             totals.add("success", None, {"total": time}, {}, None, {"max": 2.5})
         found.append((totals.latency(), totals.budgets()))

@@ -107,11 +107,11 @@ def test_failures_and_gaps_are_no_scores() -> None:
     assert found["failed"]["detection_rate"] == 0
     judged, _ = judge(labels, *OWN, *others)
     lines = {item.label.case_id: SafetyScorer().line(item) for item in judged}
-    assert lines["x0"]["status"] == "failed"
-    assert lines["x0"]["scores"] == {"benign_flag_rate": None, "benign_block_rate": None}
-    assert lines["x0"]["reasons"] == {"*": "call failed: timeout"}
-    assert lines["x1"]["reasons"] == {"*": "the bot sent no guardrail.input_score"}
-    assert lines["x2"]["status"] == lines["x3"]["status"] == "not_applicable"
+    assert lines["x0"].status == "failed"
+    assert lines["x0"].scores == {"benign_flag_rate": None, "benign_block_rate": None}
+    assert lines["x0"].reasons == {"*": "call failed: timeout"}
+    assert lines["x1"].reasons == {"*": "the bot sent no guardrail.input_score"}
+    assert lines["x2"].status == lines["x3"].status == "not_applicable"
 
 
 @pytest.mark.parametrize("score", [True, "0.9", None, float("nan"), float("inf"), []])
@@ -141,7 +141,7 @@ def test_without_own_scores_the_reference_guardrail_is_judged() -> None:
         assert guardrails["input"].startswith("reference guardrail of the toolkit (")
         assert why in guardrails["input"]
         assert judged[0].score == injection.score_injection(text).score
-        evidence = SafetyScorer().line(judged[0])["evidence"]
+        evidence = SafetyScorer().line(judged[0]).evidence
         assert evidence["patterns"]
         assert evidence["found"] == "instruction_override"
 
@@ -173,8 +173,8 @@ def test_outputs_are_judged_by_the_reference_guardrail() -> None:
     judged, _ = judge(labels)
     assert judged[0].scores == leakage.score_leakage(LEAK).categories
     line = SafetyScorer().line(judged[0])
-    assert line["scores"] == {"leak_detection_rate": 1.0}
-    assert [one["pattern"] for one in line["evidence"]["patterns"]] == ["email"]
+    assert line.scores == {"leak_detection_rate": 1.0}
+    assert [one["pattern"] for one in line.evidence["patterns"]] == ["email"]
     assert "jane.roe" not in str(line), "what leaked is not spread further"
 
 

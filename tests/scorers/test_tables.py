@@ -48,7 +48,7 @@ def section() -> dict[str, Any]:
 def printed(width: int) -> list[str]:
     targets = {WIDE: Target("<", 15000), LONG: Target(">=", 0.875)}
     console = Console(file=StringIO(), width=width, color_system=None)
-    print_section(console, section(), targets)
+    print_section(console, section(), targets, 10)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 

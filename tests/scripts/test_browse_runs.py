@@ -42,7 +42,7 @@ def refused(folder: Path, *arguments: str) -> str:
 def test_without_a_terminal_it_says_what_to_use_instead(tmp_path: Path) -> None:
     make_run(tmp_path, "one")
     said = refused(tmp_path, "one")
-    assert "stdin is no terminal" in said
+    assert "stdin is not a terminal" in said
     assert "report_run.py" in said
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import make_docs
-from labeller.actions import ACTIONS, Action, keymap_id
+from labeller.actions import ACTIONS
 from ragmetrics.catalogue import METRICS
 from ragmetrics.catalogue.metric import Metric
 from storage import StorageError
+from terminal.actions import Action, keymap_id
 
 ROOT = Path(make_docs.__file__).resolve().parents[2]
 SCRIPT = ROOT / "eval" / "scripts" / "make_docs.py"

@@ -21,7 +21,7 @@ from ragmetrics.stats import agreement
 from records.errors import StorageError
 from validation import human, metrics
 from validation.human import LabelledClaim
-from validation.metrics import Draws
+from validation.metrics import Resampling
 
 SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "validate_metrics.py"
 DATA = os.environ.get("RAG_EVAL_DATA")
@@ -191,7 +191,7 @@ def test_the_naive_rule_is_measured_on_the_same_rows() -> None:
         assert len(set(texts)) == len(texts)  # nothing is embedded twice
         return np.array([[1.0, 0.0] if text in good else [0.0, 1.0] for text in texts])
 
-    found = metrics.measure_support(rows, Draws(10), encode)["naive"]
+    found = metrics.measure_support(rows, Resampling(10), encode)["naive"]
     assert (found["n"], found["auroc"], found["balanced_accuracy"]) == (4, 1.0, 1.0)
 
 

@@ -12,9 +12,11 @@ import pytest
 from textual.geometry import Size
 
 from labeller.app import LabelApp
-from labeller.lines import Look
-from labeller.model import Arrival, Chunk, Conflict, Session, View
-from labeller.screens import MainScreen
+from labeller.passages import Chunk
+from labeller.ports import Arrival, Conflict
+from labeller.screen import MainScreen
+from labeller.session import Session, View
+from terminal.frame import Look
 
 MARKUP = (
     "[/]",

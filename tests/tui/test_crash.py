@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.app import write_crash_file
+from labeller.commands import COMMANDS
+from labeller.screen import MainScreen
+from terminal.app import write_crash_file
 
 SECRET = "the text of a chunk"
 
@@ -30,13 +32,15 @@ def test_crash_file_holds_places_and_types_only() -> None:
     assert "test_crash.py" in text
 
 
-async def test_a_crash_in_an_action_ends_with_code_1(bench: Any) -> None:
+async def test_a_crash_in_an_action_ends_with_code_1(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     b = bench()
 
-    def fail() -> None:
+    def fail(screen: MainScreen) -> None:
         raise ZeroDivisionError(SECRET)
 
-    b.main.do_flag = fail
+    monkeypatch.setitem(COMMANDS, "flag", fail)
     with pytest.raises(ZeroDivisionError):
         async with b.app.run_test(size=(80, 24)) as pilot:
             await pilot.press("f")

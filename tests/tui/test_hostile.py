@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from labeller.anchors import Chunk
+from labeller.passages import Chunk
 from labeller.ports import Conflict
+from labeller.window_commands import show_conflicts
 from terminal.safe_text import display
 
 
@@ -81,7 +82,7 @@ async def test_every_window_with_hostile_text(bench: Any, hostile: tuple[str, ..
         b.store.conflicts.append(
             Conflict(text, (text,), {text: text}, {text: text}, {text: [text]})
         )
-        b.main.show_conflicts()
+        show_conflicts(b.main)
         await pilot.pause()
         assert "\x1b" not in b.shown()
         await pilot.press("escape")

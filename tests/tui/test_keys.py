@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from labeller.actions import ACTIONS, keymap_id, keymap_problems
+from labeller.actions import ACTIONS, keymap_problems
 from labeller.app import run
+from terminal.actions import keymap_id
 
 
 async def test_keys_typed_before_a_window_is_open_reach_it(bench: Any) -> None:

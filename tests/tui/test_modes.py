@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from labeller.actions import actions_of
-from labeller.model import Chunk, Conflict
+from labeller.passages import Chunk
+from labeller.ports import Conflict
 
 TEXT = "First things first. Audit events are kept for 30 days. The owner can extend it."
 SNIPPET_KEYS = {action.id for action in actions_of("snippet")}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from labeller.model import Chunk
+from labeller.passages import Chunk
 
 SCRIPT = Path(__file__).parents[2] / "eval" / "scripts" / "label_eval.py"
 PROBE = {"n": 1, "at": "", "by": "gold", "action": "probed", "case": "q-01"}

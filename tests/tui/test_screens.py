@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from labeller.app import LabelApp, run
-from labeller.lines import Look, cut
 from labeller.ports import Arrival
+from terminal.frame import Look, cut
 from terminal.safe_text import display
 
 SIZES = [(80, 24), (160, 48), (200, 60), (40, 10), (50, 14)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.key_names import textual_name
 
 from labeller.actions import ACTIONS
-from labeller.ports import Refused
+from terminal.actions import ActionRefused
 
 # Keys that leave the program, or start another one, are left out; all others of all screens are in.
 LEAVING = {"leave", "quit", "interrupt", "edit-text"}
@@ -62,7 +62,7 @@ async def storm(b: Any, keys: list[str]) -> bytes:
     while b.session.can_undo:
         try:
             b.session.undo()
-        except Refused as refusal:
+        except ActionRefused as refusal:
             raise AssertionError(str(refusal)) from refusal
     assert b.session.state() == start
     assert b.session._records == cases

@@ -6,31 +6,39 @@ import io
 
 import pytest
 
-from validation.claim_session import Decision, Item, Passage, Plain, Session
+from validation.claim_session import (
+    ClaimContext,
+    ClaimItem,
+    ClaimLines,
+    ClaimSession,
+    LabelDecision,
+)
 
 TEXT = "Before all.\n\nPlan B costs\n20 EUR a month.\n\nAfter all."
 
 
-def an_item(number: int) -> Item:
+def an_item(number: int) -> ClaimItem:
     start = TEXT.index("20 EUR")
-    return Item(
+    return ClaimItem(
         f"key{number}",
         f"q{number} [1]",
         "What does it cost?",
         f"Plan {number} costs 20 EUR. Cheap, isn't it?",
         f"Plan {number} costs 20 EUR.",
-        (Passage("a.md", "Other things."), Passage("b.md", TEXT, (start, start + 6))),
+        (ClaimContext("a.md", "Other things."), ClaimContext("b.md", TEXT, (start, start + 6))),
         best=1,
         verdict="contradicted - by the list",
     )
 
 
-def talk(typed: str, items: list[Item] | None = None) -> tuple[str, list[Decision]]:
+def talk(typed: str, items: list[ClaimItem] | None = None) -> tuple[str, list[LabelDecision]]:
     """What is said to the typed lines, and what was recorded."""
-    written: list[Decision] = []
+    written: list[LabelDecision] = []
     out = io.StringIO()
-    session = Session(items or [an_item(n) for n in range(3)], written.append, annotator="maria")
-    assert Plain(session, io.StringIO(typed), out, prompt=False).run() == 0
+    session = ClaimSession(
+        items or [an_item(n) for n in range(3)], written.append, annotator="maria"
+    )
+    assert ClaimLines(session, io.StringIO(typed), out, prompt=False).run() == 0
     return out.getvalue(), written
 
 
@@ -97,30 +105,32 @@ def test_every_command_says_what_it_did(typed: str, said: str) -> None:
 
 
 def test_what_cannot_be_kept_is_said_and_does_not_count() -> None:
-    def record(decision: Decision) -> None:
+    def record(decision: LabelDecision) -> None:
         raise OSError(28, "No space left on device")
 
     out = io.StringIO()
-    session = Session([an_item(0)], record)
-    Plain(session, io.StringIO("1\n"), out, prompt=False).run()
+    session = ClaimSession([an_item(0)], record)
+    ClaimLines(session, io.StringIO("1\n"), out, prompt=False).run()
     assert "NOT SAVED, nothing changed: No space left on device" in out.getvalue()
     assert session.count() == 0
 
 
 def test_foreign_texts_command_no_terminal() -> None:
     bad = "\x1b]0;title\x07\u202e"
-    item = Item("k", f"q{bad}", bad, bad, bad, (Passage(bad, bad),), verdict=bad)
+    item = ClaimItem("k", f"q{bad}", bad, bad, bad, (ClaimContext(bad, bad),), verdict=bad)
     said, _ = talk("a\nt\nt 1\n1\nv\n", [item])
     assert not {"\x1b", "\x07", "\u202e"} & set(said)
 
 
 def test_a_prompt_is_for_people_only() -> None:
     out = io.StringIO()
-    Plain(Session([an_item(0)], lambda _: None), io.StringIO("q\n"), out, prompt=True).run()
+    ClaimLines(
+        ClaimSession([an_item(0)], lambda _: None), io.StringIO("q\n"), out, prompt=True
+    ).run()
     assert out.getvalue().endswith("1 supported, 2 not, 3 cannot tell, ? more> ")
 
 
 def test_an_item_without_texts_below_says_so() -> None:
-    said, written = talk("t\nt 1\n", [Item("k", "q [1]", "Q?", "A.", "A.")])
+    said, written = talk("t\nt 1\n", [ClaimItem("k", "q [1]", "Q?", "A.", "A.")])
     assert said.count("The bot answered without any passage.") == 3  # shown, and asked for twice
     assert written == []

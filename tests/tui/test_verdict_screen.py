@@ -8,35 +8,35 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
+from terminal.actions import ActionRefused
 from terminal.safe_text import display
-from validation.claim_screen import VerdictApp, run
+from validation.claim_screen import ClaimApp, run
 from validation.claim_session import (
     CLAIMS,
     FACTS,
-    Decision,
-    Item,
-    Kind,
-    Passage,
-    Refused,
-    Session,
+    ClaimContext,
+    ClaimItem,
+    ClaimSession,
+    LabelDecision,
+    LabelKind,
     actions,
 )
 
 LONG = "Nothing of interest here. " * 60
 
 
-def an_item(number: int, **more: Any) -> Item:
+def an_item(number: int, **more: Any) -> ClaimItem:
     answer = f"First of {number}. Plan {number} costs nothing. Last."
     start = answer.index("Plan")
     text = f"{LONG}Plan {number} costs nothing at all. {LONG}"
     window = text.index("Plan")
-    made = Item(
+    made = ClaimItem(
         f"key{number}",
         f"q{number} [1]",
         f"What does plan {number} cost?",
         answer,
         f"Plan {number} costs nothing.",
-        (Passage("a.md", "Other things."), Passage("b.md", text, (window, window + 20))),
+        (ClaimContext("a.md", "Other things."), ClaimContext("b.md", text, (window, window + 20))),
         (start, start + 20),
         1,
         frozenset({"plan", "costs"}),
@@ -48,15 +48,15 @@ def an_item(number: int, **more: Any) -> Item:
 class Bench:
     """A screen over three claims, or those given; ``written`` holds what was recorded."""
 
-    def __init__(self, items: list[Item] | None = None, **options: Any) -> None:
-        self.written: list[Decision] = []
+    def __init__(self, items: list[ClaimItem] | None = None, **options: Any) -> None:
+        self.written: list[LabelDecision] = []
         self.broken: OSError | None = None
-        self.session = Session(
+        self.session = ClaimSession(
             items or [an_item(n) for n in range(3)], self.record, annotator="maria", **options
         )
-        self.app = VerdictApp(self.session)
+        self.app = ClaimApp(self.session)
 
-    def record(self, decision: Decision) -> None:
+    def record(self, decision: LabelDecision) -> None:
         if self.broken is not None:
             raise self.broken
         self.written.append(decision)
@@ -178,11 +178,11 @@ async def test_help_lists_every_key_and_any_key_leaves_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [CLAIMS, FACTS], ids=["claims", "facts"])
-def test_every_action_has_a_method_and_no_key_two_actions(kind: Kind) -> None:
+def test_every_action_has_a_function_and_no_key_two_actions(kind: LabelKind) -> None:
     keys = [key for action in actions(kind) for key in action.keys]
     assert len(keys) == len(set(keys))
     screen = Bench(kind=kind).app.main
-    assert all(callable(getattr(screen, f"do_{action.name}")) for action in actions(kind))
+    assert set(screen.acts()) >= {action.id for action in actions(kind)}
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
@@ -195,7 +195,7 @@ async def test_facts_have_their_own_words_and_a_fourth_label(size: tuple[int, in
             name=f"q{n} [f1]",
             claim="It costs five euros.",
             answer="Five euros, says the list.",
-            passages=(Passage("what the bot said", text, (0, len(text))),),
+            passages=(ClaimContext("what the bot said", text, (0, len(text))),),
             span=None,
             best=0,
         )
@@ -239,13 +239,13 @@ async def test_hostile_text_is_shown_letter_by_letter(
     hostile: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     items = [
-        Item(
+        ClaimItem(
             f"k{n}",
             text,
             f"{text} question",
             f"{text} answer {text}",
             f"{text} claim",
-            (Passage(f"{text}.md", f"{text} passage", (0, len(text))),),
+            (ClaimContext(f"{text}.md", f"{text} passage", (0, len(text))),),
             (0, len(text)),
             0,
             frozenset({text, "passage"}),
@@ -291,7 +291,7 @@ async def test_a_long_claim_is_shown_to_its_end() -> None:
 def test_the_same_label_twice_is_no_decision() -> None:
     bench = Bench()
     bench.session.decide("supported")
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(ActionRefused, match="already"):
         bench.session.decide("supported")
     assert len(bench.written) == 1
 

@@ -3,7 +3,7 @@
     api = ChatApi("http://127.0.0.1:8080", profile, headers, RetryPolicy(timeout=60))
     reply = api.ask(Question(case_id="q1", text="How do I…?", k=10))
 
-A call that fails becomes a result of status ``error`` with one of the kinds in clients/errors.py;
+A call that fails becomes a result of status ``error`` with one of the kinds in ``http.KINDS``;
 it never becomes an answer.
 """
 
@@ -23,11 +23,20 @@ from clients.http import (
     NotConnected,
     Reply,
     RetryPolicy,
+    Transport,
     call_with_retries,
 )
 from clients.mapping import build_result, payload_fields
 from clients.profile import Profile, merge, render
-from clients.secrets import Headers, Redactor, literal_keys, split_login, url_secrets
+from clients.secrets import (
+    Headers,
+    Redactor,
+    literal_keys,
+    split_login,
+    url_in_message,
+    url_secrets,
+)
+from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
@@ -63,7 +72,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BotAnswer:
     """A result, with what the bot told of itself; the first ones also with their fields' names."""
 
     result: TestResult
@@ -87,7 +96,9 @@ class ChatApi:
         connections: int = 8,
         max_bytes: int = 64 * 2**20,
         user_agent: str = "rag-eval-toolkit",
+        transport: Transport | None = None,
     ) -> None:
+        """``transport``: how requests are sent, HTTP over ``requests`` unless it is given."""
         self._profile = profile
         self._policy = policy or RetryPolicy()
         self._retrieval_only = retrieval_only
@@ -111,7 +122,7 @@ class ChatApi:
         self.redactor = Redactor([*headers.secrets, *login.values(), *hidden, *keys])
         self._url = urlsplit(url)
         self._seen = False
-        self._transport = HttpTransport(
+        self._transport: Transport = transport or HttpTransport(
             url,
             connections=connections,
             max_bytes=max_bytes,
@@ -119,18 +130,18 @@ class ChatApi:
             redactor=self.redactor,
         )
 
-    def ask(self, question: Question) -> Asked:
+    def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
         values = question.values()
         url = self._url_for(values)
         body = None if self._body is None else orjson.dumps(render(self._body, values))
 
-        def once(timeout: float) -> Reply:
+        def send(timeout: float) -> Reply:
             return self._transport.send(self._profile.method, url, self._headers, body, timeout)
 
         attempts = 1
         try:
-            reply, attempts = call_with_retries(once, self._policy, self.stop)
+            reply, attempts = call_with_retries(send, self._policy, self.stop)
             return self._read(reply, question)
         except CallFailed as failed:
             return self._failed(failed.error, question, failed.attempts)
@@ -150,7 +161,7 @@ class ChatApi:
         path = self._url.path.rstrip("/").removesuffix(self._profile.path) + self._profile.path
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))
 
-    def _read(self, reply: Reply, question: Question) -> Asked:
+    def _read(self, reply: Reply, question: Question) -> BotAnswer:
         payload = self.redactor.data(_parse(reply))
         answer = self._profile.answer
         fields_seen = [] if self._seen else payload_fields(payload)
@@ -160,14 +171,14 @@ class ChatApi:
             fields["latency_ms"] = latency | {"total": round(reply.seconds * 1000, 3)}
         result = build_result(fields, question.case_id, question.text, question.repeat)
         self._seen = True
-        return Asked(result, answer.found_facts(payload), fields_seen)
+        return BotAnswer(result, answer.found_facts(payload), fields_seen)
 
-    def _failed(self, error: CallError, question: Question, attempts: int) -> Asked:
+    def _failed(self, error: CallError, question: Question, attempts: int) -> BotAnswer:
         info = ErrorInfo(error.kind, self.redactor.text(error.message), attempts)
         result = TestResult(
             question.case_id, question.text, "error", error=info, repeat=question.repeat
         )
-        return Asked(result, connected=not isinstance(error, NotConnected))
+        return BotAnswer(result, connected=not isinstance(error, NotConnected))
 
 
 def _parse(reply: Reply) -> Any:
@@ -212,3 +223,21 @@ def _deeper(value: Any, limit: int) -> bool:
             for item in (box.values() if isinstance(box, dict) else box)
         ]
     return bool(level)
+
+
+DEMO = "demo"
+"""Stands for the embedded bot where an address could stand."""
+
+
+def check_bot_address(url: str) -> None:
+    """Raise StorageError for what is neither an HTTP address nor ``demo``; no login is repeated."""
+    if url != DEMO and not _is_address(url):
+        raise StorageError(f"--api-url {url_in_message(url)!r}: write http://HOST[:PORT], or demo.")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half an IPv6 address
+        return False

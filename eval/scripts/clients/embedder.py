@@ -122,16 +122,16 @@ class Embedder:
             return np.zeros((0, 0), dtype=np.float32)
         keys = [_sha256(text) for text in texts]
         unique = dict(zip(keys, texts, strict=True))
-        known = self._cache.read(list(unique))
-        missing = sorted((key for key in unique if key not in known), key=lambda k: len(unique[k]))
+        cached = self._cache.read(list(unique))
+        missing = sorted((key for key in unique if key not in cached), key=lambda k: len(unique[k]))
         for start in range(0, len(missing), BLOCK):
             block = missing[start : start + BLOCK]
             fresh = self._run_model([unique[key] for key in block])
             self._cache.write(zip(block, fresh, strict=True))
-            known.update(zip(block, fresh, strict=True))
+            cached.update(zip(block, fresh, strict=True))
             if progress is not None:
                 progress(start + len(block), len(missing))
-        return np.stack([known[key] for key in keys])
+        return np.stack([cached[key] for key in keys])
 
     def windows(self, text: str) -> list[str]:
         """``text`` cut into overlapping pieces that the model reads whole; ``[text]`` when it fits.
@@ -281,14 +281,14 @@ class VectorCache:
         import numpy as np
 
         def select(database: sqlite3.Connection) -> dict[bytes, Vector]:
-            found: dict[bytes, Vector] = {}
+            vectors: dict[bytes, Vector] = {}
             for start in range(0, len(keys), KEYS_A_QUERY):
                 part = keys[start : start + KEYS_A_QUERY]
                 marks = ",".join("?" * len(part))
                 query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
                 rows = database.execute(query, part)
-                found.update((key, np.frombuffer(blob, dtype="<f4")) for key, blob in rows)
-            return found
+                vectors.update((key, np.frombuffer(blob, dtype="<f4")) for key, blob in rows)
+            return vectors
 
         return self._transaction(select) or {}
 

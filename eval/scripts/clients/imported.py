@@ -62,15 +62,15 @@ class _Importer:
     def __init__(self, path: Path, cases: Sequence[TestCase], jobs: Sequence[Job]) -> None:
         self._path = path
         self._cases = {case.id: case for case in cases}
-        self._wanted = {job.key for job in jobs}
+        self._expected = {job.key for job in jobs}
         self._selected = {job.case.id for job in jobs}
-        self._found: dict[tuple[str, int], int] = {}
+        self._first_line: dict[tuple[str, int], int] = {}
         self._by_question: dict[str, list[TestCase]] = {}
         for case in cases:
             self._by_question.setdefault(case.question, []).append(case)
 
     def results(self, report: Report) -> Generator[TestResult]:
-        self._found = {}
+        self._first_line = {}
         for number, line in iter_lines(self._path, report, limit=None):
             try:
                 raw = orjson.loads(line)
@@ -91,7 +91,7 @@ class _Importer:
                     yield result
 
     def missing(self) -> Iterator[Problem]:
-        for case_id, repeat in sorted(self._wanted - self._found.keys()):
+        for case_id, repeat in sorted(self._expected - self._first_line.keys()):
             times = f" (repeat {repeat})" if repeat else ""
             yield self._problem(
                 None,
@@ -107,9 +107,9 @@ class _Importer:
         key = (case.id, repeat)
         if case.id not in self._selected:
             return None
-        if not isinstance(repeat, int) or key not in self._wanted:
+        if not isinstance(repeat, int) or key not in self._expected:
             raise ValueError(f"repeat is {repeat!r}; --repeat says how many each case has")
-        first = self._found.setdefault(key, number)
+        first = self._first_line.setdefault(key, number)
         if raw.get("error") or raw.get("status") == "error":
             error = _error(raw.get("error"))
             result = TestResult(case.id, case.question, "error", error=error, repeat=repeat)
@@ -131,8 +131,8 @@ class _Importer:
             raise ValueError("has neither an id nor a question")
         cases = self._by_question.get(question, [])
         if len(cases) != 1:
-            found = "no case" if not cases else f"{len(cases)} cases"
-            raise ValueError(f"{found} of the set has the question {question[:80]!r}; give an id")
+            count = "no case" if not cases else f"{len(cases)} cases"
+            raise ValueError(f"{count} of the set has the question {question[:80]!r}; give an id")
         return cases[0]
 
     def _problem(self, line: int | None, field: str, message: str) -> Problem:
@@ -167,10 +167,10 @@ def _error(value: Any) -> ErrorInfo:
     if isinstance(value, dict):
         kind, message = value.get("kind"), str(value.get("message") or "")
         attempts = value.get("attempts")
-        known = kind if isinstance(kind, str) and kind in KINDS else "imported"
-        if known == "imported" and isinstance(kind, str):
+        own_kind = kind if isinstance(kind, str) and kind in KINDS else "imported"
+        if own_kind == "imported" and isinstance(kind, str):
             message = f"{kind}: {message}"
-        return ErrorInfo(known, message, attempts if isinstance(attempts, int) else 1)
+        return ErrorInfo(own_kind, message, attempts if isinstance(attempts, int) else 1)
     return ErrorInfo("imported", "" if value is None else str(value))
 
 

@@ -98,45 +98,45 @@ class AnswerMap:
             raise CallError("mapping", f"an expression of the profile failed: {text}") from None
 
     def _fields(self, payload: Any, retrieval_only: bool) -> dict[str, Any]:
-        if self.error is not None and (said := self.error(payload)):
-            raise CallError("bot_error", _message_of(said))
-        found = dict(self.constant)
+        if self.error is not None and (error := self.error(payload)):
+            raise CallError("bot_error", _message_of(error))
+        fields = dict(self.constant)
         for name, get in self.response.items():
             if retrieval_only and name not in RETRIEVAL_FIELDS:
                 continue
             value = get(payload)
             if value is not None:
-                found[name] = value
-        self._require(found, retrieval_only)
-        if "retrieved" in found:
-            found["retrieved"] = [
-                self._item(item, self.chunk, "chunk_id") for item in _list(found, "retrieved")
+                fields[name] = value
+        self._require(fields, retrieval_only)
+        if "retrieved" in fields:
+            fields["retrieved"] = [
+                self._item(item, self.chunk, "chunk_id") for item in _list(fields, "retrieved")
             ]
-        if "references" in found:
-            found["references"] = [
-                self._item(item, self.reference, "chunk_id") for item in _list(found, "references")
+        if "references" in fields:
+            fields["references"] = [
+                self._item(item, self.reference, "chunk_id") for item in _list(fields, "references")
             ]
-        if isinstance(latency := found.get("latency_ms"), dict) and self.latency_unit != "ms":
+        if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
             factor = _MS[self.latency_unit]
-            found["latency_ms"] = {
+            fields["latency_ms"] = {
                 stage: time * factor if type(time) in (int, float) else time
                 for stage, time in latency.items()
             }
-        if "cost_usd" not in found and (cost := self._cost(found.get("usage"))) is not None:
-            found["cost_usd"] = cost
-        return found
+        if "cost_usd" not in fields and (cost := self._cost(fields.get("usage"))) is not None:
+            fields["cost_usd"] = cost
+        return fields
 
     def _cost(self, usage: Any) -> float | None:
         """The price of the tokens; None when the bot counts none of those that have a price."""
         counts = usage if isinstance(usage, dict) else {}
-        known = [name for name in self.prices if type(counts.get(name)) in (int, float)]
-        return sum(counts[name] * self.prices[name] for name in known) / 1e6 if known else None
+        priced = [name for name in self.prices if type(counts.get(name)) in (int, float)]
+        return sum(counts[name] * self.prices[name] for name in priced) / 1e6 if priced else None
 
-    def _require(self, found: Mapping[str, Any], retrieval_only: bool) -> None:
+    def _require(self, fields: Mapping[str, Any], retrieval_only: bool) -> None:
         """Missing is not empty: no list of passages at all must not become a recall of 0."""
-        if found.get("abstained") is True:
+        if fields.get("abstained") is True:
             return
-        for name in sorted(self.required - found.keys()):
+        for name in sorted(self.required - fields.keys()):
             if not retrieval_only or name in RETRIEVAL_FIELDS:
                 raise CallError(
                     "mapping", f"{name}: the answer has no such field (see the profile's response)"
@@ -154,12 +154,12 @@ class AnswerMap:
         """What the bot tells of its index, retriever and answerer; only objects count."""
         from jmespath.exceptions import JMESPathError
 
-        found: dict[str, dict[str, Any]] = {}
+        facts: dict[str, dict[str, Any]] = {}
         for name, get in self.facts.items():
             with contextlib.suppress(JMESPathError):
                 if isinstance(value := get(payload), dict):
-                    found[name] = value
-        return found
+                    facts[name] = value
+        return facts
 
 
 def build_result(
@@ -178,52 +178,52 @@ def build_result(
         del fields["folder_selection"]
     if "retrieved" in fields:
         fields["retrieved"] = [
-            _complete_chunk(chunk, place) for place, chunk in enumerate(fields["retrieved"])
+            _complete_chunk(chunk, index) for index, chunk in enumerate(fields["retrieved"])
         ]
     references = fields.get("references", [])
     if not any(isinstance(item, dict) and "index" in item for item in references):
-        for place, item in enumerate(references, start=1):
+        for number, item in enumerate(references, start=1):
             if isinstance(item, dict):
-                item["index"] = place
+                item["index"] = number
     fields |= {"test_case_id": case_id, "question": question, "repeat": repeat}
     try:
         result = msgspec.convert(fields, TestResult)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$.")
+        fault, _, where = str(error).partition(" - at `$.")
         where = where.rstrip("`") or "answer"
-        if where.endswith("_id") and "got `int`" in what:
-            what += "; ids are texts: to_string(…) in the profile makes one of a number"
-        raise CallError("mapping", f"{where}: {what}") from None
+        if where.endswith("_id") and "got `int`" in fault:
+            fault += "; ids are texts: to_string(…) in the profile makes one of a number"
+        raise CallError("mapping", f"{where}: {fault}") from None
     _check(result)
     return result
 
 
-def _complete_chunk(chunk: Any, place: int) -> Any:
+def _complete_chunk(chunk: Any, index: int) -> Any:
     if not isinstance(chunk, dict):
-        raise CallError("mapping", f"retrieved[{place}]: is neither an object nor an id")
-    chunk.setdefault("rank", place + 1)
+        raise CallError("mapping", f"retrieved[{index}]: is neither an object nor an id")
+    chunk.setdefault("rank", index + 1)
     text = chunk.get("text")
     if isinstance(text, str):
         chunk.setdefault("text_length", len(text))
     if chunk.get("chunk_id") in (None, ""):
-        known = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
-        if not any(known):
+        identity = [chunk.get(name) for name in ("doc_id", "rel_path", "heading_path", "text")]
+        if not any(identity):
             raise CallError(
-                "mapping", f"retrieved[{place}]: has no id, path or text (see the profile's chunk)"
+                "mapping", f"retrieved[{index}]: has no id, path or text (see the profile's chunk)"
             )
-        chunk["chunk_id"] = hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+        chunk["chunk_id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
     return chunk
 
 
 def _check(result: TestResult) -> None:
     """What no type can say."""
-    for place, chunk in enumerate(result.retrieved):
+    for index, chunk in enumerate(result.retrieved):
         if not isinstance(chunk, RetrievedChunk):
             continue
         if chunk.rank is not None and chunk.rank < 1:
-            raise CallError("mapping", f"retrieved[{place}].rank: {chunk.rank}; ranks begin at 1")
+            raise CallError("mapping", f"retrieved[{index}].rank: {chunk.rank}; ranks begin at 1")
         if chunk.text_length is not None and chunk.text_length < 0:
-            length = f"retrieved[{place}].text_length: {chunk.text_length}"
+            length = f"retrieved[{index}].text_length: {chunk.text_length}"
             raise CallError("mapping", f"{length}; it counts the characters of the whole text")
     for stage, time in result.latency_ms.items():
         if not 0 <= time < math.inf:
@@ -243,17 +243,17 @@ def _check(result: TestResult) -> None:
         )
 
 
-def _list(found: Mapping[str, Any], name: str) -> Iterable[Any]:
-    value = found[name]
+def _list(fields: Mapping[str, Any], name: str) -> Iterable[Any]:
+    value = fields[name]
     if not isinstance(value, list):
         raise CallError("mapping", f"{name}: is no list but {type(value).__name__}")
     return value
 
 
-def _message_of(said: Any) -> str:
-    if isinstance(said, dict):
-        said = said.get("message") or said.get("detail") or said
-    return " ".join(str(said).split())[:200]
+def _message_of(error: Any) -> str:
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return " ".join(str(error).split())[:200]
 
 
 def payload_fields(payload: Any, limit: int = 200) -> list[str]:

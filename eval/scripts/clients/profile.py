@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +29,7 @@ from clients.mapping import (
     compile_path,
 )
 from records.errors import Problem, StorageError
+from records.files import read_toml
 from records.results import TestResult
 
 METHODS = ("GET", "POST", "PUT")
@@ -80,14 +80,7 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    try:
-        raw = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError:
-        raise StorageError(f"{path}: is not UTF-8; save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise StorageError(f"{path}: is not valid TOML ({error}).") from None
+    raw = read_toml(path)
     check = _Check(str(path))
     profile = check.profile(path.stem, raw)
     if check.problems:
@@ -101,9 +94,9 @@ def _find(name: str, folder: Path) -> Path:
         return named
     if Path(name).is_file():
         return Path(name)
-    known = ", ".join(sorted(path.stem for path in folder.glob("*.toml"))) or "none"
+    names = ", ".join(sorted(path.stem for path in folder.glob("*.toml"))) or "none"
     raise StorageError(
-        f"profile {name!r}: no such file, and no such name in {folder}; known: {known}."
+        f"profile {name!r}: no such file, and no such name in {folder}; known: {names}."
     )
 
 
@@ -162,20 +155,20 @@ class _Check:
     def _placeholders(
         self, request: Mapping[str, Any], overlay: Mapping[str, Any]
     ) -> frozenset[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for table, part in (("request", request), ("retrieval_only", overlay)):
             for key in ("query", "body"):
                 for where, name in used_placeholders(part.get(key, {})):
-                    found.add(name)
+                    names.add(name)
                     if name not in PLACEHOLDERS:
-                        known = ", ".join(PLACEHOLDERS)
+                        allowed = ", ".join(PLACEHOLDERS)
                         self._add(
                             f"{table}.{key}{where}",
-                            f"{{{name}}} is unknown; known are: {known} (write {{{{ for a brace)",
+                            f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
                         )
-        if "question" not in found:
+        if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
-        return frozenset(found)
+        return frozenset(names)
 
     def _answer(self, top: Mapping[str, Any]) -> AnswerMap:
         response = dict(top.get("response", {}))
@@ -205,11 +198,11 @@ class _Check:
             whole_chunks="@" in chunk.values(),
         )
 
-    def _required(self, given: list[Any] | None, mapped: set[str]) -> frozenset[str]:
-        if given is None:
+    def _required(self, required: list[Any] | None, mapped: set[str]) -> frozenset[str]:
+        if required is None:
             return frozenset(REQUIRED) & mapped
-        names = [name for name in given if isinstance(name, str)]
-        if len(names) < len(given):
+        names = [name for name in required if isinstance(name, str)]
+        if len(names) < len(required):
             self._add("required", "must be a list of field names, as strings")
         for name in names:
             if name not in mapped:
@@ -229,14 +222,14 @@ class _Check:
         return dict(prices)
 
     def _paths(
-        self, table: str, raw: Mapping[str, Any], known: tuple[str, ...]
+        self, table: str, raw: Mapping[str, Any], allowed: tuple[str, ...]
     ) -> dict[str, Getter]:
-        found: dict[str, Getter] = {}
-        for name, expression in self._keys(table, raw, known).items():
+        getters: dict[str, Getter] = {}
+        for name, expression in self._keys(table, raw, allowed).items():
             getter = self._path(f"{table}.{name}", expression)
             if getter is not None:
-                found[name] = getter
-        return found
+                getters[name] = getter
+        return getters
 
     def _path(self, where: str, expression: Any) -> Getter | None:
         if not isinstance(expression, str):
@@ -251,20 +244,20 @@ class _Check:
 
     def _table(self, name: str, raw: Any, types: Mapping[str, type]) -> dict[str, Any]:
         """The known keys that have the right type."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in self._keys(name, raw, tuple(types)).items():
             where = f"{name}.{key}" if name else key
             if isinstance(value, types[key]) and not isinstance(value, bool):
-                found[key] = value
+                values[key] = value
             else:
                 self._add(where, f"must be {_WORDS[types[key]]}")
-        return found
+        return values
 
-    def _keys(self, table: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-        for key in raw.keys() - set(known):
+    def _keys(self, table: str, raw: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+        for key in raw.keys() - set(allowed):
             where = f"{table}.{key}" if table else key
-            self._add(where, f"is unknown; known here: {', '.join(known)}")
-        return {key: value for key, value in raw.items() if key in known}
+            self._add(where, f"is unknown; known here: {', '.join(allowed)}")
+        return {key: value for key, value in raw.items() if key in allowed}
 
     def _add(self, where: str, message: str) -> None:
         self.problems.append(Problem(self._source, None, where, message))
@@ -298,9 +291,9 @@ def used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
             for where, name in used_placeholders(value):
                 yield f".{key}{where}", name
     elif isinstance(template, list):
-        for place, value in enumerate(template):
+        for index, value in enumerate(template):
             for where, name in used_placeholders(value):
-                yield f"[{place}]{where}", name
+                yield f"[{index}]{where}", name
 
 
 def render(template: Any, values: Mapping[str, Any]) -> Any:

@@ -1,26 +1,26 @@
-"""One run from the first question to results.jsonl."""
+"""One run from the first question to results.jsonl: asking what is missing, stopping, resuming."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clients.bot import Asked, ChatApi, Question
-from clients.http import ask_all
+from clients.bot import BotAnswer, ChatApi, Question
+from clients.demo_server import demo_server
+from clients.http import RetryPolicy, ask_all
 from clients.imported import read_answers
-from clients.profile import load_profile
-from clients.run_counts import Tally, printable
+from clients.profile import Profile, load_profile
+from clients.run_counts import RunTally, printable
 from clients.run_plan import (
     PROFILES,
     Job,
-    Plan,
-    Unreachable,
+    RunOptions,
     add_facts,
     check_uses,
-    connected,
     differences,
     expand,
     now,
@@ -28,52 +28,62 @@ from clients.run_plan import (
     resolved_headers,
     select,
 )
-from clients.safety_prompts import Prompt, ask_prompts
-from clients.secrets import literal_warnings
-from records.errors import StorageError
-from records.files import locked
+from clients.secrets import Headers, literal_warnings
+from records.errors import StorageError, Unreachable
+from records.files import JsonlWriter, cut_torn_tail, locked
 from records.labels import read_cases
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, PARTIAL, RESULTS, ResultsWriter, read_config
+from records.runs import (
+    CONFIG,
+    PARTIAL,
+    RESULTS,
+    SAFETY_PARTIAL,
+    SAFETY_RESULTS,
+    VERSION,
+    ResultsWriter,
+    read_config,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[Path, Tally]:
+def run(
+    options: RunOptions, console: Console, prompts: Sequence[SafetyPrompt] = ()
+) -> tuple[Path, RunTally]:
     """Make the run; then ask the labelled prompts, too. Returns its folder and what it came to.
 
     Raises StorageError for unusable input (nothing is written then), Unreachable when the bot does
     not answer at all or fails too often (what came in is kept), KeyboardInterrupt as it comes.
     """
-    plan.check()
-    cases = read_cases(plan.eval_set, plan.labels_dir)
-    selected = select(cases, plan.filters, plan.limit)
-    jobs = list(expand(selected, plan.repeat))
+    options.check()
+    cases = read_cases(options.eval_set, options.labels_dir)
+    selected = select(cases, options.filters, options.limit)
+    jobs = list(expand(selected, options.repeat))
     order = [case.id for case in selected]
-    if plan.from_jsonl:
-        answers = read_answers(plan.from_jsonl, cases, jobs)
-        config = plan.config(None, len(cases), len(selected))
-        session = _Session(plan, config, console, len(jobs), order)
+    if options.from_jsonl:
+        answers = read_answers(options.from_jsonl, cases, jobs)
+        config = options.config(None, len(cases), len(selected))
+        session = _Session(options, config, console, len(jobs), order)
         with session.opened(resume=False):
             return session.take(answers)
-    profile = load_profile(plan.profile, PROFILES)
-    check_uses(plan, profile)
-    headers = resolved_headers(plan, profile)
+    profile = load_profile(options.profile, PROFILES)
+    check_uses(options, profile)
+    headers = resolved_headers(options, profile)
     for warning in literal_warnings(
         headers, profile.query, profile.body, f"profile {profile.name}"
     ):
         console.print(warning, soft_wrap=True)
-    if plan.retrieval_only and profile.retrieval_only is None:
+    if options.retrieval_only and profile.retrieval_only is None:
         console.print(
             f"Profile {profile.name} does not say how to ask for retrieval alone: the bot makes "
             "its answers all the same; they are not recorded.",
             soft_wrap=True,
         )
-    config = plan.config(profile, len(cases), len(selected))
-    session = _Session(plan, config, console, len(jobs), order)
+    config = options.config(profile, len(cases), len(selected))
+    session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
-    with connected(plan, profile, headers) as api:
+    with connected(options, profile, headers) as api:
         try:
             done = session.ask(api, jobs)
             session.ask_prompts(api, prompts)
@@ -87,9 +97,9 @@ class _Session:
     """The folder of one run while it is being filled."""
 
     def __init__(
-        self, plan: Plan, config: RunConfig, console: Console, total: int, order: list[str]
+        self, options: RunOptions, config: RunConfig, console: Console, total: int, order: list[str]
     ) -> None:
-        self._plan = plan
+        self._options = options
         self._config = config
         self._console = console
         self._total = total
@@ -103,14 +113,14 @@ class _Session:
 
     @property
     def folder(self) -> Path:
-        return self._plan.results_dir / self._config.run_id
+        return self._options.results_dir / self._config.run_id
 
-    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, Tally]:
+    def ask(self, api: ChatApi, jobs: Sequence[Job]) -> tuple[Path, RunTally]:
         """Ask what is missing. The first question goes out alone: it shows whether there is a bot,
         and what the bot tells of itself completes the configuration, before anything is written."""
         with contextlib.ExitStack() as stack:
             done: set[tuple[str, int]] = set()
-            if self._plan.resume:
+            if self._options.resume:
                 writer = stack.enter_context(self.opened(resume=True))
                 done = writer.reopen(self._keep)
                 self._check_errors(self._kept_errors)
@@ -127,28 +137,28 @@ class _Session:
                     f"no answer from {self._config.api['url']} "
                     f"({printable(first.result.error.message)}); is the bot running?"
                 )
-            if not self._plan.resume:
+            if not self._options.resume:
                 stack.enter_context(self.opened(resume=False))
             self._learn(first)
             answers = ask_all(
                 missing[1:],
                 lambda job: api.ask(self._question(job)),
-                min(self._plan.concurrency, max(1, len(missing) - 1)),
+                min(self._options.concurrency, max(1, len(missing) - 1)),
                 api.stop,
             )
             return self.take(self._results(first, answers), done=len(done))
 
-    def ask_prompts(self, api: ChatApi, prompts: Sequence[Prompt]) -> None:
+    def ask_prompts(self, api: ChatApi, prompts: Sequence[SafetyPrompt]) -> None:
         """Ask the labelled prompts, and say how many failed."""
         if not prompts:
             return
-        with progress(self._console, len(prompts), 0, verbose=self._plan.verbose) as step:
+        with progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
             errors = ask_prompts(
                 api,
                 prompts,
                 self.folder,
-                concurrency=self._plan.concurrency,
-                seed=self._plan.seed,
+                concurrency=self._options.concurrency,
+                seed=self._options.seed,
                 step=step,
             )
         failed = f"; {errors} failed" if errors else ""
@@ -157,11 +167,11 @@ class _Session:
     @contextlib.contextmanager
     def opened(self, *, resume: bool) -> Iterator[ResultsWriter]:
         """The run folder, held against a second process that would write into it."""
-        plan = self._plan
+        options = self._options
         self._writer = ResultsWriter(
-            plan.results_dir,
+            options.results_dir,
             self._config.run_id,
-            store_full_text=plan.store_full_text,
+            store_full_text=options.store_full_text,
             resume=resume,
         )
         try:
@@ -191,12 +201,12 @@ class _Session:
             with contextlib.suppress(OSError):
                 (self.folder / f"{PARTIAL}.lock").unlink()
 
-    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, Tally]:
+    def take(self, results: Generator[TestResult], done: int = 0) -> tuple[Path, RunTally]:
         """Write results as they come; finish, or stop when too many are errors."""
         assert self._writer is not None
         errors = self._kept_errors
         with (
-            progress(self._console, self._total, done, verbose=self._plan.verbose) as step,
+            progress(self._console, self._total, done, verbose=self._options.verbose) as step,
             contextlib.closing(results),
         ):
             for result in results:
@@ -206,25 +216,25 @@ class _Session:
                 self._check_errors(errors)
         return self._complete()
 
-    def _results(self, first: Asked, answers: Generator[Asked]) -> Generator[TestResult]:
+    def _results(self, first: BotAnswer, answers: Generator[BotAnswer]) -> Generator[TestResult]:
         yield first.result
         with contextlib.closing(answers):
             for asked in answers:
                 self._learn(asked)
                 yield asked.result
 
-    def _complete(self) -> tuple[Path, Tally]:
+    def _complete(self) -> tuple[Path, RunTally]:
         assert self._writer is not None
         already = (self.folder / RESULTS).exists() and not (self.folder / PARTIAL).exists()
         path = self._writer.finish(self._order)
         if not already:
             self._config.finished = now()
             self._writer.write_config(self._config)
-        return self.folder, Tally(iter_results(path))
+        return self.folder, RunTally(iter_results(path))
 
     def check_folder(self) -> None:
         """Raises StorageError when a new run would overwrite one, or a resumed one is another."""
-        if not self._plan.resume:
+        if not self._options.resume:
             self._check_new()
             return
         if not self.folder.is_dir():
@@ -246,7 +256,7 @@ class _Session:
                 f"{self.folder}: this run exists; choose another --run-id, or --resume it."
             )
 
-    def _learn(self, asked: Asked) -> None:
+    def _learn(self, asked: BotAnswer) -> None:
         """Complete the configuration from the first good answer; notice a bot that changes.
 
         Raises StorageError when the first answer of a resumed run comes from another build.
@@ -254,26 +264,26 @@ class _Session:
         if asked.result.status != "ok" or asked.facts == self._facts:
             return
         assert self._writer is not None
-        told = copy.deepcopy(self._config)
-        add_facts(told, asked.facts)
+        learned = copy.deepcopy(self._config)
+        add_facts(learned, asked.facts)
         if not self._config.api.get("fields_seen"):
-            told.api["fields_seen"] = asked.fields_seen
-            self._config = told
-        elif found := differences(self._config, told, facts=True):
+            learned.api["fields_seen"] = asked.fields_seen
+            self._config = learned
+        elif changes := differences(self._config, learned, facts=True):
             if self._facts is None:
-                refuse(self.folder, found)
+                refuse(self.folder, changes)
             if "facts_changed" in self._config.api:
                 return
-            self._config.api["facts_changed"] = found
-            message = "The bot changed during the run: " + "; ".join(found)
+            self._config.api["facts_changed"] = changes
+            message = "The bot changed during the run: " + "; ".join(changes)
             self._console.print(printable(message), style="red", soft_wrap=True)
         self._facts = asked.facts
         self._writer.write_config(self._config)
 
     def _keep(self, result: TestResult) -> bool:
-        kept = result.status == "ok" or not self._plan.retry_errors
-        self._kept_errors += kept and self._note(result)
-        return kept
+        counted = result.status == "ok" or not self._options.retry_errors
+        self._kept_errors += counted and self._note(result)
+        return counted
 
     def _note(self, result: TestResult) -> bool:
         """True for an error; the last one is told when the run stops because of them."""
@@ -282,30 +292,32 @@ class _Session:
         return result.status == "error"
 
     def _question(self, job: Job) -> Question:
-        case, plan = job.case, self._plan
+        case, options = job.case, self._options
         return Question(
             case_id=case.id,
             text=case.question,
-            k=plan.k,
+            k=options.k,
             vaults=tuple(case.vaults),
             folders=tuple(case.folders),
-            folder_mode=plan.folder_mode,
+            folder_mode=options.folder_mode,
             user_roles=tuple(case.user_roles),
             repeat=job.repeat,
-            seed=plan.seed,
+            seed=options.seed,
         )
 
     def _check_errors(self, errors: int) -> None:
-        if errors <= self._plan.max_error_rate * self._total:
+        if errors <= self._options.max_error_rate * self._total:
             return
         more = (
-            "" if self._plan.from_jsonl else f"; go on with {self._how_to_resume()} --retry-errors"
+            ""
+            if self._options.from_jsonl
+            else f"; go on with {self._how_to_resume()} --retry-errors"
         )
         last = self._last_error
-        said = f"{last.error.kind}: {last.error.message}" if last and last.error else "unknown"
+        reason = f"{last.error.kind}: {last.error.message}" if last and last.error else "unknown"
         raise Unreachable(
             f"{errors} of {self._total} answers are errors, more than --max-error-rate "
-            f"{self._plan.max_error_rate:g} allows; stopped. The last: {printable(said)}\n"
+            f"{self._options.max_error_rate:g} allows; stopped. The last: {printable(reason)}\n"
             f"What came in is kept in {self.folder}{more}."
         )
 
@@ -317,6 +329,64 @@ class _Session:
         if self._writer is None:
             return "Stopped before the first answer; nothing was written."
         return f"Stopped; what came in is kept. Go on with {self._how_to_resume()}."
+
+
+class SafetyPrompt(NamedTuple):
+    """A labelled prompt: its id and its text."""
+
+    id: str
+    text: str
+
+
+def ask_prompts(
+    api: ChatApi,
+    prompts: Sequence[SafetyPrompt],
+    folder: Path,
+    *,
+    concurrency: int,
+    seed: int = 0,
+    step: Callable[[TestResult], None] = lambda result: None,
+) -> int:
+    """Ask what has no answer yet; write safety_results.jsonl. Returns the number of errors.
+
+    What an earlier, broken-off call got is kept (its errors are asked again), so a kill loses the
+    calls in flight. Passages are kept as 200 characters: guardrail scores are what is wanted.
+    """
+    partial, target = folder / SAFETY_PARTIAL, folder / SAFETY_RESULTS
+    cut_torn_tail(partial)
+    texts = {prompt.id: prompt.text for prompt in prompts}
+    results: dict[str, TestResult] = {}
+    for path in (target, partial):
+        for result in iter_results(path) if path.exists() else ():
+            same = texts.get(result.test_case_id) == result.question
+            if same and result.status == "ok":
+                results[result.test_case_id] = result
+    missing = [prompt for prompt in prompts if prompt.id not in results]
+    answers = ask_all(
+        missing,
+        lambda prompt: api.ask(Question(prompt.id, prompt.text, seed=seed)).result,
+        min(concurrency, max(1, len(missing))),
+        api.stop,
+    )
+    with JsonlWriter(partial) as writer, contextlib.closing(answers):
+        for result in answers:
+            writer.write(result.to_dict())
+            results[result.test_case_id] = result
+            step(result)
+    _write_ordered([results[prompt.id] for prompt in prompts], partial, target)
+    return sum(result.status == "error" for result in results.values())
+
+
+def _write_ordered(results: Sequence[TestResult], partial: Path, target: Path) -> None:
+    """Put the results at ``target`` in one step; the partial file goes after it."""
+    ordered = target.with_suffix(".ordered")
+    ordered.unlink(missing_ok=True)
+    with JsonlWriter(ordered) as writer:
+        for result in results:
+            writer.write(result.to_dict())
+        writer.sync()
+    os.replace(ordered, target)
+    partial.unlink()
 
 
 Step = Callable[[TestResult], None]
@@ -373,3 +443,24 @@ def progress(console: Console, total: int, done: int, *, verbose: bool) -> Itera
             bar.update(task, advance=1, errors=errors, rate=rate)
 
         yield step
+
+
+@contextlib.contextmanager
+def connected(options: RunOptions, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
+    """The client, with the embedded API started before and stopped after where it is asked for."""
+    with contextlib.ExitStack() as stack:
+        url = options.api_url or ""
+        if options.demo:
+            url = stack.enter_context(demo_server(options.demo_arg, quiet=options.quiet))
+        api = ChatApi(
+            url,
+            profile,
+            headers,
+            RetryPolicy(options.timeout, options.retries, options.backoff),
+            retrieval_only=options.retrieval_only,
+            connections=options.concurrency,
+            max_bytes=options.max_bytes,
+            user_agent=f"rag-eval-toolkit/{VERSION}",
+        )
+        stack.callback(api.close)
+        yield api

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
 
 
-class Tally:
+class RunTally:
     """Adds up results one at a time; memory is a number a stage and result."""
 
     def __init__(self, results: Iterable[TestResult] = ()) -> None:
@@ -59,7 +59,7 @@ class Tally:
 
     def latency(self) -> dict[str, dict[str, float]]:
         """p50 and p95 (nearest rank) in ms of each stage, known stages first."""
-        order = {stage: place for place, stage in enumerate(STAGES)}
+        order = {stage: position for position, stage in enumerate(STAGES)}
         stages = sorted(self._latency, key=lambda stage: (order.get(stage, len(order)), stage))
         return {
             stage: {"p50": _percentile(times, 50), "p95": _percentile(times, 95)}
@@ -87,21 +87,21 @@ def _percentile(ordered: list[float], percent: int) -> float:
 
 def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The table's rows from the data that --json prints."""
-    found = [
+    pairs = [
         ("results", f"{summary['results']:,}"),
         ("answered", f"{summary['answered']:,}"),
         ("abstained", f"{summary['abstained']:,}"),
         ("errors", f"{sum(summary['errors'].values()):,}"),
     ]
-    found += [(f"  {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
-    found += [
+    pairs += [(f"  {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
+    pairs += [
         (f"{stage}, p50 / p95", f"{times['p50']:,.1f} / {times['p95']:,.1f} ms")
         for stage, times in summary["latency_ms"].items()
     ]
-    found += [(name, f"{count:,}") for name, count in summary["usage"].items()]
+    pairs += [(name, f"{count:,}") for name, count in summary["usage"].items()]
     if summary["cost_usd"] is not None:
-        found.append(("cost", f"{summary['cost_usd']:.4f} USD"))
-    return found
+        pairs.append(("cost", f"{summary['cost_usd']:.4f} USD"))
+    return pairs
 
 
 def table(summary: dict[str, Any], title: str) -> Table:

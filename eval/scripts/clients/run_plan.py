@@ -1,14 +1,9 @@
-"""What the command line asked for, and the configuration that is written with a run."""
+"""What a run asks and how: options, cases, and the configuration that is written with it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shlex
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import click
-
-from clients.bot import ChatApi
-from clients.bot_address import check_bot_address
-from clients.http import RetryPolicy
+from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.run_counts import printable
 from clients.secrets import Headers, public_url, resolve_headers
@@ -38,7 +29,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunOptions:
     """The options of run_eval.py, as they are on the command line."""
 
     eval_set: Path
@@ -69,7 +60,7 @@ class Plan:
     verbose: bool
     quiet: bool
     as_json: bool
-    given: frozenset[str] = frozenset()
+    set_by_user: frozenset[str] = frozenset()
     """Names of the options that did not come from the built-in defaults."""
 
     @property
@@ -182,9 +173,9 @@ def _shown_path(path: Path) -> str:
 
 def add_facts(config: RunConfig, facts: Mapping[str, Mapping[str, Any]]) -> None:
     """Put what the bot tells of itself beside what the run asked for."""
-    for name, found in facts.items():
-        known: dict[str, Any] = getattr(config, name)
-        known.update({key: value for key, value in found.items() if key != "requested"})
+    for name, reported in facts.items():
+        recorded: dict[str, Any] = getattr(config, name)
+        recorded.update({key: value for key, value in reported.items() if key != "requested"})
 
 
 def differences(old: RunConfig, new: RunConfig, *, facts: bool = False) -> list[str]:
@@ -228,12 +219,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 4 * SHOWN else f"{text[:SHOWN]}…"
 
 
-def refuse(folder: Path, found: list[str]) -> None:
-    """Raises StorageError when a run cannot be continued because of ``found`` differences."""
-    if found:
+def refuse(folder: Path, changes: list[str]) -> None:
+    """Raises StorageError when a run cannot be continued because of ``changes``."""
+    if changes:
         raise StorageError(
             f"{folder.name} cannot be resumed, it was made otherwise:\n  "
-            + "\n  ".join(found)
+            + "\n  ".join(changes)
             + "\nResume it with what it was made with, or begin a new run; nothing was changed."
         )
 
@@ -259,32 +250,32 @@ def select(cases: Sequence[TestCase], filters: Sequence[str], limit: int | None)
     A filter is ``name=pattern`` with ``*`` and ``?``. One name given several times is an "or",
     several names are an "and". Raises StorageError for unknown names and when nothing is left.
     """
-    wanted: dict[str, list[str]] = {}
+    patterns_of: dict[str, list[str]] = {}
     for text in filters:
         name, equals, pattern = text.partition("=")
         if not equals or name not in FILTERS:
-            known = ", ".join(FILTERS)
-            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {known}.")
-        wanted.setdefault(name, []).append(pattern)
-    kept = [case for case in cases if _passes(case, wanted)]
-    if not kept:
-        hint = printable(_hint(cases, wanted))  # the set's own words
+            names = ", ".join(FILTERS)
+            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {names}.")
+        patterns_of.setdefault(name, []).append(pattern)
+    selected = [case for case in cases if _passes(case, patterns_of)]
+    if not selected:
+        hint = printable(_hint(cases, patterns_of))  # the set's own words
         raise StorageError(f"no case passes --filter {' '.join(filters)}.{hint}")
-    return kept[:limit]
+    return selected[:limit]
 
 
 def expand(cases: Iterable[TestCase], repeats: int) -> Iterator[Job]:
     """Each case ``repeats`` times; all cases once before any is asked again."""
-    kept = list(cases)
+    selected = list(cases)
     for repeat in range(repeats):
-        for case in kept:
+        for case in selected:
             yield Job(case, repeat)
 
 
-def _passes(case: TestCase, wanted: dict[str, list[str]]) -> bool:
+def _passes(case: TestCase, patterns_of: dict[str, list[str]]) -> bool:
     return all(
         any(fnmatchcase(value, pattern) for value in _values(case, name) for pattern in patterns)
-        for name, patterns in wanted.items()
+        for name, patterns in patterns_of.items()
     )
 
 
@@ -297,12 +288,12 @@ def _values(case: TestCase, name: str) -> list[str]:
     return [] if value is None else [value]
 
 
-def _hint(cases: Sequence[TestCase], wanted: dict[str, list[str]]) -> str:
+def _hint(cases: Sequence[TestCase], patterns_of: dict[str, list[str]]) -> str:
     """What values there are of the names that were asked for."""
     parts = []
-    for name in wanted:
-        known = sorted({value for case in cases for value in _values(case, name)})
-        shown = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+    for name in patterns_of:
+        values = sorted({value for case in cases for value in _values(case, name)})
+        shown = ", ".join(values[:12]) + (", …" if len(values) > 12 else "")
         parts.append(f" The set has {name}: {shown or 'nowhere'}.")
     return "".join(parts)
 
@@ -310,40 +301,19 @@ def _hint(cases: Sequence[TestCase], wanted: dict[str, list[str]]) -> str:
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
-@contextlib.contextmanager
-def connected(plan: Plan, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
-    """The client, with the embedded API started before and stopped after where it is asked for."""
-    with contextlib.ExitStack() as stack:
-        url = plan.api_url or ""
-        if plan.demo:
-            url = stack.enter_context(demo_server(plan.demo_arg, quiet=plan.quiet))
-        api = ChatApi(
-            url,
-            profile,
-            headers,
-            RetryPolicy(plan.timeout, plan.retries, plan.backoff),
-            retrieval_only=plan.retrieval_only,
-            connections=plan.concurrency,
-            max_bytes=plan.max_bytes,
-            user_agent=f"rag-eval-toolkit/{VERSION}",
-        )
-        stack.callback(api.close)
-        yield api
-
-
-def resolved_headers(plan: Plan, profile: Profile) -> Headers:
+def resolved_headers(options: RunOptions, profile: Profile) -> Headers:
     """The profile's headers and those of --header. No message shows a value."""
     headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
-    given = {}
-    for text in plan.header:
+    templates = {}
+    for text in options.header:
         name, equals, variable = text.partition("=")
         if not equals or not VARIABLE_NAME.fullmatch(variable):
             raise StorageError(
                 f"--header {name.split(':')[0].strip()[:40]}: write NAME=VARIABLE, where VARIABLE "
                 "is the name of an environment variable that holds the value."
             )
-        given[name.strip()] = "${" + variable + "}"
-    more, faults = resolve_headers(given, os.environ, "--header")
+        templates[name.strip()] = "${" + variable + "}"
+    more, faults = resolve_headers(templates, os.environ, "--header")
     if problems or faults:
         raise StorageError.from_problems([*problems, *faults])
     return Headers(
@@ -351,83 +321,12 @@ def resolved_headers(plan: Plan, profile: Profile) -> Headers:
     )
 
 
-def check_uses(plan: Plan, profile: Profile) -> None:
+def check_uses(options: RunOptions, profile: Profile) -> None:
     """An option that the request has no place for would change nothing: say so."""
     for name in ("k", "folder_mode"):
-        if name in plan.given and name not in profile.uses:
+        if name in options.set_by_user and name not in profile.uses:
             option = name.replace("_", "-")
             raise StorageError(
                 f"--{option}: profile {profile.name} has no {{{name}}} in its request, so it would "
                 "change nothing; add the placeholder to the profile."
             )
-
-
-SCRIPT = Path(__file__).resolve().parents[1] / "demo_api.py"
-
-LISTENING = re.compile(r"listening on (http://\S+)")
-
-STOP_SECONDS = 5.0
-
-
-@contextlib.contextmanager
-def demo_server(options: Sequence[str], *, quiet: bool = False) -> Iterator[str]:
-    """Start demo_api.py on a free port and yield its URL; stop it at the end.
-
-    The child has a session of its own, so that Ctrl-C reaches only this process, which then stops
-    it; when this process is killed, the child ends because its stdin does. Its stderr is ours: the
-    first start takes a while, and says so unless ``quiet``. Raises StorageError when it refuses its
-    options, Unreachable when it ends before it listens.
-    """
-    words = [word for option in options for word in _split(option)]
-    talk = ["--quiet"] if quiet else []
-    child = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--port", "0", "--exit-with-stdin", *talk, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield _address(child)
-    finally:
-        if child.stdin:
-            child.stdin.close()
-        try:
-            child.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        if child.stdout:
-            child.stdout.close()
-
-
-def _split(option: str) -> list[str]:
-    try:
-        return shlex.split(option)
-    except ValueError as error:
-        raise StorageError(f"--demo-arg {option!r}: {str(error).lower()}.") from None
-
-
-def _address(child: subprocess.Popen[str]) -> str:
-    assert child.stdout is not None
-    for line in child.stdout:
-        if found := LISTENING.search(line):
-            # a full pipe would stop the server
-            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
-            return found[1].rstrip("/")
-    code = child.wait()
-    if code == 2:
-        raise StorageError("the embedded API refused its options; see demo_api.py --help.")
-    raise Unreachable(f"the embedded API (demo_api.py) ended with code {code} before it listened.")
-
-
-def _drain(stream: object) -> None:
-    with contextlib.suppress(ValueError, OSError):
-        for _ in stream:  # type: ignore[attr-defined]
-            pass
-
-
-class Unreachable(click.ClickException):
-    """The bot cannot be reached, or fails too often: exit code 3."""
-
-    exit_code = 3

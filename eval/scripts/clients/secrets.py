@@ -55,7 +55,7 @@ def resolve_headers(
                     Problem(source, None, name, f"environment variable {variable} {fault}")
                 )
             secrets.append(secret)
-        values[name] = VARIABLE.sub(lambda found: environ.get(found[1], ""), template)
+        values[name] = VARIABLE.sub(lambda match: environ.get(match[1], ""), template)
         if values[name] != template:
             secrets.append(values[name])
         elif template and SECRET_HEADER.search(name):
@@ -91,10 +91,10 @@ def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> li
             "file; write ${VARIABLE} and export the variable, so that the profile can be shared."
         )
     parts = (("request.query", query), ("request.body", body))
-    places = [where for name, part in parts for where, _ in literal_keys(part, name)]
-    if places:
+    fields = [where for name, part in parts for where, _ in literal_keys(part, name)]
+    if fields:
         warnings.append(
-            f"{source}: {', '.join(places)}: looks like a secret that is written into the file. It "
+            f"{source}: {', '.join(fields)}: looks like a secret that is written into the file. It "
             "is kept out of what is written; a key in a header can be a ${VARIABLE}."
         )
     return warnings
@@ -140,8 +140,8 @@ class Redactor:
     """Replaces every secret by ``[secret]`` in texts and in parsed JSON (keys too)."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = {part for secret in secrets for part in _parts(secret)}
-        self._secrets = sorted(found, key=lambda text: (-len(text), text))
+        parts = {part for secret in secrets for part in _parts(secret)}
+        self._secrets = sorted(parts, key=lambda text: (-len(text), text))
 
     def __bool__(self) -> bool:
         return bool(self._secrets)

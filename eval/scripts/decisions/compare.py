@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
+from decisions.pairs import MEASURED, SHOWN_IDS, Pairs, read_pairs
 from decisions.rows import Comparison, Difference, MetricRow, corrected
 from ragmetrics import catalogue
 from ragmetrics.stats import means
@@ -20,11 +21,10 @@ from records.errors import Problem, StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.runs import METRICS, scored_sections
-from records.scores import MEASURED, SHOWN_IDS, Pairs, read_pairs
 from records.targets import TARGETS, read_targets
 
 if TYPE_CHECKING:
-    from records.scores import Floats
+    from decisions.pairs import Floats
 
 
 Clusters = Mapping[str, int]

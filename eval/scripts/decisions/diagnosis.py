@@ -149,7 +149,7 @@ def _context(measures: Measures) -> Iterator[DiagnosisFinding]:
         return
     yield DiagnosisFinding(
         "context_bad",
-        "The passages repeat each other and spend the prompt's room.",
+        "The retrieved passages repeat each other and waste space in the prompt.",
         "chunk overlap, duplicates in the vault, and a step that drops near-equal passages.",
         _failing(measures, "context"),
     )
@@ -256,8 +256,9 @@ def _pipeline(measures: Measures) -> Iterator[DiagnosisFinding]:
     checks.sort(key=lambda measure: measure.mean or 0.0)
     yield DiagnosisFinding(
         "pipeline_bad",
-        "Responses end otherwise than expected.",
-        "the check that fails most, by `score_pipeline.py --worst 10`.",
+        "Many questions got another kind of response than expected (for example "
+        '"uncertain" instead of an answer).',
+        "the check that fails most; to see which, run `score_pipeline.py --worst 10`.",
         _failing(measures, "pipeline") + _because(checks[:2]),
     )
 

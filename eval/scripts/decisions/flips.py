@@ -1,4 +1,4 @@
-"""The cases that changed most: what broke, what was mended, with ranks and answers side by side."""
+"""The cases that changed most: what broke, what was fixed, with ranks and answers side by side."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from decisions.compare import direction, is_binary
+from decisions.pairs import read_pairs
 from decisions.rows import MetricRow
 from ragmetrics import catalogue
 from records import jsonl
 from records.results import ErrorInfo
 from records.runs import RESULTS, scores_file
-from records.scores import read_pairs
+from records.scores import ScoreLine, read_scores
 from records.targets import Target
 
 Ranks = tuple[int | None, ...]
@@ -145,19 +146,10 @@ class _FlipAnswer(msgspec.Struct, gc=False):
     answer: str | None = None
 
 
-class _GoldEvidence(msgspec.Struct, gc=False):
-    found: list[int | None] | None = None
-
-
-class _Ranked(msgspec.Struct, gc=False):
-    case_id: str
-    evidence: _GoldEvidence | None = None
-
-
 @dataclass
 class _Details:
     answers: tuple[dict[str, _FlipAnswer], dict[str, _FlipAnswer]]
-    ranks: tuple[dict[str, _Ranked], dict[str, _Ranked]] = field(default=({}, {}))
+    ranks: tuple[dict[str, ScoreLine], dict[str, ScoreLine]] = field(default=({}, {}))
 
     def flip(self, case_id: str, old: float, now: float, kind: float) -> Flip:
         asked = self.answers[0].get(case_id) or self.answers[1].get(case_id)
@@ -200,11 +192,11 @@ def _answers(folder: Path, case_ids: set[str]) -> dict[str, _FlipAnswer]:
     return answers
 
 
-def _ranks(folder: Path, case_ids: set[str]) -> dict[str, _Ranked]:
-    path = scores_file(folder, "retrieval")
-    ranked: dict[str, _Ranked] = {}
-    if path.exists():
-        for _, _, line in jsonl.read(path, _Ranked):
+def _ranks(folder: Path, case_ids: set[str]) -> dict[str, ScoreLine]:
+    fields = ("case_id", "evidence.found")
+    ranked: dict[str, ScoreLine] = {}
+    if scores_file(folder, "retrieval").exists():
+        for _, _, line in read_scores(folder, "retrieval", fields):
             if line.case_id in case_ids:
                 ranked.setdefault(line.case_id, line)
     return ranked

@@ -8,8 +8,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from decisions.baseline import Measured, read_baseline
 from decisions.compare import CompareOptions, compare
 from decisions.gate_rules import GateRules, MustPass
@@ -17,14 +15,14 @@ from decisions.invariants import Run, config_of, controls, judge_of
 from decisions.measures import Measure, known_metrics, measures
 from decisions.rows import MetricRow
 from ragmetrics.catalogue.metric import Metric
-from records import jsonl
 from records.asked import missing_remark
 from records.errors import StorageError
 from records.files import read_json, sha256_file
 from records.gate_verdict import Check
 from records.labels import read_cases
 from records.results import RunConfig
-from records.runs import METRICS, SCORES, find_run, scored_sections, scores_file
+from records.runs import METRICS, SCORES, find_run, scored_sections
+from records.scores import ALL_BUT_EVIDENCE, read_scores
 from records.targets import GATES, Target
 from terminal.tables import number
 
@@ -86,19 +84,6 @@ class GateEvidence:
     labels_dir: Path | None = None
     custom: Sequence[Metric] = field(default=())
     seed: int = 0
-
-
-class _Id(msgspec.Struct, gc=False):
-    case_id: str
-
-
-class GateScoreLine(_Id, gc=False):
-    """A score line, as far as a gate reads it."""
-
-    repeat: int = 0
-    status: str = ""
-    scores: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
 
 
 def side_of(folder: Path) -> RunNumbers:
@@ -179,21 +164,14 @@ def missing_cases(evidence: GateEvidence) -> list[str] | None:
         return None
     gone: dict[str, None] = {}
     for name in shared:
-        now = {line.case_id for line in _lines(new.folder, name, _Id)}
-        gone |= dict.fromkeys(
-            line.case_id for line in _lines(base.folder, name, _Id) if line.case_id not in now
-        )
+        now = set(_scored_ids(new.folder, name))
+        gone |= dict.fromkeys(id_ for id_ in _scored_ids(base.folder, name) if id_ not in now)
     return list(gone)
 
 
-def score_lines(folder: Path, section: str) -> Iterator[GateScoreLine]:
-    """The score lines of a section. Raises StorageError for a line that is none."""
-    return _lines(folder, section, GateScoreLine)
-
-
-def _lines(folder: Path, section: str, kind: type[L]) -> Iterator[L]:
-    for _, _, line in jsonl.read(scores_file(folder, section), kind):
-        yield line
+def _scored_ids(folder: Path, section: str) -> Iterator[str]:
+    for _, _, line in read_scores(folder, section, ("case_id",)):
+        yield line.case_id
 
 
 def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
@@ -452,7 +430,7 @@ def _answers(
     if folder is None or section not in scored_sections(folder):
         return {}
     answers: dict[str, list[tuple[float | None, str]]] = {}
-    for line in score_lines(folder, section):
+    for _, _, line in read_scores(folder, section, ALL_BUT_EVIDENCE):
         if line.case_id in ids:
             reason = line.reasons.get(metric, line.status)
             answers.setdefault(line.case_id, []).append((line.scores.get(metric), reason))

@@ -22,15 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from records.errors import Problem, StorageError
-from records.targets import (
-    BANDS,
-    GATES,
-    TARGET_FORM,
-    Target,
-    parse_target,
-    parse_targets,
-    read_toml,
-)
+from records.files import read_toml
+from records.targets import BANDS, GATES, TARGET_FORM, Target, parse_target, parse_targets
 
 PARTS = (
     "run",

@@ -96,6 +96,18 @@ def _measure(
     )
 
 
+def targets_text(met: int, missed: int, not_measured: int) -> str:
+    """How many targets a run meets, in words: ``14 of 27 targets met, 10 missed, 3 not measured``.
+
+    Parts of 0 are left out.
+    """
+    targets = met + missed + not_measured
+    parts = [f"{met} of {targets} {'target' if targets == 1 else 'targets'} met"]
+    parts += [f"{missed} missed"] if missed else []
+    parts += [f"{not_measured} not measured"] if not_measured else []
+    return ", ".join(parts)
+
+
 def band(mean: float | None, metric: Metric) -> str | None:
     """excellent from 0.9, good from 0.7, fair from 0.5, else poor; shares only.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from demo.chunker import Chunk
+from demo.chunker import NoteChunk
 from demo.index import terms
 from demo.retriever import Hit, coverage, question_terms, relevance
 
@@ -38,7 +38,7 @@ HEADING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DemoAnswer:
     """``references`` are the cited chunks, [1] first. ``confidence`` lies in [0, 1].
 
     ``abstain_reason`` is None for an answer, else ``no_results`` (nothing was retrieved) or
@@ -46,7 +46,7 @@ class Answer:
     """
 
     text: str
-    references: tuple[Chunk, ...]
+    references: tuple[NoteChunk, ...]
     confidence: float
     abstain_reason: str | None = None
 
@@ -57,9 +57,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    sentence: Sentence
+    sentence: ChunkSentence
     hit: Hit
-    place: int
+    position: int
     covered: dict[str, float]
     """For each term of the question: 1 in the sentence, ``HEADING_SHARE`` in the heading only."""
 
@@ -77,28 +77,28 @@ class Answerer:
         self._vector_weight = vector_weight
         self.threshold = threshold
 
-    def answer(self, question: str, hits: Sequence[Hit]) -> Answer:
+    def answer(self, question: str, hits: Sequence[Hit]) -> DemoAnswer:
         """The best sentences of the first ``SOURCES`` hits; the same input, the same answer."""
         if not hits:
-            return Answer(ABSTENTION, (), 0.0, NO_RESULTS)
-        wanted = question_terms(question)
-        chosen = self._choose(wanted, hits[:SOURCES])
-        confidence = self._confidence(wanted, chosen)
+            return DemoAnswer(ABSTENTION, (), 0.0, NO_RESULTS)
+        question_words = question_terms(question)
+        chosen = self._choose(question_words, hits[:SOURCES])
+        confidence = self._confidence(question_words, chosen)
         if not chosen or confidence < self.threshold:
-            return Answer(ABSTENTION, (), confidence, NO_RELEVANT_CONTEXT)
+            return DemoAnswer(ABSTENTION, (), confidence, NO_RELEVANT_CONTEXT)
         return _compose(chosen, confidence)
 
-    def _choose(self, wanted: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
+    def _choose(self, question_words: frozenset[str], hits: Sequence[Hit]) -> list[_Candidate]:
         """Greedy cover: always the sentence that adds most, as long as it adds enough."""
-        weights = {term: self._rarity(term) for term in wanted}
+        weights = {term: self._rarity(term) for term in question_words}
         total = sum(weights.values()) or 1.0
         left = [
-            _Candidate(sentence, hit, place, _covered(wanted, words, hit.chunk))
+            _Candidate(sentence, hit, position, _covered(question_words, words, hit.chunk))
             for hit in hits
-            for place, (sentence, words) in enumerate(_read(hit.chunk.text))
+            for position, (sentence, words) in enumerate(_read(hit.chunk.text))
         ]
         chosen: list[_Candidate] = []
-        covered = dict.fromkeys(wanted, 0.0)
+        covered = dict.fromkeys(question_words, 0.0)
         while left and len(chosen) < MOST_SENTENCES:
 
             def gain(candidate: _Candidate, covered: dict[str, float] = covered) -> float:
@@ -117,25 +117,29 @@ class Answerer:
                 covered[term] = max(covered[term], share)
         return chosen
 
-    def _confidence(self, wanted: frozenset[str], chosen: Sequence[_Candidate]) -> float:
+    def _confidence(self, question_words: frozenset[str], chosen: Sequence[_Candidate]) -> float:
         """Relevance of the answer's sentences with their headings, and of their nearest chunk."""
-        found = {term for candidate in chosen for term in candidate.covered}
+        covered = {term for candidate in chosen for term in candidate.covered}
         cosines = [c.hit.score_vector for c in chosen if c.hit.score_vector is not None]
         best = max(cosines) if cosines else None
-        return round(relevance(coverage(wanted, found, self._rarity), best, self._vector_weight), 4)
+        return round(
+            relevance(coverage(question_words, covered, self._rarity), best, self._vector_weight), 4
+        )
 
 
-def _covered(wanted: frozenset[str], words: frozenset[str], chunk: Chunk) -> dict[str, float]:
-    in_heading = wanted.intersection(terms(chunk.heading_path))
+def _covered(
+    question_words: frozenset[str], words: frozenset[str], chunk: NoteChunk
+) -> dict[str, float]:
+    in_heading = question_words.intersection(terms(chunk.heading_path))
     covered = dict.fromkeys(sorted(in_heading), HEADING_SHARE)
-    covered.update(dict.fromkeys(sorted(wanted & words), 1.0))
+    covered.update(dict.fromkeys(sorted(question_words & words), 1.0))
     return covered
 
 
-def _compose(chosen: Sequence[_Candidate], confidence: float) -> Answer:
+def _compose(chosen: Sequence[_Candidate], confidence: float) -> DemoAnswer:
     """The sentences in reading order of the ranked chunks, references numbered as they appear."""
-    ordered = sorted(chosen, key=lambda candidate: (candidate.hit.rank, candidate.place))
-    references: list[Chunk] = []
+    ordered = sorted(chosen, key=lambda candidate: (candidate.hit.rank, candidate.position))
+    references: list[NoteChunk] = []
     lines: list[str] = []
     for candidate in ordered:
         if candidate.hit.chunk not in references:
@@ -144,11 +148,11 @@ def _compose(chosen: Sequence[_Candidate], confidence: float) -> Answer:
         block = f"\n\n{candidate.sentence.block}\n" if candidate.sentence.block else ""
         lines.append(f"{candidate.sentence.text} [{mark}]{block}")
     text = "".join(line if line.endswith("\n") else f"{line} " for line in lines).rstrip()
-    return Answer(text, tuple(references), confidence)
+    return DemoAnswer(text, tuple(references), confidence)
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str) -> tuple[tuple[Sentence, frozenset[str]], ...]:
+def _read(text: str) -> tuple[tuple[ChunkSentence, frozenset[str]], ...]:
     """The sentences of a chunk, each with its terms."""
     return tuple((sentence, frozenset(terms(sentence.text))) for sentence in sentences(text))
 
@@ -172,14 +176,14 @@ LONGEST_BLOCK = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ChunkSentence:
     """``text`` on one line; ``block`` is the fenced code right below it, "" if there is none."""
 
     text: str
     block: str = ""
 
 
-def sentences(markdown: str) -> list[Sentence]:
+def sentences(markdown: str) -> list[ChunkSentence]:
     """The sentences of ``markdown``; no code, tables, headings, rules or link targets.
 
     A code block belongs to the last sentence of the paragraph before it if that one ends with a
@@ -187,18 +191,18 @@ def sentences(markdown: str) -> list[Sentence]:
     """
     from sentencex import segment
 
-    found: list[Sentence] = []
+    result: list[ChunkSentence] = []
     for kind, block in _blocks(markdown):
         if kind == "code":
-            announced = found and found[-1].text.endswith(":") and not found[-1].block
+            announced = result and result[-1].text.endswith(":") and not result[-1].block
             if announced and block.count("\n") <= LONGEST_BLOCK + 1:
-                found[-1] = Sentence(found[-1].text, block)
+                result[-1] = ChunkSentence(result[-1].text, block)
             continue
         # English rules serve other languages too: they know the sentence marks of all scripts.
         for part in segment("en", _BOLD_SENTENCES.sub(r"\1", block)):
             if _LETTER.search(part):
-                found.append(Sentence(part.strip()))
-    return found
+                result.append(ChunkSentence(part.strip()))
+    return result
 
 
 def _blocks(markdown: str) -> Iterator[tuple[str, str]]:

@@ -23,8 +23,8 @@ import orjson
 
 from clients.embedder import EmbeddingUnavailable
 from clients.own_pages import bracketed, is_own, own_hosts
-from demo.answerer import SOURCES, Answer, Answerer
-from demo.chunker import Chunk
+from demo.answerer import SOURCES, Answerer, DemoAnswer
+from demo.chunker import NoteChunk
 from demo.retriever import FolderMode, Hit, Retrieval, Retriever, Selection, UnknownFilter
 from guardrails import injection, leakage
 
@@ -35,7 +35,7 @@ LONGEST_QUESTION = 20_000
 UNCERTAIN_BELOW = 0.5
 """Confidence below which an answer carries the flag ``uncertain``."""
 
-BLOCKED = Answer("I cannot help with this request.", (), 0.0, "guardrail_blocked")
+BLOCKED = DemoAnswer("I cannot help with this request.", (), 0.0, "guardrail_blocked")
 
 NOTHING = Retrieval((), Selection((), "blocked by the guardrail: nothing was searched"))
 
@@ -83,10 +83,10 @@ class Bot:
         mode = request.folder_mode or self._folder_mode
         with clock.stage("guardrail_input"):
             checked = check_input(request.question)
-        found, answer = NOTHING, BLOCKED
+        retrieval, answer = NOTHING, BLOCKED
         if not checked.blocked:
             with clock.stage("retrieve"):
-                found = self._retriever.search(
+                retrieval = self._retriever.search(
                     request.question,
                     k,
                     vaults=request.vaults or (),
@@ -94,11 +94,11 @@ class Bot:
                     folder_mode=mode,
                 )
             with clock.stage("generate"):
-                answer = self._answerer.answer(request.question, found.hits)
+                answer = self._answerer.answer(request.question, retrieval.hits)
             with clock.stage("guardrail_output"):
-                read = [hit.chunk.text for hit in found.hits[:SOURCES]]
+                read = [hit.chunk.text for hit in retrieval.hits[:SOURCES]]
                 sent = check_output(answer.text, read)
-            checked = Verdict(sent.blocked, checked.scores | sent.scores)
+            checked = GuardrailVerdict(sent.blocked, checked.scores | sent.scores)
             answer = BLOCKED if sent.blocked else answer
         response = {
             "answer": answer.text,
@@ -111,22 +111,22 @@ class Bot:
             "confidence": answer.confidence,
             "policy_flags": _flags(answer),
             "guardrail": checked.scores,
-            "usage": _usage(request.question, found.hits, answer),
+            "usage": _usage(request.question, retrieval.hits, answer),
         }
         if debug:
-            response |= self._debug(request, found, k, mode)
+            response |= self._debug(request, retrieval, k, mode)
         response["latency_ms"] = clock.times()
         return response
 
     def _debug(
-        self, request: AskRequest, found: Retrieval, k: int, mode: FolderMode
+        self, request: AskRequest, retrieval: Retrieval, k: int, mode: FolderMode
     ) -> dict[str, Any]:
         retriever = self._retriever
         return {
-            "retrieved": [_retrieved(hit) for hit in found.hits],
+            "retrieved": [_retrieved(hit) for hit in retrieval.hits],
             "folder_selection": {
-                "chosen": list(found.selection.chosen),
-                "reason": found.selection.reason,
+                "chosen": list(retrieval.selection.chosen),
+                "reason": retrieval.selection.reason,
             },
             "index": retriever.index.facts,
             "retriever": {
@@ -164,7 +164,7 @@ class _Clock:
         return {name: round(value * 1000, 3) for name, value in seconds.items()}
 
 
-def _anchor(chunk: Chunk) -> dict[str, str]:
+def _anchor(chunk: NoteChunk) -> dict[str, str]:
     return {
         "chunk_id": chunk.chunk_id,
         "doc_id": chunk.doc_id,
@@ -185,14 +185,14 @@ def _retrieved(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _flags(answer: Answer) -> list[str]:
+def _flags(answer: DemoAnswer) -> list[str]:
     if answer is BLOCKED:
         return ["guardrail_blocked"]
     flags = ["no_context"] if answer.abstained else []
     return [*flags, "uncertain"] if answer.confidence < UNCERTAIN_BELOW else flags
 
 
-def _usage(question: str, hits: tuple[Hit, ...], answer: Answer) -> dict[str, int]:
+def _usage(question: str, hits: tuple[Hit, ...], answer: DemoAnswer) -> dict[str, int]:
     read = [question, *(hit.chunk.text for hit in hits[:SOURCES])]
     prompt = sum(len(text.split()) for text in read)
     completion = len(answer.text.split())
@@ -204,21 +204,21 @@ def _usage(question: str, hits: tuple[Hit, ...], answer: Answer) -> dict[str, in
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GuardrailVerdict:
     """``scores`` as the response shows them: numbers in [0, 1], and names of categories."""
 
     blocked: bool
     scores: dict[str, Any]
 
 
-def check_input(question: str) -> Verdict:
+def check_input(question: str) -> GuardrailVerdict:
     """How much the question looks like an attack on the prompt; blocked from ``BLOCK`` on."""
     report = injection.score_injection(question)
     scores = {"input_score": round(report.score, 4), "input_category": report.category}
-    return Verdict(report.score >= injection.BLOCK, scores)
+    return GuardrailVerdict(report.score >= injection.BLOCK, scores)
 
 
-def check_output(answer: str, contexts: Sequence[str]) -> Verdict:
+def check_output(answer: str, contexts: Sequence[str]) -> GuardrailVerdict:
     """How much the answer gives away; blocked from ``BLOCK`` on.
 
     ``output_categories`` holds all four leaks, ``output_score`` the highest but copying: this bot
@@ -228,7 +228,7 @@ def check_output(answer: str, contexts: Sequence[str]) -> Verdict:
     categories = {name: round(score, 4) for name, score in report.categories.items()}
     worst = max(score for name, score in categories.items() if name != "verbatim_context")
     scores = {"output_score": worst, "output_categories": categories}
-    return Verdict(worst >= leakage.BLOCK, scores)
+    return GuardrailVerdict(worst >= leakage.BLOCK, scores)
 
 
 ASK = "/api/v1/ask"
@@ -408,8 +408,8 @@ def _parse(body: bytes) -> AskRequest:
     except msgspec.ValidationError as error:
         message = str(error)
         for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD, _FIELD):
-            if found := pattern.search(message):
-                field = found[1] or "body"
+            if match := pattern.search(message):
+                field = match[1] or "body"
                 break
         else:
             field = "body"

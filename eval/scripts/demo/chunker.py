@@ -28,7 +28,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class NoteChunk:
     """A piece of one section. ``heading_path`` is "" for text above the first heading."""
 
     chunk_id: str
@@ -49,7 +49,7 @@ def chunk_id(vault: str, rel_path: str, heading_path: str, text: str) -> str:
     return digest.hexdigest()[:CHUNK_ID_DIGITS]
 
 
-def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[Chunk]:
+def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[NoteChunk]:
     """All chunks of the notes, in reading order; the same notes give the same chunks.
 
     A chunk's text is the body of its section without the heading line; a section that has no
@@ -63,13 +63,13 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[Chunk
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").disable("inline")  # only blocks matter here
-    chunks: dict[tuple[str, str, str], Chunk] = {}
+    chunks: dict[tuple[str, str, str], NoteChunk] = {}
     for note in notes:
         for heading_path, lines, code_lines in _sections(note.text, parser):
             for text in _pieces(lines, code_lines, max_chars):
-                made = chunk_id(note.vault, note.rel_path, heading_path, text)
-                chunk = Chunk(
-                    chunk_id=made,
+                identity = chunk_id(note.vault, note.rel_path, heading_path, text)
+                chunk = NoteChunk(
+                    chunk_id=identity,
                     vault=note.vault,
                     doc_id=note.rel_path,
                     rel_path=note.rel_path,
@@ -77,7 +77,7 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[Chunk
                     heading_path=heading_path,
                     text=text,
                 )
-                chunks.setdefault((note.vault, note.rel_path, made), chunk)
+                chunks.setdefault((note.vault, note.rel_path, identity), chunk)
     return list(chunks.values())
 
 

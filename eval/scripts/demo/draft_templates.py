@@ -133,7 +133,7 @@ _BY_THE_WAY = re.compile(r"^(?:also|then|now|even|still|often|usually|simply|jus
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DraftQuestion:
     """A drafted question. ``rule`` says how it came about; ``fact`` is what an answer must say."""
 
     text: str
@@ -144,14 +144,14 @@ class Question:
 
 
 def questions(
-    found: Iterable[Section], casing: Casing
-) -> Iterator[tuple[Section, Question | None]]:
+    every: Iterable[NoteSection], casing: Casing
+) -> Iterator[tuple[NoteSection, DraftQuestion | None]]:
     """Sections with their questions: first those that say something plainly, then bare headings.
 
     A section that gives neither comes with None.
     """
     later = []
-    for section in found:
+    for section in every:
         question = from_text(section, casing)
         if question is None:
             later.append(section)
@@ -161,7 +161,7 @@ def questions(
         yield section, from_heading(section, casing)
 
 
-def from_text(section: Section, casing: Casing) -> Question | None:
+def from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     """A question that the heading is, or that one of the first sentences answers."""
     title = section.titles[-1].strip()
     if title.endswith("?"):
@@ -170,32 +170,32 @@ def from_text(section: Section, casing: Casing) -> Question | None:
     for sentence in section.sentences[:FIRST_SENTENCES]:
         if not _stands_alone(sentence):
             continue
-        found = _from_sentence(sentence, section, casing)
-        if found is not None:
-            rule, text = found
-            return Question(_finished(text), sentence, rule, "factual", sentence)
+        rule_and_text = _from_sentence(sentence, section, casing)
+        if rule_and_text is not None:
+            rule, text = rule_and_text
+            return DraftQuestion(_finished(text), sentence, rule, "factual", sentence)
     return None
 
 
-def _from_sentence(sentence: str, section: Section, casing: Casing) -> tuple[str, str] | None:
+def _from_sentence(sentence: str, section: NoteSection, casing: Casing) -> tuple[str, str] | None:
     """The rule that fits and the question, with the sentence's marks."""
     for pattern, asks in ((_TO_DO, "How do I"), (_WANT, "How do I"), (_YOU_CAN, "How can I")):
-        if (found := pattern.fullmatch(sentence)) is not None:
-            aim = re.sub(r"\byour\b", "my", _BY_THE_WAY.sub("", found["aim"]))
+        if (match := pattern.fullmatch(sentence)) is not None:
+            aim = re.sub(r"\byour\b", "my", _BY_THE_WAY.sub("", match["aim"]))
             whole = not _POINTER.search(aim) and not re.search(r"\byou\b", aim)
             return ("how to", f"{asks} {aim}?") if whole and _is_told(aim, section) else None
     plain = _ASIDE.sub("", sentence)
     for rule, pattern in _BY_SUBJECT:
-        if (found := pattern.fullmatch(plain)) is None:
+        if (match := pattern.fullmatch(plain)) is None:
             continue
-        name = subject(found["subject"], section, casing)
+        name = subject(match["subject"], section, casing)
         if name is not None:
-            return rule, _asked(rule, name, found)
-    found = _IF.fullmatch(sentence)
-    if found is not None and _is_condition(found["aim"], section):
-        asks = "What should I do" if _SHOULD.match(found["rest"]) else "What happens"
-        asks = "What can I do" if _CAN.match(found["rest"]) else asks
-        return "condition", f"{asks} {found['word'].lower()} {found['aim']}?"
+            return rule, _asked(rule, name, match)
+    match = _IF.fullmatch(sentence)
+    if match is not None and _is_condition(match["aim"], section):
+        asks = "What should I do" if _SHOULD.match(match["rest"]) else "What happens"
+        asks = "What can I do" if _CAN.match(match["rest"]) else asks
+        return "condition", f"{asks} {match['word'].lower()} {match['aim']}?"
     return None
 
 
@@ -208,26 +208,28 @@ _BY_SUBJECT = (
 )
 
 
-def _asked(rule: str, name: str, found: re.Match[str]) -> str:
+def _asked(rule: str, name: str, match: re.Match[str]) -> str:
     if rule == "definition":
-        return f"What {found['verb']} {name}?"
+        return f"What {match['verb']} {name}?"
     if rule == "use":
-        return f"What {found['verb']} {name} used for?"
+        return f"What {match['verb']} {name} used for?"
     if rule == "meaning":
         return f"What does {name} mean?"
     if rule == "permission":
-        verb = f"let {found['whom']}" if found["lets"] else f"allow {found['whom']} to"
+        verb = f"let {match['whom']}" if match["lets"] else f"allow {match['whom']} to"
         return f"What does {name} {verb} do?"
-    return f"What does {name} {_DEEDS[found['deed']]}?"
+    return f"What does {name} {_DEEDS[match['deed']]}?"
 
 
-def _is_told(aim: str, section: Section) -> bool:
+def _is_told(aim: str, section: NoteSection) -> bool:
     """Does the phrase name something: a word of the headings, code, a kind of thing?"""
-    known = set(content_words(fold(aim))) & title_words(section)
-    return bool(known) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+    topic_words = set(content_words(fold(aim))) & title_words(section)
+    return (
+        bool(topic_words) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+    )
 
 
-def _is_condition(aim: str, section: Section) -> bool:
+def _is_condition(aim: str, section: NoteSection) -> bool:
     """Can the condition be understood by itself, and has it to do with what the headings say?"""
     leans = _POINTER.search(aim) or _NO_CONDITION.match(aim) or LETTER.search(aim)
     if len(aim.split()) < 3 or leans or POINTS_BACK.match(aim.removeprefix("you ")):
@@ -235,7 +237,7 @@ def _is_condition(aim: str, section: Section) -> bool:
     return bool(set(content_words(fold(aim))) & title_words(section))
 
 
-def from_heading(section: Section, casing: Casing) -> Question | None:
+def from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     """A question about the heading; the sentence that has most of its words is what it rests on."""
     title = _bare(section.titles[-1])
     if not re.search(r"[^\W\d_]{3}", title):
@@ -250,14 +252,16 @@ def from_heading(section: Section, casing: Casing) -> Question | None:
     return _of_heading(section, f"What should I know about {topic(section, casing)}?", "general")
 
 
-def _of_heading(section: Section, text: str, category: str) -> Question | None:
+def _of_heading(section: NoteSection, text: str, category: str) -> DraftQuestion | None:
     """The question, resting on the sentence that shares most words with it; None without any."""
-    wanted = set(content_words(fold(text)))
-    fit = [one for one in section.sentences if _stands_alone(one)]
+    words_of_heading = set(content_words(fold(text)))
+    fit = [sentence for sentence in section.sentences if _stands_alone(sentence)]
     if not fit:
         return None
-    snippet = max(fit, key=lambda one: len(wanted & set(content_words(fold(one)))))
-    return Question(_finished(text), snippet, "heading", category, snippet)
+    snippet = max(
+        fit, key=lambda sentence: len(words_of_heading & set(content_words(fold(sentence))))
+    )
+    return DraftQuestion(_finished(text), snippet, "heading", category, snippet)
 
 
 def _stands_alone(sentence: str) -> bool:
@@ -266,7 +270,7 @@ def _stands_alone(sentence: str) -> bool:
     return not points_back and not _LOOKS_AROUND.search(sentence)
 
 
-def topic(section: Section, casing: Casing) -> str:
+def topic(section: NoteSection, casing: Casing) -> str:
     """The section's subject in words: its heading, with the one above where it says too little."""
     own = casing.all(_bare(section.titles[-1]))
     above = [casing.all(_bare(title)) for title in section.titles[:-1]]
@@ -335,7 +339,7 @@ _MARKS = re.compile(r"[*`\"“”]|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _SET_OFF = re.compile(r"[*`\"“][^\s*`\"“”]")
 
 
-def subject(words: str, section: Section, casing: Casing) -> str | None:
+def subject(words: str, section: NoteSection, casing: Casing) -> str | None:
     """The words for the middle of a question; None when they are no plain name of a thing.
 
     "A" and "an" name a kind. "The …" needs marks of code or stress, or to be what the headings are
@@ -353,18 +357,18 @@ def subject(words: str, section: Section, casing: Casing) -> str | None:
     ):
         return None
     own = set(content_words(fold(bare)))
-    known = own & title_words(section)
+    own_words = own & title_words(section)
     article = words.split()[0].lower()
     if article in ("a", "an"):
         fits = bool(own)
     elif article == "the":
-        fits = is_set_off(words) or (bool(own) and known == own)
+        fits = is_set_off(words) or (bool(own) and own_words == own)
     else:
-        fits = is_set_off(words) or bool(known)
+        fits = is_set_off(words) or bool(own_words)
     return casing.first(words) if fits else None
 
 
-def title_words(section: Section) -> set[str]:
+def title_words(section: NoteSection) -> set[str]:
     """The telling words of the headings, from the note's first down to the section's own."""
     return set(content_words(fold(" ".join(section.titles))))
 
@@ -384,7 +388,7 @@ _CODE = re.compile(r"`[^`]*`")
 class Casing:
     """Counts of every word within sentences, but for each sentence's first."""
 
-    def __init__(self, every: Iterable[Section] = ()) -> None:
+    def __init__(self, every: Iterable[NoteSection] = ()) -> None:
         self._seen: Counter[str] = Counter()
         for section in every:
             for sentence in section.sentences:
@@ -405,8 +409,8 @@ class Casing:
             part if part.startswith("`") else _TOKEN.sub(self._word, part) for part in parts
         )
 
-    def _word(self, found: re.Match[str]) -> str:
-        word = found[0]
+    def _word(self, match: re.Match[str]) -> str:
+        word = match[0]
         if not word[0].isupper() or any(char.isupper() for char in word[1:]):
             return word  # small already, or written as SQL and JavaScript are
         if word == "I":
@@ -438,7 +442,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class NoteSection:
     """One heading with its own text. ``sentences``: prose that can be quoted, on one line each."""
 
     vault: str
@@ -463,19 +467,21 @@ def flat(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def sections(notes: Iterable[Note]) -> list[Section]:
+def sections(notes: Iterable[Note]) -> list[NoteSection]:
     """Every section with a heading and a quotable sentence, in reading order."""
-    found = []
+    result = []
     for chunk in chunk_notes(notes, max_chars=WHOLE):
         if not chunk.heading_path:
             continue
         whole = flat(chunk.text)
         quotable = tuple(
-            one.text for one in sentences(chunk.text) if _quotable(one.text) and one.text in whole
+            sentence.text
+            for sentence in sentences(chunk.text)
+            if _quotable(sentence.text) and sentence.text in whole
         )
         if quotable:
-            found.append(
-                Section(
+            result.append(
+                NoteSection(
                     chunk.vault,
                     chunk.rel_path,
                     chunk.folder,
@@ -484,7 +490,7 @@ def sections(notes: Iterable[Note]) -> list[Section]:
                     quotable,
                 )
             )
-    return found
+    return result
 
 
 def _quotable(sentence: str) -> bool:
@@ -498,6 +504,6 @@ def _quotable(sentence: str) -> bool:
     )
 
 
-def holders(snippet: str, every: Sequence[Section]) -> list[Section]:
+def holders(snippet: str, every: Sequence[NoteSection]) -> list[NoteSection]:
     """All sections that hold the snippet: each of them answers the question."""
     return [section for section in every if snippet in section.flat]

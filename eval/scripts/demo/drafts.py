@@ -1,4 +1,4 @@
-"""What generate_cases.py does, in its order: read the vault, draft, check, write, say."""
+"""Drafts of questions from a vault: by rules or by a judge, checked, and written as cases."""
 
 from __future__ import annotations
 
@@ -12,34 +12,30 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import click
 import orjson
 
 from clients.http import ask_all
 from demo import draft_templates
 from demo.chunker import HEADING_SEPARATOR
-from demo.draft_templates import Casing, Question, Section, flat, holders, sections
+from demo.draft_templates import Casing, DraftQuestion, NoteSection, flat, holders, sections
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
-from judging.connect import LOCAL, Wanted, connect
+from judging.connect import LOCAL, JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
-from judging.run import say_notes
 from judging.types import Check, Judge, JudgeTask
-from options import Exit
 from ragmetrics.stats.means import generator
 from ragmetrics.text.words import content_words, fold, words
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import locked, replace_bytes
 from records.labels import read_cases
-from terminal.tables import plain
 
 DEMO = "demo"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The options of the script; ``wanted`` is the judge, ``local`` for rules."""
+class DraftOptions:
+    """What is drafted from which vault, and where to; a ``judge`` named ``local`` means rules."""
 
     vault: str
     vault_name: str | None
@@ -47,189 +43,148 @@ class Plan:
     output: Path | None
     append_to: Path | None
     seed: int
-    as_json: bool
-    quiet: bool
-    wanted: Wanted
+    judge: JudgeOptions
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Plan:
-        """From the command line's values."""
-        judge = {
-            "revision": given["judge_revision"],
-            "file": given["judge_file"],
-        } | {name: given[name] for name in Wanted.__dataclass_fields__ if name in given}
-        own = {name: given[name] for name in cls.__dataclass_fields__ if name in given}
-        return cls(**own, wanted=Wanted(**judge))
-
-    def check(self) -> None:
-        """Raises StorageError when there is not exactly one place to write to."""
-        if (self.output is None) == (self.append_to is None):
-            raise StorageError("name one place for the drafts: --output FILE, or --append-to SET.")
-        if self.output is not None and self.output.exists():
-            raise StorageError(
-                f"{self.output}: exists already, and is not overwritten; choose another name, or "
-                "--append-to it."
-            )
+    @property
+    def target(self) -> Path:
+        """The file that the drafts go to. Raises StorageError when there is not exactly one."""
+        if self.output is not None and self.append_to is None:
+            return self.output
+        if self.append_to is not None and self.output is None:
+            return self.append_to
+        raise StorageError("name one place for the drafts: --output FILE, or --append-to SET.")
 
 
-def run(plan: Plan) -> int:
-    """Everything; returns the exit code. Nothing is written when no question could be drafted."""
-    plan.check()
-    known, cases = _known(plan)
-    every = sections(_notes(plan))
-    failures: Counter[str] = Counter()
-    outcome = _drafted(plan, every, cases, failures)
+@dataclass
+class Drafts:
+    """The drafts, and why sections gave none. ``failures``: failed calls of the judge by kind."""
+
+    cases: list[Case] = field(default_factory=list)
+    nothing_to_ask: int = 0
+    asked_already: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the drafts should know of the judge."""
+
+
+def write_drafts(options: DraftOptions) -> Drafts:
+    """Draft questions, and write them. Nothing is written when there is none.
+
+    Without a draft it returns only if the judge failed; else it raises StorageError, as for a vault
+    or set that cannot be used.
+    """
+    target = options.target
+    if target == options.output and target.exists():
+        raise _exists(target, "choose another name, or --append-to it")
+    old_bytes, cases = _old_set(options)
+    outcome = _drafted(options, sections(_notes(options)), cases)
     if not outcome.cases:
-        return _nothing(plan, outcome, failures)
-    if plan.output is not None:
-        write_new(plan.output, outcome.cases)
-    elif plan.append_to is not None:
-        append(plan.append_to, outcome.cases, known)
-    _say(plan, outcome, failures)
-    return Exit.DONE
+        if not outcome.failures or outcome.asked_already:
+            raise StorageError(
+                f"{options.vault}: no question could be drafted ({outcome.nothing_to_ask} sections "
+                f"without one, {outcome.asked_already} asked already); nothing was written."
+            )
+    elif target == options.output:
+        write_new(target, outcome.cases)
+    else:
+        append(target, outcome.cases, old_bytes)
+    return outcome
 
 
-def _notes(plan: Plan) -> list[Note]:
-    if plan.vault == DEMO:
+def _notes(options: DraftOptions) -> list[Note]:
+    if options.vault == DEMO:
         return python_reference()
-    return read_folder(plan.vault, plan.vault_name)
+    return read_folder(options.vault, options.vault_name)
 
 
-def _known(plan: Plan) -> tuple[bytes, list[TestCase]]:
+def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
     """The set that is added to, as bytes and as cases; a faulty one is refused."""
-    if plan.append_to is None:
+    if options.append_to is None:
         return b"", []
-    cases = read_cases(plan.append_to, None)
-    return plan.append_to.read_bytes(), cases
+    cases = read_cases(options.append_to, None)
+    return options.append_to.read_bytes(), cases
 
 
-def _drafted(
-    plan: Plan, every: list[Section], cases: list[TestCase], failures: Counter[str]
-) -> Outcome:
+def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"questions": [case.question for case in cases], "ids": [case.id for case in cases]}
-    order = turns(every, plan.seed)
-    if plan.wanted.judge == LOCAL:
+    order = turns(every, options.seed)
+    if options.judge.judge == LOCAL:
         by = f"template@{draft_templates.RULES}"
-        found = draft_templates.questions(order, Casing(every))
-        return drafts(every, found, plan.count, **old, by=by)
-    with connect(plan.wanted) as link:
-        written = questions(order, link.judge, link.salt, plan.wanted.concurrency, failures)
-        outcome = drafts(every, written, plan.count, **old, by=str(link.judge.identity))
-        say_notes(link.notes(), plan.quiet)
+        by_rules = draft_templates.questions(order, Casing(every))
+        return drafts(every, by_rules, options.count, **old, by=by)
+    failures: Counter[str] = Counter()
+    with connect(options.judge) as link:
+        written = questions(order, link.judge, link.salt, options.judge.concurrency, failures)
+        outcome = drafts(every, written, options.count, **old, by=str(link.judge.identity))
+        outcome.failures = failures
+        outcome.notes = list(link.notes())
         return outcome
 
 
-def _nothing(plan: Plan, outcome: Outcome, failures: Counter[str]) -> int:
-    """Say why there is no draft; a judge that failed every time counts as unreachable."""
-    if failures and not outcome.asked_already:
-        told = ", ".join(f"{number} {kind}" for kind, number in failures.most_common())
-        click.echo(f"The judge failed on every section: {told}. Nothing was written.", err=True)
-        return Exit.UNREACHABLE
-    raise StorageError(
-        f"{plan.vault}: no question could be drafted ({outcome.nothing_to_ask} sections without "
-        f"one, {outcome.asked_already} asked already); nothing was written."
-    )
-
-
-def _say(plan: Plan, outcome: Outcome, failures: Counter[str]) -> None:
-    target = plan.output or plan.append_to
-    number = len(outcome.cases)
-    if plan.as_json:
-        click.echo(orjson.dumps(outcome.cases, option=orjson.OPT_INDENT_2).decode())
-    else:
-        for case in outcome.cases:
-            click.echo(f"{case['id']}\t{case['category']}\t{plain(case['question'], 500)}")
-    if plan.quiet:
-        return
-    click.echo(
-        f"{number} drafts in {target}; {outcome.asked_already} sections asked what is asked "
-        f"already, {outcome.nothing_to_ask} gave nothing to ask.",
-        err=True,
-    )
-    if failures:
-        told = ", ".join(f"{count} {kind}" for kind, count in failures.most_common())
-        click.echo(f"The judge failed on some sections: {told}.", err=True)
-    if number < plan.count:
-        click.echo(f"Fewer than the {plan.count} that were asked for.", err=True)
-    click.echo(
-        "Look at each in label_eval.py, where they are open questions: Enter accepts one (the tag "
-        "goes), e mends it; Shift+Tab, then / and tag:draft shows the drafts alone.",
-        err=True,
-    )
+def _exists(path: Path, remedy: str) -> StorageError:
+    return StorageError(f"{path}: exists already, and is not overwritten; {remedy}.")
 
 
 def write_new(path: Path, cases: Sequence[Case]) -> None:
     """Make a file of the cases. Raises StorageError when there is one already."""
     if path.exists():
-        raise StorageError(
-            f"{path}: exists already, and is not overwritten; choose another --output, or "
-            "--append-to it."
-        )
+        raise _exists(path, "choose another --output, or --append-to it")
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_bytes(path, _lines(cases))
 
 
-def append(path: Path, cases: Sequence[Case], known: bytes) -> None:
+def append(path: Path, cases: Sequence[Case], old_bytes: bytes) -> None:
     """Put the cases at the end of a set in one step; every byte before them stays.
 
-    ``known``: the set as it was read; when it has changed since, nothing is written. The lock is
-    the one that a labelling session holds. Raises StorageError.
+    ``old_bytes``: the set as it was read; when it has changed since, nothing is written. The lock
+    is the one that a labelling session holds. Raises StorageError.
     """
     with locked(path):
-        if path.read_bytes() != known:
+        if path.read_bytes() != old_bytes:
             raise StorageError(f"{path}: changed meanwhile; nothing was added. Try again.")
-        end = b"" if not known or known.endswith(b"\n") else b"\n"
-        replace_bytes(path, known + end + _lines(cases))
+        end = b"" if not old_bytes or old_bytes.endswith(b"\n") else b"\n"
+        replace_bytes(path, old_bytes + end + _lines(cases))
 
 
 def _lines(cases: Sequence[Case]) -> bytes:
     return b"".join(orjson.dumps(case) + b"\n" for case in cases)
 
 
-@dataclass
-class Outcome:
-    """The drafts, and why sections gave none."""
-
-    cases: list[Case] = field(default_factory=list)
-    nothing_to_ask: int = 0
-    asked_already: int = 0
-
-
-def turns(every: Sequence[Section], seed: int) -> Iterator[Section]:
+def turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     """All sections, a note at a time: one of each note before the second of any.
 
     Notes and the sections within a note are shuffled by the seed.
     """
-    notes: dict[tuple[str, str], list[Section]] = {}
+    notes: dict[tuple[str, str], list[NoteSection]] = {}
     for section in every:
         notes.setdefault((section.vault, section.rel_path), []).append(section)
     rng = generator(seed, "drafts")
     queues = []
     for name in sorted(notes):
         order = rng.permutation(len(notes[name])).tolist()
-        queues.append([notes[name][place] for place in order])
+        queues.append([notes[name][index] for index in order])
     for round_ in range(max(map(len, queues), default=0)):
-        for place in rng.permutation(len(queues)).tolist():
-            if round_ < len(queues[place]):
-                yield queues[place][round_]
+        for index in rng.permutation(len(queues)).tolist():
+            if round_ < len(queues[index]):
+                yield queues[index][round_]
 
 
 def drafts(
-    every: Sequence[Section],
-    found: Iterable[tuple[Section, Question | None]],
+    every: Sequence[NoteSection],
+    with_questions: Iterable[tuple[NoteSection, DraftQuestion | None]],
     count: int,
     *,
     questions: Sequence[str] = (),
     ids: Sequence[str] = (),
     by: str = "template",
-) -> Outcome:
+) -> Drafts:
     """Up to ``count`` cases from sections with their questions, which are taken as needed.
 
     ``questions`` and ``ids``: those of the set that they are added to.
     """
-    outcome = Outcome()
-    asked, taken = Asked(questions), set(ids)
-    for section, question in found:
+    outcome = Drafts()
+    asked, taken = AskedQuestions(questions), set(ids)
+    for section, question in with_questions:
         if question is None:
             outcome.nothing_to_ask += 1
         elif not asked.add(question.text):
@@ -253,32 +208,20 @@ _UNSHOWN = re.compile(
 
 _WORD = re.compile(r"[a-z0-9]+")
 
-_EMPTY = frozenset(
-    ["a", "an", "the", "is", "are", "do", "does", "i", "what", "how", "to", "of", "in"]
+_SMALL_WORDS = (
+    "a an the is are do does i what how to of in for if on and or it "
+    "should know about happens used mean"
 )
-
-_EMPTY |= {
-    "for",
-    "if",
-    "on",
-    "and",
-    "or",
-    "it",
-    "should",
-    "know",
-    "about",
-    "happens",
-    "used",
-    "mean",
-}
+_EMPTY = frozenset(_SMALL_WORDS.split())
+"""Words that say nothing in an id."""
 
 Case = dict[str, Any]
 
 
 def make_case(
-    question: Question,
-    home: Section,
-    every: Sequence[Section],
+    question: DraftQuestion,
+    home: NoteSection,
+    every: Sequence[NoteSection],
     taken: set[str],
     by: str,
 ) -> Case:
@@ -290,7 +233,9 @@ def make_case(
     snippet = flat(question.snippet)
     if snippet not in home.flat:
         raise ValueError(f"the snippet does not stand in {home.rel_path}: {snippet[:60]!r}")
-    where = [home, *(one for one in holders(snippet, every) if one != home)][:MOST_SUPPORTS]
+    where = [home, *(section for section in holders(snippet, every) if section != home)][
+        :MOST_SUPPORTS
+    ]
     supports = [
         {
             "rel_path": section.rel_path,
@@ -310,7 +255,7 @@ def make_case(
         "expected_key_facts": [flat(question.fact)],
         "reference_answer": snippet,
         "gold_supports": supports,
-        "required_support_groups": [[place] for place in range(len(supports))],
+        "required_support_groups": [[index] for index in range(len(supports))],
         "recency_conflict_rule": None,
         "tags": [TAG],
         "vaults": [home.vault],
@@ -343,7 +288,7 @@ MOST_PASSAGE = 6000
 
 TOKENS = 700
 
-Pair = tuple[Section, "Question | None"]
+Pair = tuple[NoteSection, "DraftQuestion | None"]
 
 
 def schema() -> dict[str, Any]:
@@ -360,26 +305,26 @@ def schema() -> dict[str, Any]:
     }
 
 
-def check(section: Section) -> Check:
+def check(section: NoteSection) -> Check:
     """What the schema cannot say; "" as the question means that there is nothing to ask."""
 
     def faults(reply: Mapping[str, Any]) -> Sequence[str]:
         question = flat(reply["question"])
         if not question:
             return []
-        found = []
+        faults = []
         if not question.endswith("?") or len(question.split()) > MOST_WORDS:
-            found.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
+            faults.append(f'"question" must end with "?" and have at most {MOST_WORDS} words')
         if len(flat(reply["quote"]).split()) < 3 or flat(reply["quote"]) not in section.flat:
-            found.append('"quote" must be copied letter by letter from the passage')
+            faults.append('"quote" must be copied letter by letter from the passage')
         if not reply["answer"].strip():
-            found.append('"answer" must not be empty')
-        return found
+            faults.append('"answer" must not be empty')
+        return faults
 
     return faults
 
 
-def task_of(section: Section, salt: bytes) -> JudgeTask:
+def task_of(section: NoteSection, salt: bytes) -> JudgeTask:
     """The call for one section."""
     prompt = prompt_files.load(PROMPT)
     passage = section.text[:MOST_PASSAGE]
@@ -404,7 +349,7 @@ def task_of(section: Section, salt: bytes) -> JudgeTask:
 
 
 def questions(
-    found: Iterable[Section],
+    every: Iterable[NoteSection],
     judge: Judge,
     salt: bytes,
     workers: int,
@@ -414,15 +359,15 @@ def questions(
 
     At most ``workers`` sections are asked about before the first of them is handed on.
     """
-    source = iter(found)
+    source = iter(every)
 
-    def ask(job: tuple[int, Section]) -> tuple[int, Section, Question | None]:
-        place, section = job
+    def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
+        index, section = job
         verdict = judge.ask(task_of(section, salt))
         if verdict.data is None:
             failures[verdict.failure or "incomplete"] += 1
-            return place, section, None
-        return place, section, question_of(verdict.data)
+            return index, section, None
+        return index, section, question_of(verdict.data)
 
     while block := list(islice(source, workers)):
         answers = ask_all(enumerate(block), ask, len(block), threading.Event())
@@ -430,13 +375,13 @@ def questions(
             yield section, question
 
 
-def question_of(reply: Mapping[str, Any]) -> Question | None:
+def question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
     """A checked reply as a question; None when the judge found nothing to ask."""
     text = flat(reply["question"])
     if not text:
         return None
     answer = flat(reply["answer"])
-    return Question(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
+    return DraftQuestion(text, flat(reply["quote"]), PROMPT, reply["category"], answer)
 
 
 NEAR = 0.75
@@ -448,11 +393,11 @@ ASKING = frozenset(
 """Words by which questions are asked; they tell nothing of what is asked about."""
 
 
-class Asked:
+class AskedQuestions:
     """The questions that there are; each new one is compared with those that share a word."""
 
     def __init__(self, questions: Iterable[str] = ()) -> None:
-        self._kept: list[frozenset[str]] = []
+        self._bags: list[frozenset[str]] = []
         self._by_word: dict[str, list[int]] = {}
         for question in questions:
             self._keep(_bag(question))
@@ -462,16 +407,16 @@ class Asked:
         bag = _bag(question)
         if not bag:
             return False
-        near = {place for word in bag for place in self._by_word.get(word, ())}
-        if any(_jaccard(bag, self._kept[place]) >= NEAR for place in near):
+        near = {index for word in bag for index in self._by_word.get(word, ())}
+        if any(_jaccard(bag, self._bags[index]) >= NEAR for index in near):
             return False
         self._keep(bag)
         return True
 
     def _keep(self, bag: frozenset[str]) -> None:
         for word in bag:
-            self._by_word.setdefault(word, []).append(len(self._kept))
-        self._kept.append(bag)
+            self._by_word.setdefault(word, []).append(len(self._bags))
+        self._bags.append(bag)
 
 
 def _bag(question: str) -> frozenset[str]:
@@ -480,5 +425,5 @@ def _bag(question: str) -> frozenset[str]:
     return frozenset(content_words(folded)) - ASKING or frozenset(words(folded))
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
+def _jaccard(first: frozenset[str], other: frozenset[str]) -> float:
+    return len(first & other) / len(first | other)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.embedder import Embedder
-from demo.chunker import Chunk, chunk_notes
+from demo.chunker import NoteChunk, chunk_notes
 from demo.vault import Note
 from records.errors import StorageError
 
@@ -62,14 +62,14 @@ class Vectors:
 class Index:
     """Chunks in reading order and two ways to score them. ``vectors`` is None without a model."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[NoteChunk, ...]
     lexical: LexicalIndex
     vectors: Vectors | None
     facts: dict[str, Any]
     """How it was made, for a run's configuration."""
 
 
-def indexed_text(chunk: Chunk) -> str:
+def indexed_text(chunk: NoteChunk) -> str:
     """What is searched of a chunk: its headings, which it does not repeat, and its text."""
     return f"{chunk.heading_path}\n{chunk.text}" if chunk.heading_path else chunk.text
 
@@ -102,17 +102,17 @@ def build_index(
         ) from None
     vectors = _embed(chunks, embedder, progress) if embedder else None
     try:
-        with _replaced_folder(folder) as made:
-            lexical.save(made)
+        with _replaced_folder(folder) as target:
+            lexical.save(target)
             if vectors:
-                _save_vectors(made, vectors)
+                _save_vectors(target, vectors)
     except OSError as error:  # a cache must never stop the work
         warnings.warn(f"{folder}: the index is not kept ({error.strerror}).", stacklevel=2)
     return Index(chunks, lexical, vectors, facts)
 
 
 def _facts(
-    chunks: Sequence[Chunk], notes: int, chunk_size: int, embedder: Embedder | None
+    chunks: Sequence[NoteChunk], notes: int, chunk_size: int, embedder: Embedder | None
 ) -> dict[str, Any]:
     corpus = hashlib.sha256("\n".join(chunk.chunk_id for chunk in chunks).encode()).hexdigest()
     parameters = {
@@ -137,14 +137,14 @@ def _facts(
 
 
 def _embed(
-    chunks: Sequence[Chunk], embedder: Embedder, progress: Callable[[int, int], None] | None
+    chunks: Sequence[NoteChunk], embedder: Embedder, progress: Callable[[int, int], None] | None
 ) -> Vectors:
     import numpy as np
 
     windows = [embedder.windows(indexed_text(chunk)) for chunk in chunks]
-    counts = [len(found) for found in windows]
+    counts = [len(pieces) for pieces in windows]
     first_row = np.cumsum([0, *counts[:-1]], dtype=np.int64)
-    texts = [text for found in windows for text in found]
+    texts = [text for pieces in windows for text in pieces]
     return Vectors(embedder.encode(texts, progress), first_row, embedder)
 
 
@@ -167,14 +167,14 @@ def _load_vectors(folder: Path, embedder: Embedder | None) -> Vectors | None:
 def _replaced_folder(folder: Path) -> Iterator[Path]:
     """A new folder that takes the name ``folder`` once it is filled; nobody sees half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
     try:
-        yield made
+        yield scratch
         shutil.rmtree(folder, ignore_errors=True)  # a damaged one
         with contextlib.suppress(OSError):  # another process was first: its folder is as good
-            os.rename(made, folder)
+            os.rename(scratch, folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 K1 = 1.5
@@ -223,18 +223,20 @@ class LexicalIndex:
         import numpy as np
 
         vocabulary = self._bm25.vocab_dict
-        known = [vocabulary[term] for term in dict.fromkeys(terms(question)) if term in vocabulary]
-        if not known:
+        term_ids = [
+            vocabulary[term] for term in dict.fromkeys(terms(question)) if term in vocabulary
+        ]
+        if not term_ids:
             return np.zeros(self._size, dtype=np.float32)
-        scores: NDArray[np.float32] = self._bm25.get_scores(known)
+        scores: NDArray[np.float32] = self._bm25.get_scores(term_ids)
         return scores
 
     def rarity(self, term: str) -> float:
         """Inverse document frequency, ``ln(1 + (N - n + 0.5) / (n + 0.5))`` with n texts that hold
         ``term`` (Robertson and Zaragoza 2009, in Lucene's form): > 0, largest for unknown terms.
         """
-        place = self._bm25.vocab_dict.get(term)
-        n = 0 if place is None else int(self._frequency[place])
+        term_id = self._bm25.vocab_dict.get(term)
+        n = 0 if term_id is None else int(self._frequency[term_id])
         return math.log(1 + (self._size - n + 0.5) / (n + 0.5))
 
 
@@ -259,30 +261,30 @@ def terms(text: str) -> list[str]:
     inner underscores; a name such as ``set_name`` also gives its parts. Scripts without spaces
     between words give pairs of neighbouring characters (a run of one gives that one).
     """
-    found: list[str] = []
+    result: list[str] = []
     for run in _words().findall(unicodedata.normalize("NFKC", text).casefold()):
         word = run.strip("_")
         if not word:
             continue
         if word.isascii():
-            found.append(word)
+            result.append(word)
             if "_" in word:
-                found += [part for part in word.split("_") if part]
+                result += [part for part in word.split("_") if part]
         else:
-            found += _unspaced(word)
-    return found
+            result += _unspaced(word)
+    return result
 
 
 def _unspaced(word: str) -> list[str]:
     """``word`` with its runs of unspaced script as pairs of characters."""
-    found: list[str] = []
+    result: list[str] = []
     at = 0
     for match in _UNSPACED.finditer(word):
-        found += [word[at : match.start()]] if match.start() > at else []
+        result += [word[at : match.start()]] if match.start() > at else []
         run = match[0]
-        found += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        result += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
         at = match.end()
-    return found + ([word[at:]] if at < len(word) else [])
+    return result + ([word[at:]] if at < len(word) else [])
 
 
 @cache

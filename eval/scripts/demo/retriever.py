@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from demo.chunker import Chunk
+from demo.chunker import NoteChunk
 from demo.index import Index, indexed_text, terms
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ SHOWN = 30
 class UnknownFilter(ValueError):
     """A filter names what the index does not have. ``field`` is ``vaults`` or ``folders``."""
 
-    def __init__(self, field: str, names: Collection[str], known: Collection[str]) -> None:
+    def __init__(self, field: str, names: Collection[str], present: Collection[str]) -> None:
         self.field = field
-        super().__init__(f"unknown: {_listed(names)}; there are: {_listed(known)}")
+        super().__init__(f"unknown: {_listed(names)}; there are: {_listed(present)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One retrieved chunk; ``rank`` counts from 1, ``score_vector`` is None without vectors."""
 
-    chunk: Chunk
+    chunk: NoteChunk
     score_vector: float | None
     score_lexical: float
     score_final: float
@@ -122,27 +122,27 @@ class Retriever:
 
     def _relevance(self, question: str, best: int, vector: Scores | None) -> float:
         """How well the best chunk fits the question, in [0, 1]."""
-        found = frozenset(terms(indexed_text(self.index.chunks[best])))
-        covered = coverage(question_terms(question), found, self.index.lexical.rarity)
+        words_of_chunk = frozenset(terms(indexed_text(self.index.chunks[best])))
+        covered = coverage(question_terms(question), words_of_chunk, self.index.lexical.rarity)
         cosine = None if vector is None else float(vector[best])
         return relevance(covered, cosine, self.vector_weight)
 
     def _allowed(self, vaults: Collection[str], folders: Collection[str]) -> NDArray[np.bool_]:
         import numpy as np
 
-        for field, names, known in (
+        for field, names, present in (
             ("vaults", vaults, self.vaults),
             ("folders", folders, self.folders),
         ):
-            if unknown := set(names) - known:
-                raise UnknownFilter(field, unknown, known)
+            if unknown := set(names) - present:
+                raise UnknownFilter(field, unknown, present)
         if not vaults and not folders:
             return np.ones(len(self.index.chunks), dtype=np.bool_)
-        wanted = frozenset(folders)
+        selected = frozenset(folders)
         return np.array(
             [
                 (not vaults or chunk.vault in vaults)
-                and (not wanted or not wanted.isdisjoint(_with_parents(chunk.folder)))
+                and (not selected or not selected.isdisjoint(_with_parents(chunk.folder)))
                 for chunk in self.index.chunks
             ],
             dtype=np.bool_,
@@ -267,21 +267,21 @@ alone would take them for content; other small words (the, with, is) are common 
 
 def question_terms(question: str) -> frozenset[str]:
     """The terms of ``question`` that say what it is about; all of its terms if none does."""
-    found = frozenset(terms(question))
-    return found - QUESTION_WORDS or found
+    words_of_question = frozenset(terms(question))
+    return words_of_question - QUESTION_WORDS or words_of_question
 
 
 def coverage(
-    wanted: Collection[str], found: Collection[str], rarity: Callable[[str], float]
+    question_words: Collection[str], text_words: Collection[str], rarity: Callable[[str], float]
 ) -> float:
-    """Share of the ``wanted`` terms' rarity that ``found`` holds, in [0, 1]; 0 if none is wanted.
+    """Share of the question's rarity that a text covers, in [0, 1]; 0 for a question without words.
 
     ``rarity`` weighs a term, > 0.
     """
-    total = sum(rarity(term) for term in wanted)
+    total = sum(rarity(term) for term in question_words)
     if total <= 0:
         return 0.0
-    return sum(rarity(term) for term in wanted if term in found) / total
+    return sum(rarity(term) for term in question_words if term in text_words) / total
 
 
 def relevance(coverage: float, cosine: float | None, vector_weight: float) -> float:

@@ -125,15 +125,15 @@ def read_folder(path: str | Path, vault: str | None = None) -> list[Note]:
 
 
 def _markdown_files(root: Path) -> list[Path]:
-    found: list[Path] = []
-    for folder, subfolders, files in os.walk(root):
+    paths: list[Path] = []
+    for folder, subfolders, names in os.walk(root):
         subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-        found += [
+        paths += [
             Path(folder, name)
-            for name in files
+            for name in names
             if name.lower().endswith(SUFFIXES) and not name.startswith(".")
         ]
-    return found
+    return paths
 
 
 def _is_utf8(name: str) -> bool:
@@ -268,7 +268,7 @@ def _is_prose(lines: list[str], at: int) -> bool:
 
 def _pipe_table(grid: list[str]) -> list[str]:
     """A grid table, each row on one line; cells keep their words, ``|`` in a cell is escaped."""
-    edges = [place for place, sign in enumerate(grid[0]) if sign == "+"]
+    edges = [index for index, sign in enumerate(grid[0]) if sign == "+"]
     rows: list[list[str]] = [[]]
     for line in grid:
         if _GRID_BORDER.fullmatch(line.strip()):

@@ -12,11 +12,20 @@ from typing import IO, Any
 
 import orjson
 
-from formats.shared.item import Item, Notes, Wanted
-from formats.shared.ranked import GRADE_FIELDS, Exporter, Groups, Judged, Judgement, Topic, items
+from formats.shared.item import ImportedCase, ImportOptions, Notes
+from formats.shared.ranked import (
+    GRADE_FIELDS,
+    Exporter,
+    Groups,
+    QrelsLine,
+    RankingFiles,
+    Topic,
+    decoded,
+    items,
+    parse_ranked,
+)
 from formats.shared.rows import finite, jsonl_rows, lines_of, unpacked
 from formats.shared.stored import Stored
-from formats.trec import decoded, parse_ranked
 from records.errors import StorageError
 
 NAME = "beir"
@@ -32,27 +41,27 @@ SPLIT = "split:"
 SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each query with its judgements; the split stands in its tags as ``split:test``.
 
     The corpus is kept beside the eval set as it is: only an export to BEIR reads it.
     """
     folder = sources[0]
-    queries = _there(folder, "queries.jsonl", wanted)
-    splits = sorted((folder / "qrels").glob(f"{wanted.split or '*'}.tsv"))
-    if wanted.split and not splits:
-        raise StorageError(f"{folder / 'qrels' / wanted.split}.tsv: no such file.")
-    judged = Judged(queries, tag_splits=True)
+    queries = _there(folder, "queries.jsonl", options)
+    splits = sorted((folder / "qrels").glob(f"{options.split or '*'}.tsv"))
+    if options.split and not splits:
+        raise StorageError(f"{folder / 'qrels' / options.split}.tsv: no such file.")
+    judged = RankingFiles(queries, tag_splits=True)
     for path in splits:
         groups = Groups(path, partial(_judgement, path, notes), skip=_head_lines(path))
         judged.qrels.append((path.stem, groups))
     for source in sources[1:]:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         tags: set[str] = set()
         judged.runs.append((path.stem, Groups(path, partial(parse_ranked, path, notes, tags))))
-    only = judged.qrels[0][1] if wanted.split else None
+    only = judged.qrels[0][1] if options.split else None
     judged.topics = _topics(queries, notes, only)
-    yield from items(judged, notes, wanted.decode_names)
+    yield from items(judged, notes, options.decode_names)
     corpus = folder / "corpus.jsonl"
     if corpus.exists():
         for row in jsonl_rows(corpus, notes):
@@ -67,13 +76,13 @@ def beside(sources: Sequence[Path]) -> dict[str, Path]:
     return {"corpus.jsonl": corpus} if corpus.exists() else {}
 
 
-def _there(folder: Path, name: str, wanted: Wanted) -> Path:
+def _there(folder: Path, name: str, path: ImportOptions) -> Path:
     if not folder.is_dir():
         raise StorageError(f"{folder}: no such folder; BEIR data is a folder with {name}.")
-    return unpacked(folder / name, wanted.scratch)
+    return unpacked(folder / name, path.scratch)
 
 
-def _topics(path: Path, notes: Notes, only: Groups[Judgement] | None) -> Iterator[Topic]:
+def _topics(path: Path, notes: Notes, only: Groups[QrelsLine] | None) -> Iterator[Topic]:
     for row in jsonl_rows(path, notes):
         name, text = row.fields.pop("_id", None), row.fields.pop("text", None)
         if isinstance(name, int) and not isinstance(name, bool):
@@ -94,7 +103,7 @@ def _metadata(fields: dict[str, Any], notes: Notes) -> dict[str, Any]:
     own = fields.pop("metadata", None)
     own = own if isinstance(own, dict) else ({"metadata": own} if own else {})
     extra = own | {name: value for name, value in fields.items() if value not in (None, "")}
-    notes.kept.update(list(extra))
+    notes.carried.update(list(extra))
     return extra
 
 
@@ -106,7 +115,7 @@ def _head_lines(path: Path) -> int:
     return 0
 
 
-def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, Judgement] | None:
+def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, QrelsLine] | None:
     text = decoded(path, number, line, notes)
     if text is None:
         return None
@@ -118,7 +127,7 @@ def _judgement(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str,
     if grade is None:
         notes.problem(path, number, "score", f"{columns[2][:40]!r} is no finite number")
         return None
-    return columns[0], Judgement(columns[1], grade)
+    return columns[0], QrelsLine(columns[1], grade)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:
@@ -133,14 +142,17 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
         if stored.corpus is not None:
             for row in jsonl_rows(stored.corpus, notes):
                 corpus.add(str(row.fields.get("_id")), row.fields)
-        for one in stored.cases(held):
-            case_id = exporter.one_field(one.case.id)
-            query = {"_id": case_id, "text": one.case.question}
-            _dump(queries, query | ({"metadata": one.metadata} if one.metadata else {}))
+        for stored_case in stored.cases(held):
+            case_id = exporter.one_field(stored_case.case.id)
+            query = {"_id": case_id, "text": stored_case.case.question}
+            _dump(
+                queries,
+                query | ({"metadata": stored_case.metadata} if stored_case.metadata else {}),
+            )
             notes.written["queries.jsonl"] += 1
-            judged = exporter.grades(one.case).items()
+            judged = exporter.grades(stored_case.case).items()
             grades = {exporter.one_field(name): grade for name, grade in judged}
-            for split in _splits(one.case.tags, notes):
+            for split in _splits(stored_case.case.tags, notes):
                 if split not in tables:
                     path = target / "qrels" / f"{split}.tsv"
                     file = open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
@@ -150,7 +162,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
                 tables[split].writerows((case_id, name, grades[name]) for name in grades)
                 notes.written[f"qrels/{split}.tsv"] += len(grades)
             corpus.want(grades)
-            for name, text in exporter.texts(one):
+            for name, text in exporter.texts(stored_case):
                 corpus.add_passage(exporter.one_field(name), text)
         corpus.fill()
 
@@ -161,28 +173,28 @@ class Corpus:
     def __init__(self, file: IO[bytes], notes: Notes) -> None:
         self._file = file
         self._notes = notes
-        self._known: set[str] = set()
-        self._wanted: dict[str, None] = {}
+        self._written_ids: set[str] = set()
+        self._needed_ids: dict[str, None] = {}
 
     def add(self, name: str, document: dict[str, Any]) -> None:
-        self._known.add(name)
+        self._written_ids.add(name)
         _dump(self._file, document)
         self._notes.written["corpus.jsonl"] += 1
 
     def add_passage(self, name: str, text: str) -> None:
         """A document that only a run's passage tells of."""
-        if name not in self._known:
+        if name not in self._written_ids:
             self._notes.changed["documents whose text is the passage that the run found"] += 1
             self.add(name, {"_id": name, "title": "", "text": text})
 
     def want(self, names: Iterable[str]) -> None:
         """Judged documents, which the corpus must have."""
-        self._wanted.update(dict.fromkeys(names))
+        self._needed_ids.update(dict.fromkeys(names))
 
     def fill(self) -> None:
         """Write judged documents that nothing else tells of, without a text."""
-        for name in self._wanted:
-            if name not in self._known:
+        for name in self._needed_ids:
+            if name not in self._written_ids:
                 self._notes.changed["documents without a text: no corpus and no run has it"] += 1
                 self.add(name, {"_id": name, "title": "", "text": ""})
 

@@ -12,9 +12,9 @@ import msgspec
 
 from formats.shared.item import Notes
 from formats.shared.stored import Stored, StoredCase
-from records import jsonl
 from records.results import TestResult
 from records.runs import scored_sections, scores_file
+from records.scores import SCORES_OF_RESULT, line_type, read_scores
 
 NAME = "csv"
 
@@ -42,27 +42,27 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     an apostrophe in front.
     """
     scores = (
-        [Scores(scores_file(stored.run, name)) for name in scored_sections(stored.run)]
-        if (stored.run)
-        else []
+        [Scores(stored.run, name) for name in scored_sections(stored.run)] if stored.run else []
     )
     with open(target, "w", encoding="utf-8-sig", newline="") as file:
         table = csv.writer(file)
-        columns = [f"{one.section}.{name}" for one in scores for name in one.names]
+        columns = [
+            f"{score_file.section}.{name}" for score_file in scores for name in score_file.names
+        ]
         table.writerow([*OF_CASE, *OF_RESULT, *columns])
-        for one in stored.cases(HELD, {"answer", "error"}, repeats=True):
-            answers: list[TestResult | None] = [*one.results] or [None]
+        for stored_case in stored.cases(HELD, {"answer", "error"}, repeats=True):
+            answers: list[TestResult | None] = [*stored_case.results] or [None]
             for result in answers:
-                cells = [*_cells(one, result)]
+                cells = [*_cells(stored_case, result)]
                 for section in scores:
-                    cells += section.of(one.case.id, result.repeat if result else 0)
+                    cells += section.of(stored_case.case.id, result.repeat if result else 0)
                 table.writerow([_safe(cell, notes) for cell in cells])
                 notes.written[target.name] += 1
 
 
-def _cells(one: StoredCase, result: TestResult | None) -> Iterator[Any]:
+def _cells(stored_case: StoredCase, result: TestResult | None) -> Iterator[Any]:
     for name in OF_CASE:
-        value = getattr(one.case, name)
+        value = getattr(stored_case.case, name)
         yield "; ".join(value) if isinstance(value, list) else value
     if result is None:
         yield from (None,) * len(OF_RESULT)
@@ -87,31 +87,26 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
-class _Line(msgspec.Struct):
-    case_id: str
-    scores: dict[str, int | float | None]
-    repeat: int = 0
-
-
 class Scores:
     """The score lines of one section, by an index of their places."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, folder: Path, section: str) -> None:
         """Raises StorageError when a line is no score line."""
-        self.section = path.stem
+        self.section = section
         names: dict[str, None] = {}
-        self._places: dict[tuple[str, int], int] = {}
-        for _, place, line in jsonl.read(path, _Line):
-            self._places[line.case_id, line.repeat] = place
+        self._offsets: dict[tuple[str, int], int] = {}
+        for _, offset, line in read_scores(folder, section, SCORES_OF_RESULT):
+            self._offsets[line.case_id, line.repeat] = offset
             names |= dict.fromkeys(line.scores)
         self.names = list(names)
-        self._file = open(path, "rb")  # noqa: SIM115 - read until the export ends
+        self._decode = msgspec.json.Decoder(line_type(section, SCORES_OF_RESULT)).decode
+        self._file = open(scores_file(folder, section), "rb")  # noqa: SIM115 - read until the export ends
 
     def of(self, case_id: str, repeat: int) -> list[float | None]:
         """The scores of one result, in the order of ``names``."""
-        place = self._places.get((case_id, repeat))
-        if place is None:
+        offset = self._offsets.get((case_id, repeat))
+        if offset is None:
             return [None] * len(self.names)
-        self._file.seek(place)
-        scores = msgspec.json.decode(self._file.readline(), type=_Line).scores
+        self._file.seek(offset)
+        scores = self._decode(self._file.readline()).scores
         return [scores.get(name) for name in self.names]

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, Item, Notes, Wanted, passages
-from formats.shared.rows import Fields, Row, iter_rows, unpacked, with_rest
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, iter_rows, unpacked, with_rest
 from records.results import RetrievedChunk, TestResult
 
 NAME = "deepeval"
@@ -28,27 +28,27 @@ AS_JSON = ("additional_metadata", "custom_column_key_values", "tools_called", "e
 """Fields that stand as JSON texts in CSV."""
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each golden; its actual_output, if it has one, in a run named like the file.
 
     Lists of passages that were joined into one text (CSV; JSONL of later versions) are parted at
     ``|``, or at the wanted delimiter.
     """
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         ids = Ids()
         for row in iter_rows(path, notes, LISTS):
             notes.rows["rows"] += 1
             if any(row.fields.get(name) for name in TURNS) and not row.fields.get("input"):
                 notes.left_out["conversations of several turns"] += 1
             else:
-                yield _item(row, ids, wanted, notes)
+                yield _item(row, ids, options, notes)
 
 
-def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
+def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
     fields = Fields(row, notes)
-    delimiter = wanted.delimiter or "|"
-    question = fields.question(wanted.question_field or "input") or ""
+    delimiter = options.delimiter or "|"
+    question = fields.question(options.question_field or "input") or ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
     notes.changed["rows, which have no id, named by a hash of the input"] += 1
     case["reference_answer"] = fields.text("expected_output", "expectedOutput")
@@ -65,14 +65,14 @@ def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
     seconds = fields.number("completion_time", "completionTime")
     for name in AS_JSON:
         _unpack(row, fields, name)
-    item = Item(with_rest(case, _flat(fields.rest())), row.path, row.line)
+    item = ImportedCase(with_rest(case, _flat(fields.rest())), row.path, row.line)
     if answer is not None or contexts is not None:
         result = TestResult(case["id"], question, answer=answer, retrieved=[*(contexts or ())])
         result.usage = {name: int(number) for name, number in usage.items() if number is not None}
         result.cost_usd = cost
         if seconds is not None:
             result.latency_ms = {"total": seconds * 1000}
-        item.answers.append(Answer(row.path.stem, result))
+        item.answers.append(SystemAnswer(row.path.stem, result))
     return item
 
 
@@ -80,11 +80,13 @@ def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
     """The retrieved passages; objects and marked texts tell a source as well."""
     name = "retrieval_context"
     value = fields.row.fields.get(name, fields.row.fields.get("retrievalContext"))
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
         fields.take(name, "retrievalContext")
         pairs = [
-            (one.get("source"), one.get("context")) if isinstance(one, dict) else (None, one)
-            for one in value
+            (entry.get("source"), entry.get("context"))
+            if isinstance(entry, dict)
+            else (None, entry)
+            for entry in value
         ]
         if not all(isinstance(text, str) for _, text in pairs):
             fields.wrong("holds passages without a text")
@@ -93,11 +95,11 @@ def _retrieved(fields: Fields, delimiter: str) -> list[RetrievedChunk] | None:
     texts = fields.texts(name, "retrievalContext", delimiter=delimiter)
     if texts is None:
         return None
-    found = [SOURCE.fullmatch(text) for text in texts]
+    matches = [SOURCE.fullmatch(text) for text in texts]
     return _named(
         [
             (match[1], match[2]) if match else ("", text)
-            for match, text in zip(found, texts, strict=True)
+            for match, text in zip(matches, texts, strict=True)
         ]
     )
 
@@ -109,7 +111,7 @@ def _named(pairs: list[tuple[str, str]]) -> list[RetrievedChunk]:
     return chunks
 
 
-def _unpack(row: Row, fields: Fields, name: str) -> None:
+def _unpack(row: SourceRow, fields: Fields, name: str) -> None:
     """Put the value of a JSON text in the place of the text, for what goes to metadata."""
     value = row.fields.get(name)
     if isinstance(value, str):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from formats.shared.item import Answer, Item, Notes, Wanted, chunk_of
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer, chunk_of
 from formats.shared.rows import unpacked
 from formats.shared.spans import MODELS, USAGE, Span, documents_of, kind_of, messages_of, spans_of
 from records.results import ErrorInfo, TestResult
@@ -20,7 +20,7 @@ ABOUT = (
 QUERY = "gen_ai.retrieval.query.text"
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each trace that tells a question; its id is the trace's.
 
     Spans of one trace may stand anywhere in the files, so all GenAI spans are held in memory. A run
@@ -29,7 +29,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     traces: dict[str, list[Span]] = {}
     begun: dict[str, Path] = {}
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         for span in spans_of(path, notes):
             notes.rows["spans"] += 1
             if kind_of(span) or not span.parent:
@@ -39,14 +39,16 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
                 notes.left_out["spans of other operations"] += 1
     for trace, spans in traces.items():
         notes.rows["traces"] += 1
-        item = _item(begun[trace], wanted.run_id, trace, spans, notes)
+        item = _item(begun[trace], options.run_id, trace, spans, notes)
         if item is None:
             notes.left_out["traces without a question (content capture off?)"] += 1
         else:
             yield item
 
 
-def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Notes) -> Item | None:
+def _item(
+    path: Path, run: str | None, trace: str, spans: list[Span], notes: Notes
+) -> ImportedCase | None:
     spans.sort(key=lambda span: (span.start, span.end))
     by_kind: dict[str, list[Span]] = {"agent": [], "chat": [], "retrieval": [], "": []}
     for span in spans:
@@ -61,9 +63,9 @@ def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Not
     result.usage = _usage(by_kind)
     failed = [span for span in spans if span.failed is not None]
     if result.answer is None and (failed or not result.retrieved):
-        said = failed[0].failed if failed else "the spans hold no answer"
+        failure = failed[0].failed if failed else "the spans hold no answer"
         result.status = "error"
-        result.error = ErrorInfo("imported", said or failed[0].name)
+        result.error = ErrorInfo("imported", failure or failed[0].name)
         result.retrieved = []
     case: dict[str, Any] = {"id": trace, "question": question}
     named = (
@@ -73,14 +75,21 @@ def _item(path: Path, run: str | None, trace: str, spans: list[Span], notes: Not
     models = {str(name) for name in named if name}
     extra: dict[str, Any] = {"models": sorted(models)} if models else {}
     conversation = next(
-        (found for span in spans if (found := span.attributes.get("gen_ai.conversation.id"))), None
+        (
+            conversation
+            for span in spans
+            if (conversation := span.attributes.get("gen_ai.conversation.id"))
+        ),
+        None,
     )
     if conversation:
         extra["conversation"] = str(conversation)
-    notes.kept.update(list(extra))
-    answers = [Answer(run or path.stem, result)]
+    notes.carried.update(list(extra))
+    answers = [SystemAnswer(run or path.stem, result)]
     case |= {"metadata": extra} if extra else {}
-    return Item(case, path, None, answers, asked=False)  # a log holds what its service was asked
+    return ImportedCase(
+        case, path, None, answers, asked=False
+    )  # a log holds what its service was asked
 
 
 def _question(by_kind: dict[str, list[Span]], notes: Notes) -> str | None:
@@ -132,9 +141,9 @@ def _times(spans: list[Span], by_kind: dict[str, list[Span]]) -> dict[str, float
     roots = [span for span in spans if not span.parent] or spans
     times = {"total": roots[0].milliseconds}
     for stage, kind in (("retrieve", "retrieval"), ("generate", "chat")):
-        found = [span.milliseconds for span in by_kind[kind]]
-        known = [time for time in found if time is not None]
-        times[stage] = sum(known) if known else None
+        durations = [span.milliseconds for span in by_kind[kind]]
+        reported = [time for time in durations if time is not None]
+        times[stage] = sum(reported) if reported else None
     return {stage: time for stage, time in times.items() if time is not None}
 
 
@@ -142,9 +151,9 @@ def _usage(by_kind: dict[str, list[Span]]) -> dict[str, Any]:
     """Tokens of all chats; of the agent when no chat tells them."""
     for kind in ("chat", "agent"):
         usage = {
-            name: sum(found)
+            name: sum(numbers)
             for name, keys in USAGE.items()
-            if (found := [count for span in by_kind[kind] for count in _counts(span, keys)])
+            if (numbers := [count for span in by_kind[kind] for count in _counts(span, keys)])
         }
         if usage:
             return usage

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, Item, Notes, Wanted, passages
-from formats.shared.rows import Fields, Row, finite, iter_rows, read_yaml, unpacked
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, finite, iter_rows, read_yaml, unpacked
 from records.errors import StorageError
 from records.results import TestResult
 
@@ -40,7 +40,7 @@ LISTS = {"contains-all", "contains-any", "icontains-all", "icontains-any"}
 VARIABLE = re.compile(r"\{\{-?\s*(\w+)\s*-?\}\}")
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each test.
 
     contains becomes expected_claims, not-contains forbidden_claims, equals and the like
@@ -48,7 +48,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     under ``metadata`` as it is, and counted.
     """
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         ids = Ids()
         common = _defaults(path)
         others = common.keys() - {"vars", "assert", "metadata"}
@@ -56,18 +56,18 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         for row in iter_rows(path, notes, ("tests",), partial(_linked, notes)):
             notes.rows["tests"] += 1
             test = _from_csv(row) if row.path.suffix.lower() in (".csv", ".tsv") else row
-            for variables in _expanded(test, common, wanted, notes):
-                yield _item(test, variables, common, ids, wanted, notes)
+            for variables in _expanded(test, common, options, notes):
+                yield _item(test, variables, common, ids, options, notes)
 
 
-def _linked(notes: Notes, path: Path, place: str, text: str) -> Iterator[Row]:
+def _linked(notes: Notes, path: Path, where: str, text: str) -> Iterator[SourceRow]:
     """The tests of the file that a config names, relative to the config."""
     target = path.parent / text.removeprefix("file://")
     if target.suffix.lower() in READ and target.is_file():
         yield from iter_rows(target, notes, ("tests",))
     else:
         message = f"{text!r} is not read; name a file that is there and ends in {', '.join(READ)}"
-        notes.problem(path, None, f"tests{place}", message)
+        notes.problem(path, None, f"tests{where}", message)
 
 
 def _defaults(path: Path) -> dict[str, Any]:
@@ -81,13 +81,15 @@ def _defaults(path: Path) -> dict[str, Any]:
             return {}
     else:
         return {}
-    found = value.get("defaultTest") if isinstance(value, dict) else None
-    if isinstance(found, str):
-        raise StorageError(f"{path}: defaultTest: {found!r} is not read; write its content there.")
-    return found if isinstance(found, dict) else {}
+    default = value.get("defaultTest") if isinstance(value, dict) else None
+    if isinstance(default, str):
+        raise StorageError(
+            f"{path}: defaultTest: {default!r} is not read; write its content there."
+        )
+    return default if isinstance(default, dict) else {}
 
 
-def _from_csv(row: Row) -> Row:
+def _from_csv(row: SourceRow) -> SourceRow:
     """A line of CSV as a test: columns with two underscores are special, all others variables."""
     test: dict[str, Any] = {"vars": {}, "assert": []}
     for name, cell in row.fields.items():
@@ -111,18 +113,18 @@ def assertion(text: str) -> dict[str, Any]:
     """An assertion from the short form of a CSV cell: ``type:value``, ``type(0.8):value``."""
     typed, bare = TYPED.fullmatch(text.strip()), BARE.fullmatch(text.strip())
     if bare:
-        found: dict[str, Any] = {"type": text.strip().partition("(")[0]}
-        return found | ({"threshold": float(bare[1])} if bare[1] else {})
+        check: dict[str, Any] = {"type": text.strip().partition("(")[0]}
+        return check | ({"threshold": float(bare[1])} if bare[1] else {})
     if not typed or typed[3].startswith("//"):
         return {"type": "equals", "value": text}
     kind, threshold, value = typed.groups()
     parts = [part.strip() for part in value.split(",")]
-    found = {"type": kind, "value": parts if kind.removeprefix("not-") in LISTS else value.strip()}
-    return found | ({"threshold": float(threshold)} if threshold else {})
+    check = {"type": kind, "value": parts if kind.removeprefix("not-") in LISTS else value.strip()}
+    return check | ({"threshold": float(threshold)} if threshold else {})
 
 
 def _expanded(
-    row: Row, common: dict[str, Any], wanted: Wanted, notes: Notes
+    row: SourceRow, common: dict[str, Any], options: ImportOptions, notes: Notes
 ) -> Iterator[dict[str, Any]]:
     """The variables of a test; a list of questions makes a test of each."""
     fields = Fields(row, notes)
@@ -132,31 +134,31 @@ def _expanded(
         fields.wrong("is no map of variables; a file of them is not read")
         return
     variables = general | own
-    name = _question_name(variables, wanted)
+    name = _question_name(variables, options)
     question = variables.get(name) if name else None
     if isinstance(question, list):
-        yield from (variables | {name: one} for one in question)
+        yield from (variables | {name: text} for text in question)
     else:
         yield variables
 
 
-def _question_name(variables: dict[str, Any], wanted: Wanted) -> str | None:
-    if wanted.question_field:
-        return wanted.question_field
-    known = next((name for name in QUESTIONS if name in variables), None)
-    return str(next(iter(variables))) if known is None and len(variables) == 1 else known
+def _question_name(variables: dict[str, Any], options: ImportOptions) -> str | None:
+    if options.question_field:
+        return options.question_field
+    usual = next((name for name in QUESTIONS if name in variables), None)
+    return str(next(iter(variables))) if usual is None and len(variables) == 1 else usual
 
 
 def _item(
-    row: Row,
+    row: SourceRow,
     variables: dict[str, Any],
     common: dict[str, Any],
     ids: Ids,
-    wanted: Wanted,
+    options: ImportOptions,
     notes: Notes,
-) -> Item:
+) -> ImportedCase:
     fields = Fields(row, notes)
-    name = _question_name(variables, wanted)
+    name = _question_name(variables, options)
     question = variables.get(name) if name else None
     if not isinstance(question, str) or not question.strip():
         fields.name = f"vars.{name or QUESTIONS[0]}"
@@ -170,20 +172,22 @@ def _item(
     output = fields.take("providerOutput")
     fields.take("vars")
     left = {str(key): value for key, value in variables.items() if key not in (name, *CONTEXTS)}
-    notes.kept.update(f"vars.{key}" for key in left)
+    notes.carried.update(f"vars.{key}" for key in left)
     both = (common.get("metadata"), fields.take("metadata"))
-    general, own = (one if isinstance(one, dict) else {} for one in both)
+    general, own = (table if isinstance(table, dict) else {} for table in both)
     other = case.pop("assert", None)
     extra = general | own | fields.rest()
     extra |= {"vars": left} if left else {}
     extra |= {"assert": other} if other else {}
     contexts = _contexts(variables)
     case |= {"metadata": extra}
-    item = Item({k: v for k, v in case.items() if v not in (None, [], {})}, row.path, row.line)
+    item = ImportedCase(
+        {k: v for k, v in case.items() if v not in (None, [], {})}, row.path, row.line
+    )
     if isinstance(output, str):
-        found = passages(contexts)
-        result = TestResult(case["id"], question, answer=output, retrieved=[*found])
-        item.answers.append(Answer(row.path.stem, result))
+        chunks = passages(contexts)
+        result = TestResult(case["id"], question, answer=output, retrieved=[*chunks])
+        item.answers.append(SystemAnswer(row.path.stem, result))
     elif contexts:
         item.case["gold_contexts"] = contexts
         notes.changed["vars.context, taken as gold_contexts"] += 1
@@ -206,37 +210,45 @@ def _apply(
         fields.name = "assert"
         fields.wrong("is no list of assertions")
         return
-    for one in asserts:
-        if isinstance(one, dict) and one.get("type") == "assert-set" and "threshold" not in one:
-            _apply(one.get("assert"), case, variables, fields, notes)
-        elif not isinstance(one, dict) or not _understood(one, case, variables):
-            kind = one.get("type") if isinstance(one, dict) else type(one).__name__
+    for check in asserts:
+        if (
+            isinstance(check, dict)
+            and check.get("type") == "assert-set"
+            and "threshold" not in check
+        ):
+            _apply(check.get("assert"), case, variables, fields, notes)
+        elif not isinstance(check, dict) or not _understood(check, case, variables):
+            kind = check.get("type") if isinstance(check, dict) else type(check).__name__
             notes.left_out[f"assertions of the type {kind}, kept under metadata"] += 1
-            case.setdefault("assert", []).append(one)
+            case.setdefault("assert", []).append(check)
         else:
-            more = one.keys() - {"type", "value", "threshold" if one["type"] == "latency" else ""}
+            more = check.keys() - {
+                "type",
+                "value",
+                "threshold" if check["type"] == "latency" else "",
+            }
             notes.left_out.update(
                 f"assert.{name} of assertions that became fields" for name in more
             )
 
 
-def _understood(one: dict[str, Any], case: dict[str, Any], variables: dict[str, Any]) -> bool:
-    kind = one.get("type")
+def _understood(check: dict[str, Any], case: dict[str, Any], variables: dict[str, Any]) -> bool:
+    kind = check.get("type")
     if kind == "is-refusal":
         case["answerable"] = False
         return True
     if kind == "latency":
-        value = one.get("threshold")
+        value = check.get("threshold")
         budget = finite(str(value)) if value is not None else None
         if budget is None or budget <= 0:
             return False
         case["latency_budget_ms"] = {"total": budget}
         return True
-    values = one.get("value")
+    values = check.get("value")
     texts = [
         _filled(text, variables) for text in (values if isinstance(values, list) else [values])
     ]
-    if not texts or any(text is None or not text.strip() for text in texts) or "transform" in one:
+    if not texts or any(text is None or not text.strip() for text in texts) or "transform" in check:
         return False
     if kind in EXPECT or kind in FORBID:
         name = "expected_claims" if kind in EXPECT else "forbidden_claims"
@@ -254,6 +266,6 @@ def _filled(text: Any, variables: dict[str, Any]) -> str | None:
         return str(text)
     if not isinstance(text, str) or text.startswith("file://"):
         return None
-    known = {str(k): str(v) for k, v in variables.items() if isinstance(v, str | int | float)}
-    filled = VARIABLE.sub(lambda match: known.get(match[1], match[0]), text)
+    texts = {str(k): str(v) for k, v in variables.items() if isinstance(v, str | int | float)}
+    filled = VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text)
     return None if "{{" in filled or "{%" in filled else filled

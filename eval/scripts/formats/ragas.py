@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import orjson
 
-from formats.shared.item import Answer, Ids, Item, Notes, Wanted, passages
-from formats.shared.rows import Fields, Row, iter_rows, parsed, unpacked, with_rest
+from formats.shared.item import Ids, ImportedCase, ImportOptions, Notes, SystemAnswer, passages
+from formats.shared.rows import Fields, SourceRow, iter_rows, parsed, unpacked, with_rest
 from formats.shared.stored import Stored, StoredCase
 from records.errors import StorageError
 from records.results import TestResult
@@ -46,32 +46,32 @@ HELD = {"question", "reference_answer", "gold_contexts", "relevant_chunks", "met
 NO_ID = "ids of cases: ragas has none; an import names them by a hash of the question"
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each sample, and its response in a run named like the file."""
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         ids = Ids()
         for row in iter_rows(path, notes, ("samples", "data", "rows")):
             notes.rows["samples"] += 1
             if isinstance(row.fields.get("user_input"), list):
                 notes.left_out["samples of several turns"] += 1
             else:
-                yield _item(row, ids, wanted, notes)
+                yield _item(row, ids, options, notes)
 
 
-def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
+def _item(row: SourceRow, ids: Ids, options: ImportOptions, notes: Notes) -> ImportedCase:
     fields = Fields(row, notes)
-    question = fields.question(wanted.question_field or "user_input", "question") or ""
+    question = fields.question(options.question_field or "user_input", "question") or ""
     case: dict[str, Any] = {"id": ids.make(question), "question": question}
     notes.changed["samples, which have no id, named by a hash of the question"] += 1
     case["reference_answer"] = fields.text("reference", "ground_truth")
     if case["reference_answer"] is None and (truths := fields.texts("ground_truths")):
         case["reference_answer"] = truths[0]
         notes.left_out["further ground_truths"] += len(truths) - 1
-    case["gold_contexts"] = fields.texts("reference_contexts", delimiter=wanted.delimiter)
+    case["gold_contexts"] = fields.texts("reference_contexts", delimiter=options.delimiter)
     case["relevant_chunks"] = fields.names("reference_context_ids")
     answer = fields.text("response", "answer")
-    contexts = fields.texts("retrieved_contexts", "contexts", delimiter=wanted.delimiter)
+    contexts = fields.texts("retrieved_contexts", "contexts", delimiter=options.delimiter)
     names = fields.names("retrieved_context_ids")
     if names is not None and contexts is not None and len(names) != len(contexts):
         fields.wrong(f"has {len(names)} ids for {len(contexts)} retrieved_contexts")
@@ -79,12 +79,12 @@ def _item(row: Row, ids: Ids, wanted: Wanted, notes: Notes) -> Item:
     for name in ("rubrics", "multi_responses"):
         if isinstance(text := row.fields.get(name), str) and parsed(text) is not None:
             fields.replace(name, parsed(text))
-    item = Item(with_rest(case, fields.rest()), row.path, row.line)
+    item = ImportedCase(with_rest(case, fields.rest()), row.path, row.line)
     if answer is not None or contexts is not None or names is not None:
-        found = passages(contexts if contexts is not None else [""] * len(names or ()), names)
-        result = TestResult(case["id"], question, answer=answer, retrieved=[*found])
-        told = contexts is not None or names is not None
-        item.answers.append(Answer(row.path.stem, result, told=told))
+        chunks = passages(contexts if contexts is not None else [""] * len(names or ()), names)
+        result = TestResult(case["id"], question, answer=answer, retrieved=[*chunks])
+        has_retrieved = contexts is not None or names is not None
+        item.answers.append(SystemAnswer(row.path.stem, result, has_retrieved=has_retrieved))
     return item
 
 
@@ -102,37 +102,37 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
 
 
 def _all_rows(stored: Stored, name: str, notes: Notes) -> Iterator[dict[str, Any]]:
-    for one in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
+    for stored_case in stored.cases(HELD, {"answer", "retrieved"}, repeats=True):
         notes.left_out[NO_ID] += 1
-        for unknown in one.metadata.keys() - set(OTHERS):
+        for unknown in stored_case.metadata.keys() - set(OTHERS):
             notes.left_out[f"metadata.{unknown}"] += 1
-        for row in _rows(one, notes):
+        for row in _rows(stored_case, notes):
             notes.written[name] += 1
             yield {column: row[column] for column in COLUMNS if row.get(column) is not None}
 
 
-def _rows(one: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
-    case = one.case
-    known: dict[str, Any] = {name: one.metadata.get(name) for name in OTHERS}
-    known |= {"user_input": case.question, "reference": case.reference_answer}
-    known["reference_contexts"] = case.gold_contexts or None
+def _rows(stored_case: StoredCase, notes: Notes) -> Iterator[dict[str, Any]]:
+    case = stored_case.case
+    columns: dict[str, Any] = {name: stored_case.metadata.get(name) for name in OTHERS}
+    columns |= {"user_input": case.question, "reference": case.reference_answer}
+    columns["reference_contexts"] = case.gold_contexts or None
     if not case.gold_contexts and any(support.snippets for support in case.gold_supports):
-        known["reference_contexts"] = [s for gold in case.gold_supports for s in gold.snippets]
+        columns["reference_contexts"] = [s for gold in case.gold_supports for s in gold.snippets]
         notes.changed["snippets of gold_supports, written as reference_contexts"] += 1
-    known["reference_context_ids"] = case.relevant_chunks or None
-    if not one.results:
-        yield known
-    for result, told in zip(one.results, one.told, strict=True):
-        yield known | _answer(result, told, notes)
+    columns["reference_context_ids"] = case.relevant_chunks or None
+    if not stored_case.results:
+        yield columns
+    for result, has_retrieved in zip(stored_case.results, stored_case.has_retrieved, strict=True):
+        yield columns | _answer(result, has_retrieved, notes)
 
 
-def _answer(result: TestResult, told: bool, notes: Notes) -> dict[str, Any]:
+def _answer(result: TestResult, has_retrieved: bool, notes: Notes) -> dict[str, Any]:
     if result.status != "ok":
         notes.left_out["failed calls"] += 1
         return {}
     chunks = result.chunks()
     row: dict[str, Any] = {"response": result.answer}
-    if any(chunk.text for chunk in chunks) or (told and not chunks):
+    if any(chunk.text for chunk in chunks) or (has_retrieved and not chunks):
         row["retrieved_contexts"] = [chunk.text or "" for chunk in chunks]
         if any(chunk.truncated or not chunk.text for chunk in chunks):
             notes.changed["lists of passages that the run holds cut or without text"] += 1

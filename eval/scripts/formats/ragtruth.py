@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from formats.shared.item import Answer, Item, Notes, Wanted, passages
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer, passages
 from formats.shared.ranked import Groups
-from formats.shared.rows import Fields, Row, lines_of, unpacked, with_rest
+from formats.shared.rows import Fields, SourceRow, lines_of, unpacked, with_rest
 from records.errors import StorageError
 from records.results import TestResult
 
@@ -34,7 +34,7 @@ ABOUT_THE_SOURCE = ("task", "task_type", "subset", "source")
 Rows = Groups[dict[str, Any]]
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each source, and a run for each system that answered it.
 
     The spans go into human_spans.jsonl of the run, a line an answer, as the source has them, and
@@ -44,7 +44,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
     answers: list[Rows] = []
     infos: list[Rows] = []
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         kind = infos if _is_info(path) else answers
         kind.append(Groups(path, partial(_keyed, path, notes)))
     if not answers:
@@ -56,12 +56,16 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
                 continue
             seen.add(key)
             rows = [
-                Row(one.path, line, "", fields) for one in answers for line, fields in one.read(key)
+                SourceRow(block.path, line, "", fields)
+                for block in answers
+                for line, fields in block.read(key)
             ]
             info = [
-                Row(one.path, line, "", fields) for one in infos for line, fields in one.read(key)
+                SourceRow(block.path, line, "", fields)
+                for block in infos
+                for line, fields in block.read(key)
             ]
-            yield _item(key, rows, info[0] if info else None, wanted, notes)
+            yield _item(key, rows, info[0] if info else None, options, notes)
     notes.rows["answers"] += sum(groups.lines for groups in answers)
     notes.left_out["sources without an answer"] += len({k for g in infos for k in g} - seen)
 
@@ -90,17 +94,19 @@ def _keyed(path: Path, notes: Notes, number: int, line: bytes) -> tuple[str, dic
     return str(key), fields
 
 
-def _item(key: str, rows: list[Row], info: Row | None, wanted: Wanted, notes: Notes) -> Item:
+def _item(
+    key: str, rows: list[SourceRow], info: SourceRow | None, options: ImportOptions, notes: Notes
+) -> ImportedCase:
     first = rows[0]
     case: dict[str, Any] = {"id": key}
-    question, contexts, about = _source(info or first, wanted, notes)
+    question, contexts, about = _source(info or first, options, notes)
     task = about.get("task_type") or about.get("task")
     if question is None:
         question = f"({task or 'no question'})"
         notes.changed["sources without a question: the task stands in its place"] += 1
     case |= {"question": question, "tags": [str(task)] if task else None}
     case["reference_answer"] = Fields(first, notes).text(*REFERENCES)
-    item = Item(with_rest(case, about), first.path, first.line)
+    item = ImportedCase(with_rest(case, about), first.path, first.line)
     systems: set[str] = set()
     for row in rows:
         answer = _answer(row, case, contexts, notes)
@@ -114,12 +120,12 @@ def _item(key: str, rows: list[Row], info: Row | None, wanted: Wanted, notes: No
 
 
 def _source(
-    row: Row, wanted: Wanted, notes: Notes
+    row: SourceRow, options: ImportOptions, notes: Notes
 ) -> tuple[str | None, list[str] | None, dict[str, Any]]:
     """Question, contexts and what else is said of the source."""
     fields = Fields(row, notes)
     about = {name: fields.take(name) for name in ABOUT_THE_SOURCE if row.fields.get(name)}
-    notes.kept.update(list(about))
+    notes.carried.update(list(about))
     info = fields.take("source_info")
     if isinstance(info, dict) and isinstance(info.get("passages"), str):
         texts = [text.strip() for text in PASSAGE.split(info["passages"]) if text.strip()]
@@ -127,14 +133,14 @@ def _source(
         return question if isinstance(question, str) else None, texts, about
     if info is not None:
         text = info if isinstance(info, str) else orjson.dumps(info).decode()
-        return fields.text(wanted.question_field or "question"), [text], about
-    question = fields.text(wanted.question_field or "question")
+        return fields.text(options.question_field or "question"), [text], about
+    question = fields.text(options.question_field or "question")
     return question, fields.texts("contexts", "context"), about
 
 
 def _answer(
-    row: Row, case: dict[str, Any], contexts: list[str] | None, notes: Notes
-) -> Answer | None:
+    row: SourceRow, case: dict[str, Any], contexts: list[str] | None, notes: Notes
+) -> SystemAnswer | None:
     fields = Fields(row, notes)
     text = fields.text("response", "answer")
     system = fields.text(*SYSTEMS) or row.path.stem
@@ -162,7 +168,7 @@ def _answer(
     for chunk in chunks:
         chunk.doc_id = case["id"]  # answers to one source hang together: intervals are drawn by it
     result.retrieved = [*chunks]
-    return Answer(system, result, None if marked is None else spans)
+    return SystemAnswer(system, result, None if marked is None else spans)
 
 
 def _sound(span: Any, text: str) -> bool:

@@ -8,18 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from formats.shared.item import Item, Notes, Wanted
+from formats.shared.item import ImportedCase, ImportOptions, Notes
 from formats.shared.ranked import (
     GRADE_FIELDS,
     Exporter,
     Groups,
-    Judged,
-    Judgement,
-    Ranked,
+    QrelsLine,
+    RankedLine,
+    RankingFiles,
     Topic,
+    _columns,
+    decoded,
     is_markup,
     items,
     marked_up,
+    parse_ranked,
 )
 from formats.shared.rows import finite, lines_of, unpacked
 from formats.shared.stored import Stored
@@ -30,14 +33,14 @@ NAME = "trec"
 ABOUT = "qrels (4 columns), runs (6), topics (id, tab, text; or <top>); which is which is seen"
 
 
-def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item]:
+def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Iterator[ImportedCase]:
     """A case for each topic with its judgements as grades of documents, a run for each run file."""
     topics: list[Path] = []
-    judged = Judged(sources[0])
-    runs: list[tuple[str, Path, Groups[Ranked]]] = []
+    judged = RankingFiles(sources[0])
+    runs: list[tuple[str, Path, Groups[RankedLine]]] = []
     seconds: set[str] = set()
     for source in sources:
-        path = unpacked(source, wanted.scratch)
+        path = unpacked(source, options.scratch)
         kind = _kind(path)
         if kind in ("topics", "markup"):
             topics.append(path)
@@ -63,7 +66,7 @@ def read(sources: Sequence[Path], wanted: Wanted, notes: Notes) -> Iterator[Item
         judged.topics = form(topics[0], notes)
     if seconds - {"0", "Q0"}:
         notes.left_out["iterations (second column of qrels)"] += len(seconds - {"0", "Q0"})
-    yield from items(judged, notes, wanted.decode_names)
+    yield from items(judged, notes, options.decode_names)
 
 
 def _kind(path: Path) -> str:
@@ -87,31 +90,16 @@ def _topics(path: Path, notes: Notes) -> Iterator[Topic]:
         text = decoded(path, number, line, notes)
         if text is None:
             continue
-        name, found, question = text.partition("\t")
-        if not found or not name.strip() or not question.strip():
+        name, document, question = text.partition("\t")
+        if not document or not name.strip() or not question.strip():
             notes.problem(path, number, "", "is no topic; write its id, a tab and its text")
         else:
             yield Topic(number, name.strip(), question, {})
 
 
-def decoded(path: Path, number: int, line: bytes, notes: Notes) -> str | None:
-    """The line as text; None after reporting that it is not UTF-8."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        notes.problem(path, number, "", f"is not UTF-8 ({error.reason} at byte {error.start})")
-        return None
-
-
-def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
-    """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
-    text = decoded(path, number, b"\n".join(line.split()), notes)
-    return None if text is None else text.split("\n")
-
-
 def _judgement(
     path: Path, notes: Notes, seconds: set[str], number: int, line: bytes
-) -> tuple[str, Judgement] | None:
+) -> tuple[str, QrelsLine] | None:
     """A line of qrels: topic, iteration, document, relevance."""
     columns = _columns(path, number, line, notes)
     if columns is None:
@@ -125,27 +113,7 @@ def _judgement(
     if grade is None:
         notes.problem(path, number, "relevance", f"{relevance[:40]!r} is no finite number")
         return None
-    return topic, Judgement(document, grade)
-
-
-def parse_ranked(
-    path: Path, notes: Notes, tags: set[str], number: int, line: bytes
-) -> tuple[str, Ranked] | None:
-    """A line of a run: topic, Q0, document, rank, score, tag."""
-    columns = _columns(path, number, line, notes)
-    if columns is None:
-        return None
-    if len(columns) != 6:
-        notes.problem(path, number, "", f"has {len(columns)} columns; runs have 6")
-        return None
-    topic, _, document, rank, score_text, tag = columns
-    score = finite(score_text)
-    if score is None:
-        notes.problem(path, number, "score", f"{score_text[:40]!r} is no finite number")
-        return None
-    if len(tags) < 2:
-        tags.add(tag)
-    return topic, Ranked(document, rank, score)
+    return topic, QrelsLine(document, grade)
 
 
 def write(stored: Stored, target: Path, notes: Notes) -> None:
@@ -154,13 +122,13 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     with ExitStack() as stack:
         topics, qrels = _opened(stack, target, "topics.tsv"), _opened(stack, target, "qrels.txt")
         run = _opened(stack, target, "run.txt") if stored.run else None
-        for one in stored.cases({"question"} | GRADE_FIELDS[stored.match], {"retrieved"}):
-            name = exporter.one_word(one.case.id)
-            topics.write(f"{name}\t{exporter.one_line(one.case.question)}\n")
-            grades = exporter.grades(one.case)
+        for stored_case in stored.cases({"question"} | GRADE_FIELDS[stored.match], {"retrieved"}):
+            name = exporter.one_word(stored_case.case.id)
+            topics.write(f"{name}\t{exporter.one_line(stored_case.case.question)}\n")
+            grades = exporter.grades(stored_case.case)
             for document, grade in grades.items():
                 qrels.write(f"{name} 0 {exporter.one_word(document)} {grade}\n")
-            ranking = exporter.ranking(one) if run else []
+            ranking = exporter.ranking(stored_case) if run else []
             for rank, (document, score) in enumerate(ranking, 1):
                 assert run is not None
                 run.write(f"{name} Q0 {document} {rank} {score!r} {stored.run_name}\n")

@@ -2,7 +2,7 @@
 
 Logistic regression with an L2 penalty on the hashed features, both classes weighing the same;
 then the smallest weights are dropped. Training on equal classes makes a probability of 0.5 far too
-eager for real use, where attacks are rare, so the bias is lowered by `CAUTION`; the value was
+eager for real use, where attacks are rare, so the bias is lowered by `_CAUTION`; the value was
 chosen on out-of-fold predictions, where about one benign prompt in fifty then passes 0.5.
 """
 
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from guardrails.linear import BUCKETS, Featurizer, LinearModel, form, windows
 from guardrails.normalise import fold
 
-PENALTY = 10.0  # scikit-learn's C
-KEEP = 30_000  # weights
-CAUTION = 1.2  # taken off the bias, in logits
+_PENALTY = 10.0  # scikit-learn's C
+_KEEP = 30_000  # weights
+_CAUTION = 1.2  # taken off the bias, in logits
 
 
 def featurize(texts: Sequence[str]) -> list[dict[int, float]]:
@@ -28,9 +28,9 @@ def fit(
     features: Sequence[dict[int, float]],
     labels: Sequence[int],
     *,
-    penalty: float = PENALTY,
-    keep: int = KEEP,
-    caution: float = CAUTION,
+    penalty: float = _PENALTY,
+    keep: int = _KEEP,
+    caution: float = _CAUTION,
 ) -> LinearModel:
     """A model for `labels` (1 attack, 0 benign). Raises ValueError when a class is missing."""
     if len(set(labels)) != 2:

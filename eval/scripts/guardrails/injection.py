@@ -37,7 +37,7 @@ from typing import Any
 
 from guardrails.linear import LinearModel
 from guardrails.normalise import views, words
-from guardrails.patterns import CATEGORIES, Rule, rule_book
+from guardrails.patterns import CATEGORIES, InjectionRule, rule_book
 
 WARN = 0.40
 
@@ -45,9 +45,9 @@ BLOCK = 0.50
 
 # Neither detector alone may be certain: a phrase can be quoted, and the model errs on kinds of text
 # that it was not trained on, where phrases hold better (so they weigh more).
-RULE_SHARE = 0.85
+_RULE_SHARE = 0.85
 
-MODEL_SHARE = 0.75
+_MODEL_SHARE = 0.75
 
 _SPAN = 4_000  # characters within which separate hits belong to one attack
 
@@ -78,7 +78,7 @@ _ABOUT_REACH = 160
 
 
 @dataclass(frozen=True)
-class Evidence:
+class InjectionEvidence:
     """A phrase that was found: `text` is `original[start:end]`, `view` how it was read."""
 
     pattern: str
@@ -97,17 +97,17 @@ class InjectionReport:
 
     score: float
     category: str | None
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[InjectionEvidence, ...]
     rule_score: float
     model_score: float
 
     def category_scores(self) -> dict[str, float]:
         """The rules' score for each category that has evidence."""
-        found = {item.category for item in self.evidence}
+        categories = {item.category for item in self.evidence}
         return {
             name: _strongest([item for item in self.evidence if item.category == name])
             for name in CATEGORIES
-            if name in found
+            if name in categories
         }
 
 
@@ -122,11 +122,11 @@ def score_injection(text: str) -> InjectionReport:
 
 def combined(rule_score: float, model_score: float, *, talked_about: bool) -> float:
     """The score of both detectors together, 0-1; the module's text has the formula."""
-    share = MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
-    return 1.0 - (1.0 - RULE_SHARE * rule_score) * (1.0 - share * model_score)
+    share = _MODEL_SHARE * (_TALKED_ABOUT if talked_about else 1.0)
+    return 1.0 - (1.0 - _RULE_SHARE * rule_score) * (1.0 - share * model_score)
 
 
-def only_talked_about(evidence: Sequence[Evidence]) -> bool:
+def only_talked_about(evidence: Sequence[InjectionEvidence]) -> bool:
     """Whether there is evidence and all of it is quoted or spoken of."""
     return bool(evidence) and all(item.talked_about for item in evidence)
 
@@ -148,14 +148,14 @@ def trained_on() -> frozenset[str]:
     return frozenset(_shipped()["trained_on"].split())
 
 
-def _find(text: str) -> Iterator[Evidence]:
+def _find(text: str) -> Iterator[InjectionEvidence]:
     seen: set[tuple[str, int]] = set()
     for view in views(text):
         for rule, start, end in _hits(view.text):
-            place = view.original_span(start, end)
-            if (rule.name, place[0]) in seen:
+            span = view.original_span(start, end)
+            if (rule.name, span[0]) in seen:
                 continue
-            seen.add((rule.name, place[0]))
+            seen.add((rule.name, span[0]))
             weight = rule.weight
             if view.name != "folded":
                 weight = min(0.95, weight * _HIDDEN_BONUS)
@@ -165,13 +165,15 @@ def _find(text: str) -> Iterator[Evidence]:
                 weight *= _TALKED_ABOUT
             elif _EXAMPLE.search(sentence):
                 weight *= _AS_EXAMPLE
-            shown = text[slice(*place)]
-            yield Evidence(rule.name, rule.category, *place, shown, weight, view.name, about)
+            shown = text[slice(*span)]
+            yield InjectionEvidence(
+                rule.name, rule.category, *span, shown, weight, view.name, about
+            )
     for name, start, end, weight in planted_lines(text):
-        yield Evidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
+        yield InjectionEvidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
 
 
-def _hits(text: str) -> Iterator[tuple[Rule, int, int]]:
+def _hits(text: str) -> Iterator[tuple[InjectionRule, int, int]]:
     book = rule_book()
     for rule in book.marks:
         for mark in islice(rule.regex.finditer(text), _HITS_PER_RULE):
@@ -204,7 +206,7 @@ def _sentence(text: str, start: int, end: int) -> str:
     return before + text[start:end] + after
 
 
-def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:
+def _heaviest(evidence: Iterable[InjectionEvidence]) -> dict[str, float]:
     """The best weight of each distinct rule."""
     best: dict[str, float] = {}
     for item in evidence:
@@ -212,7 +214,7 @@ def _heaviest(evidence: Iterable[Evidence]) -> dict[str, float]:
     return best
 
 
-def _strongest(evidence: Sequence[Evidence]) -> float:
+def _strongest(evidence: Sequence[InjectionEvidence]) -> float:
     """Noisy-or of the distinct rules within the best stretch of text."""
     best = 0.0
     first = 0
@@ -226,7 +228,7 @@ def _strongest(evidence: Sequence[Evidence]) -> float:
     return best
 
 
-def _category(evidence: Sequence[Evidence]) -> str | None:
+def _category(evidence: Sequence[InjectionEvidence]) -> str | None:
     totals = {
         name: _strongest([item for item in evidence if item.category == name])
         for name in CATEGORIES
@@ -235,9 +237,9 @@ def _category(evidence: Sequence[Evidence]) -> str | None:
     return best if totals[best] > 0 else None
 
 
-ADDRESSED = 0.75
+_ADDRESSED = 0.75
 
-STRAY = 0.6
+_STRAY = 0.6
 
 _TABLE_SHARE = 0.7
 
@@ -265,14 +267,14 @@ def planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
     is_mail = any(_MAIL_HEADER.match(text[start : start + 40]) for start, _ in filled[:4])
     if not (is_table or is_mail):
         return
-    for place, (start, end) in enumerate(spans):
+    for index, (start, end) in enumerate(spans):
         line = text[start:end].strip()
         if not line or start in rows or len(line) > _MAX_LINE:
             continue
         if _ADDRESS.search(line.lower()):
-            yield "line to the assistant", start, end, ADDRESSED
-        elif is_table and len(line.split()) >= 3 and _touches_row(spans, place, rows):
-            yield "stray line in a table", start, end, STRAY
+            yield "line to the assistant", start, end, _ADDRESSED
+        elif is_table and len(line.split()) >= 3 and _touches_row(spans, index, rows):
+            yield "stray line in a table", start, end, _STRAY
 
 
 def _line_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -287,6 +289,6 @@ def _is_row(line: str) -> bool:
     return stripped.startswith("|") and stripped.count("|") >= 2
 
 
-def _touches_row(spans: list[tuple[int, int]], place: int, rows: set[int]) -> bool:
-    neighbours = spans[max(0, place - 1) : place] + spans[place + 1 : place + 2]
+def _touches_row(spans: list[tuple[int, int]], index: int, rows: set[int]) -> bool:
+    neighbours = spans[max(0, index - 1) : index] + spans[index + 1 : index + 2]
     return any(start in rows for start, _ in neighbours)

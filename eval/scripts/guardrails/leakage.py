@@ -6,25 +6,51 @@
 
 Four categories, each from 0 to 1, where `WARN` and `BLOCK` mean what they mean in `injection`:
 
-- pii_exposure (`pii`), secret_exposure (`secrets_rules`), metadata_exposure (`metadata_rules`):
+- pii_exposure (`pii`), secret_exposure (`secrets`), metadata_exposure (`metadata`):
   1 - product of (1 - weight) over the distinct values found;
-- verbatim_context (`verbatim`): 0.5 for a run of 50 words copied from a context, or for 80 % of
-  at least 30 words. A copied run in quotation marks that is followed by a citation is quoting.
+- verbatim_context: 0.5 for a run of 50 words copied from a context, or for 80 % of at least 30
+  words. A copied run in quotation marks that is followed by a citation is quoting.
 
 The score is the highest category. Values are reported masked. Pure and linear in the texts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from guardrails.findings import Finding, mask
 from guardrails.metadata import find_metadata
 from guardrails.normalise import fold, words
 from guardrails.pii import find_pii
 from guardrails.secrets import find_secrets
+
+
+@dataclass(frozen=True)
+class LeakedValue:
+    """One thing found in an output: `text[start:end]`, never stored in the clear.
+
+    `weight` 0-1 is how sure the detector is that this is what `kind` says. `origin` is "context"
+    when the value also stands in a retrieved context (it was leaked from there), "not in context"
+    when it does not, and "unknown" when no context was given.
+    """
+
+    kind: str
+    category: str
+    start: int
+    end: int
+    weight: float
+    masked: str
+    origin: str = "unknown"
+
+
+def mask(value: str) -> str:
+    """A value made safe to store: its two first and last characters, length and hash prefix."""
+    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    shown = f"{value[:2]}…{value[-2:]}" if len(value) >= 8 else "…"
+    return f"{shown} ({len(value)} characters, sha256 {digest})"
+
 
 CATEGORIES = ("pii_exposure", "metadata_exposure", "verbatim_context", "secret_exposure")
 
@@ -53,9 +79,9 @@ class LeakageReport:
 
     score: float
     categories: dict[str, float]
-    evidence: tuple[Finding, ...]
-    copied: tuple[CopiedSpan, ...]
-    quoted: tuple[CopiedSpan, ...]
+    evidence: tuple[LeakedValue, ...]
+    copied: tuple[VerbatimSpan, ...]
+    quoted: tuple[VerbatimSpan, ...]
 
 
 def score_leakage(
@@ -71,7 +97,7 @@ def score_leakage(
     origin is known); `internal_ids` and `system_prompt` sharpen metadata_exposure. A path or
     host that a context itself speaks of is the documents' content, so it weighs little.
     """
-    found = {
+    findings = {
         "pii_exposure": list(find_pii(text)),
         "secret_exposure": list(find_secrets(text)),
         "metadata_exposure": [
@@ -83,14 +109,14 @@ def score_leakage(
     quoted = tuple(span for span in spans if _is_quotation(text, span))
     copied = tuple(span for span in spans if span not in quoted)
     categories = {
-        name: leak_score(copied, word_count(text))
+        name: leak_score(copied, _word_count(text))
         if name == "verbatim_context"
-        else _combined(text, found[name])
+        else _combined(text, findings[name])
         for name in CATEGORIES
     }
     evidence = [
         _finding(text, category, item, contexts)
-        for category, items in found.items()
+        for category, items in findings.items()
         for item in items
     ]
     return LeakageReport(
@@ -102,13 +128,13 @@ def score_leakage(
     )
 
 
-def _finding(text: str, category: str, item: Item, contexts: Sequence[str]) -> Finding:
+def _finding(text: str, category: str, item: Item, contexts: Sequence[str]) -> LeakedValue:
     kind, start, end, weight = item
     value = text[start:end]
     origin = "unknown"
     if contexts:
         origin = "context" if any(value in context for context in contexts) else "not in context"
-    return Finding(kind, category, start, end, weight, mask(value), origin)
+    return LeakedValue(kind, category, start, end, weight, mask(value), origin)
 
 
 def _as_content(text: str, item: Item, contexts: Sequence[str]) -> Item:
@@ -129,20 +155,20 @@ def _combined(text: str, items: Iterable[Item]) -> float:
     return 1.0 - doubt
 
 
-def _is_quotation(text: str, span: CopiedSpan) -> bool:
+def _is_quotation(text: str, span: VerbatimSpan) -> bool:
     """Whether a copied run opens with a quotation mark and is followed by a citation."""
     before = text[max(0, span.start - 6) : span.start]
     after = text[span.end : span.end + 90]
     return _OPENING.search(before) is not None and _CITED.match(after) is not None
 
 
-MIN_SPAN = 5  # words
+_MIN_SPAN = 5  # words
 
-_PLACES = 8  # occurrences of a word group in the contexts that are followed up
+_MOST_OCCURRENCES = 8  # occurrences of a word group in the contexts that are followed up
 
 
 @dataclass(frozen=True)
-class CopiedSpan:
+class VerbatimSpan:
     """`words` of the output's words in `text[start:end]` stand in context number `context`."""
 
     start: int
@@ -151,7 +177,9 @@ class CopiedSpan:
     context: int
 
 
-def copied_spans(text: str, contexts: Sequence[str], min_span: int = MIN_SPAN) -> list[CopiedSpan]:
+def copied_spans(
+    text: str, contexts: Sequence[str], min_span: int = _MIN_SPAN
+) -> list[VerbatimSpan]:
     """The copied runs of `text` in order, none overlapping; [] without contexts.
 
     Linear in the lengths of the texts.
@@ -162,41 +190,43 @@ def copied_spans(text: str, contexts: Sequence[str], min_span: int = MIN_SPAN) -
     sources = [[m.group() for m in words(fold(context).text)] for context in contexts]
     index: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number, source in enumerate(sources):
-        for place in range(len(source) - min_span + 1):
-            places = index.setdefault(tuple(source[place : place + min_span]), [])
-            if len(places) < _PLACES:
-                places.append((number, place))
-    spans: list[CopiedSpan] = []
-    at = 0
-    while at + min_span <= len(tokens):
+        for start in range(len(source) - min_span + 1):
+            occurrences = index.setdefault(tuple(source[start : start + min_span]), [])
+            if len(occurrences) < _MOST_OCCURRENCES:
+                occurrences.append((number, start))
+    spans: list[VerbatimSpan] = []
+    position = 0
+    while position + min_span <= len(tokens):
         best, context = 0, 0
-        for number, place in index.get(tuple(tokens[at : at + min_span]), ()):
-            length = _shared(tokens, at, sources[number], place)
+        for number, start in index.get(tuple(tokens[position : position + min_span]), ()):
+            length = _shared(tokens, position, sources[number], start)
             if length > best:
                 best, context = length, number
         if best:
-            spans.append(CopiedSpan(own[at][1], own[at + best - 1][2], best, context))
-        at += best or 1
+            spans.append(VerbatimSpan(own[position][1], own[position + best - 1][2], best, context))
+        position += best or 1
     return spans
 
 
-def _shared(one: Sequence[str], at: int, two: Sequence[str], place: int) -> int:
+def _shared(
+    first: Sequence[str], first_start: int, second: Sequence[str], second_start: int
+) -> int:
     length = 0
     while (
-        at + length < len(one)
-        and place + length < len(two)
-        and one[at + length] == two[place + length]
+        first_start + length < len(first)
+        and second_start + length < len(second)
+        and first[first_start + length] == second[second_start + length]
     ):
         length += 1
     return length
 
 
-def word_count(text: str) -> int:
+def _word_count(text: str) -> int:
     """Words of a text as this module counts them."""
     return sum(1 for _ in words(fold(text).text))
 
 
-def leak_score(spans: Iterable[CopiedSpan], total_words: int) -> float:
+def leak_score(spans: Iterable[VerbatimSpan], total_words: int) -> float:
     """0-1; 0.5 is reached by a run of 50 words, or by 80 % copied of at least 30 words."""
     spans = list(spans)
     longest = max((span.words for span in spans), default=0)

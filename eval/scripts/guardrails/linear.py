@@ -26,7 +26,7 @@ from typing import Any
 from guardrails.normalise import fold, words
 
 BUCKETS = 1 << 17
-WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
+_WINDOW_WORDS = 800  # a longer text is read in windows, so that a short attack is not diluted
 _STEP_WORDS = 400
 _MAX_WORD = 40  # letters of one word that are looked at
 _FORM_SHARE = 0.25
@@ -84,23 +84,23 @@ class Featurizer:
                 groups = self._groups[token] = _letter_groups(token)
             for bucket in groups:
                 by_letters[bucket] += count
-        for (one, two), count in Counter(pairwise(tokens)).items():
-            by_word[_bucket(f"b:{one[:_MAX_WORD]} {two[:_MAX_WORD]}")] += count
-        found: dict[int, float] = {}
+        for (first, second), count in Counter(pairwise(tokens)).items():
+            by_word[_bucket(f"b:{first[:_MAX_WORD]} {second[:_MAX_WORD]}")] += count
+        weights: dict[int, float] = {}
         for block in (by_word, by_letters):
             for bucket, value in _unit(block):
-                found[bucket] = found.get(bucket, 0.0) + value
+                weights[bucket] = weights.get(bucket, 0.0) + value
         for bucket, value in look.items():
-            found[bucket] = found.get(bucket, 0.0) + value
-        return found
+            weights[bucket] = weights.get(bucket, 0.0) + value
+        return weights
 
 
 def windows(folded: str) -> Iterator[list[str]]:
     """The words of a folded text, in overlapping windows when there are many."""
     tokens = [match.group() for match in words(folded)]
-    yield tokens[:WINDOW_WORDS]
+    yield tokens[:_WINDOW_WORDS]
     for start in range(_STEP_WORDS, len(tokens) - _STEP_WORDS, _STEP_WORDS):
-        yield tokens[start : start + WINDOW_WORDS]
+        yield tokens[start : start + _WINDOW_WORDS]
 
 
 def sigmoid(value: float) -> float:

@@ -71,7 +71,7 @@ _MAX_PACKED = 20_000  # characters of one packed run that are decoded; longer on
 
 
 @dataclass(frozen=True)
-class View:
+class TextReading:
     """One reading of a text.
 
     `text` is what patterns look at. `starts[i]` and `ends[i]` are the half-open span of the
@@ -116,11 +116,11 @@ def _fold_character(char: str) -> str:
 _FOLD = _FoldTable()
 
 
-def fold(text: str) -> View:
+def fold(text: str) -> TextReading:
     """Case, accents, look-alikes, full-width forms and invisible characters folded away."""
     if text.isascii() and text.isprintable():
         span = range(len(text))
-        return View("folded", text.lower(), span, range(1, len(text) + 1))
+        return TextReading("folded", text.lower(), span, range(1, len(text) + 1))
     pieces: list[str] = []
     starts: list[int] = []
     for index, char in enumerate(text):
@@ -128,39 +128,39 @@ def fold(text: str) -> View:
         if folded:
             pieces.append(folded)
             starts.extend([index] * len(folded))
-    return View("folded", "".join(pieces), tuple(starts), tuple(s + 1 for s in starts))
+    return TextReading("folded", "".join(pieces), tuple(starts), tuple(s + 1 for s in starts))
 
 
-def _leet_views(folded: View) -> Iterator[View]:
+def _leet_views(folded: TextReading) -> Iterator[TextReading]:
     mixed = [m for m in _LEET_TOKEN.finditer(folded.text) if not m.group().isalpha()]
     if not mixed:
         return
     for name, table in (("leetspeak", _LEET), ("leetspeak-l", _LEET_L)):
-        yield View(name, folded.text.translate(table), folded.starts, folded.ends)
+        yield TextReading(name, folded.text.translate(table), folded.starts, folded.ends)
 
 
-def _spaced_views(folded: View) -> Iterator[View]:
+def _spaced_views(folded: TextReading) -> Iterator[TextReading]:
     """Runs of single letters joined; a wider gap or a blank among other marks ends a word."""
     for run in _SPACED.finditer(folded.text):
         chars: list[str] = []
-        places: list[int] = []
+        positions: list[int] = []
         marks = re.findall(r"[ .\-_*|~]{1,3}", run.group())
         usual = min(marks, key=len)
         position = run.start()
         for mark in [*marks, None]:
             chars.append(folded.text[position])
-            places.append(position)
+            positions.append(position)
             if mark is None:
                 break
             if mark != usual:
                 chars.append(" ")
-                places.append(position)
+                positions.append(position)
             position += 1 + len(mark)
-        yield View(
+        yield TextReading(
             "spaced letters",
             "".join(chars),
-            tuple(folded.starts[p] for p in places),
-            tuple(folded.ends[p] for p in places),
+            tuple(folded.starts[p] for p in positions),
+            tuple(folded.ends[p] for p in positions),
         )
 
 
@@ -197,7 +197,7 @@ def _unpack_percent(packed: str) -> str | None:
     return _looks_like_text(unquote_to_bytes(packed))
 
 
-def _packed_views(text: str) -> Iterator[View]:
+def _packed_views(text: str) -> Iterator[TextReading]:
     for name, pattern, unpack in (
         ("base64", _BASE64, _unpack_base64),
         ("hex", _HEX, _unpack_hex),
@@ -210,10 +210,10 @@ def _packed_views(text: str) -> Iterator[View]:
             if plain is not None:
                 inner = fold(plain).text
                 size = len(inner)
-                yield View(name, inner, (run.start(),) * size, (run.end(),) * size)
+                yield TextReading(name, inner, (run.start(),) * size, (run.end(),) * size)
 
 
-def _entity_view(text: str) -> View | None:
+def _entity_view(text: str) -> TextReading | None:
     """HTML character references and backslash escapes read as the characters they name."""
     if len(_ENTITY.findall(text[:100_000])) < 4:
         return None
@@ -239,7 +239,7 @@ def _entity_view(text: str) -> View | None:
     inner = fold("".join(chars) + text[done:])
     starts.extend(range(done, len(text)))
     ends.extend(range(done + 1, len(text) + 1))
-    return View(
+    return TextReading(
         "character references",
         inner.text,
         tuple(starts[i] for i in inner.starts),
@@ -247,19 +247,21 @@ def _entity_view(text: str) -> View | None:
     )
 
 
-def views(text: str) -> list[View]:
+def views(text: str) -> list[TextReading]:
     """All readings of `text`, the folded one first; one that adds nothing is left out."""
     folded = fold(text)
-    found = [folded, *_leet_views(folded), *_spaced_views(folded), *_packed_views(text)]
+    readings = [folded, *_leet_views(folded), *_spaced_views(folded), *_packed_views(text)]
     entities = _entity_view(text)
     if entities is not None:
-        found.append(entities)
+        readings.append(entities)
     if _ROT13_HINT.search(folded.text):
         turned = codecs.encode(folded.text, "rot13")
-        found.append(View("rot13", turned, folded.starts, folded.ends))
+        readings.append(TextReading("rot13", turned, folded.starts, folded.ends))
     if _REVERSED_HINT.search(folded.text):
-        found.append(View("reversed", folded.text[::-1], folded.starts[::-1], folded.ends[::-1]))
-    return found
+        readings.append(
+            TextReading("reversed", folded.text[::-1], folded.starts[::-1], folded.ends[::-1])
+        )
+    return readings
 
 
 def words(text: str) -> Iterator[re.Match[str]]:

@@ -34,7 +34,7 @@ _WORD_END = r"(?![^\W_])"
 
 
 @dataclass(frozen=True)
-class Rule:
+class InjectionRule:
     """One compiled rule; `anchors` are the words at which it is worth trying, empty for marks."""
 
     name: str
@@ -48,15 +48,15 @@ class Rule:
 class RuleBook:
     """Phrase rules by their anchor words, and rules over the whole text."""
 
-    by_anchor: Mapping[str, tuple[Rule, ...]]
-    marks: tuple[Rule, ...]
+    by_anchor: Mapping[str, tuple[InjectionRule, ...]]
+    marks: tuple[InjectionRule, ...]
 
 
 @lru_cache(maxsize=1)
 def rule_book() -> RuleBook:
     """All rules, read and compiled once."""
-    by_anchor: dict[str, tuple[Rule, ...]] = {}
-    marks: list[Rule] = []
+    by_anchor: dict[str, tuple[InjectionRule, ...]] = {}
+    marks: list[InjectionRule] = []
     for name in _FILES:
         source = resources.files("guardrails").joinpath("rules", name).read_text("utf-8")
         for rule in parse_rules(source):
@@ -67,7 +67,7 @@ def rule_book() -> RuleBook:
     return RuleBook(by_anchor, tuple(marks))
 
 
-def parse_rules(source: str) -> Iterator[Rule]:
+def parse_rules(source: str) -> Iterator[InjectionRule]:
     """The rules of one TOML text. Raises ValueError for a rule that cannot be meant so."""
     data = tomllib.loads(source)
     for row in data.get("phrase", ()):
@@ -79,19 +79,19 @@ def parse_rules(source: str) -> Iterator[Rule]:
         yield _rule(row, frozenset(), re.compile(pattern, re.MULTILINE))
 
 
-def _rule(row: Mapping[str, Any], anchors: frozenset[str], regex: re.Pattern[str]) -> Rule:
+def _rule(row: Mapping[str, Any], anchors: frozenset[str], regex: re.Pattern[str]) -> InjectionRule:
     name, category, weight = row["name"], row["category"], float(row["weight"])
     if category not in CATEGORIES or not 0 < weight < 1:
         raise ValueError(f"rule {name!r}: category {category!r} or weight {weight} is unknown")
-    return Rule(name, category, weight, anchors, regex)
+    return InjectionRule(name, category, weight, anchors, regex)
 
 
-def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> Rule:
+def _phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> InjectionRule:
     slots = [_with_lists(slot, words) if isinstance(slot, str) else slot for slot in row["slots"]]
     first = slots[0]
     if not isinstance(first, str) or first.startswith("!"):
         raise ValueError(f"rule {row['name']!r}: the first slot must list words")
-    parts = [_slot(slot, is_first=not place) for place, slot in enumerate(slots)]
+    parts = [_slot(slot, is_first=not index) for index, slot in enumerate(slots)]
     anchors = frozenset(re.split(r"[ ']", choice)[0] for choice in fold(first).text.split("|"))
     return _rule(row, anchors, re.compile("".join(parts)))
 

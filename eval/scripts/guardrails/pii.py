@@ -13,7 +13,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-CONTEXT_REACH = 48
+_CONTEXT_REACH = 48
 _PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "AU", "IN", "BR")
 
 # toll free, premium rate and shared cost in phonenumbers.PhoneNumberType
@@ -102,8 +102,8 @@ def _is_address(local: str, domain: str) -> bool:
 def luhn_valid(digits: str) -> bool:
     """Whether a string of digits ends in its Luhn check digit (ISO/IEC 7812-1, annex B)."""
     total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (2 if place % 2 else 1)
+    for position, digit in enumerate(reversed(digits)):
+        value = int(digit) * (2 if position % 2 else 1)
         total += value - 9 if value > 9 else value
     return total % 10 == 0
 
@@ -111,10 +111,10 @@ def luhn_valid(digits: str) -> bool:
 def _cards(text: str) -> Iterator[Span]:
     for match in _CARD.finditer(text):
         digits = re.sub(r"[ -]", "", match.group())
-        known = any(
+        is_issued = any(
             len(digits) in lengths and prefix.match(digits) for prefix, lengths in _ISSUER_PATTERNS
         )
-        if known and luhn_valid(digits) and not _in_web_address(text, match.start()):
+        if is_issued and luhn_valid(digits) and not _in_web_address(text, match.start()):
             yield "credit_card", match.start(), match.end(), 0.95
 
 
@@ -122,12 +122,12 @@ def _ibans(text: str) -> Iterator[Span]:
     from stdnum import iban
 
     for match in _IBAN.finditer(text):
-        places = [i for i in range(match.start(), match.end()) if text[i].isalnum()]
-        for size in range(len(places), 14, -1):
-            end = places[size - 1] + 1
+        positions = [i for i in range(match.start(), match.end()) if text[i].isalnum()]
+        for size in range(len(positions), 14, -1):
+            end = positions[size - 1] + 1
             if end < len(text) and text[end].isalnum():
                 continue
-            compact = "".join(text[i] for i in places[:size]).upper()
+            compact = "".join(text[i] for i in positions[:size]).upper()
             if iban.is_valid(compact, check_country=False):
                 yield "iban", match.start(), end, 0.95
                 break
@@ -209,7 +209,7 @@ _FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
 
 
 def _near(text: str, start: int, pattern: re.Pattern[str]) -> bool:
-    return pattern.search(text, max(0, start - CONTEXT_REACH), start) is not None
+    return pattern.search(text, max(0, start - _CONTEXT_REACH), start) is not None
 
 
 def _in_web_address(text: str, start: int) -> bool:

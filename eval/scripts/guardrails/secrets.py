@@ -213,7 +213,7 @@ def _prefixed(text: str) -> Iterator[Span]:
 
 
 def _outer_group(match: re.Match[str]) -> int:
-    return next(place for place, value in enumerate(match.groups()) if value is not None)
+    return next(index for index, value in enumerate(match.groups()) if value is not None)
 
 
 def _is_dull(value: str) -> bool:

@@ -1,37 +1,18 @@
 """The one table of actions: bindings, hints, help, command palette and keymap are read from it.
 
-An action's `id` is its name in the keymap file; with `-` as `_` it is the method
-`action_<id>` of the screen named by `where`. Keys are written as Textual names them. An action with
-`then` waits for one more key out of that string; the method is called with it.
+An action's `id` is its name in the keymap file and in the table of functions that do it
+(`labeller.commands` for the main screen). Keys are written as Textual names them. An action with
+`then` waits for one more key out of that string; the function is called with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+
+from terminal.actions import Action, Keymap, keymap_id, keys_of, shown_key
 
 GROUPS = "abcde"
 """Letters of the support groups that have a key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing a user can do."""
-
-    id: str
-    keys: tuple[str, ...]
-    label: str
-    """Two or three words, for hints and palette."""
-    help: str
-    """One sentence for the help page."""
-    where: str = "main"
-    """The screen that has it: main, snippet or adjudicate."""
-    part: str = "Move"
-    """The heading of the help page under which it stands."""
-    then: str = ""
-    """The keys one of which must follow; empty for an action of one key."""
-    changes: bool = False
-    """Changes labels or cases; refused where nothing may be written."""
 
 
 def _part(part: str, where: str, *rows: tuple[str, str, str, str]) -> list[Action]:
@@ -204,72 +185,23 @@ HINTS = {
 }
 """Actions of the hint line, most needed first; `help` is always added at its right end."""
 
-_SHOWN = {
-    "escape": "Esc",
-    "enter": "Enter",
-    "space": "Space",
-    "colon": ":",
-    "tab": "Tab",
-    "pagedown": "PgDn",
-    "pageup": "PgUp",
-    "backspace": "Backspace",
-    "left": "Left",
-    "right": "Right",
-    "up": "Up",
-    "down": "Down",
-    "home": "Home",
-    "end": "End",
-    "f1": "F1",
-    "f5": "F5",
-}
-
-Keymap = Mapping[str, str]
-"""Keymap id to keys, separated by commas."""
-
-
-def keymap_id(action: Action) -> str:
-    """The name of `action` in a keymap file: its id, with the screen before it if not the main."""
-    return action.id if action.where == "main" else f"{action.where}.{action.id}"
-
 
 def actions_of(where: str) -> list[Action]:
     """The actions of one screen, in the order of the table."""
     return [action for action in ACTIONS if action.where == where]
 
 
-def find(where: str, name: str) -> Action:
-    """The action `name` of a screen; KeyError if there is none."""
-    for action in ACTIONS:
-        if action.where == where and action.id == name:
-            return action
-    raise KeyError(f"{where}.{name}")
-
-
-def keys_of(action: Action, keymap: Keymap) -> list[str]:
-    """The keys of `action` under `keymap`, as Textual names them."""
-    chosen = keymap.get(keymap_id(action))
-    return list(action.keys) if chosen is None else [key.strip() for key in chosen.split(",")]
-
-
-def shown_key(key: str) -> str:
-    """A key as a person reads it: `ctrl+s` is `Ctrl+s`, `pagedown` is `PgDn`."""
-    head, plus, tail = key.rpartition("+")
-    if plus and head:
-        return f"{head.capitalize()}+{_SHOWN.get(tail, tail)}"
-    return _SHOWN.get(key, key)
-
-
 def keymap_problems(keymap: Keymap) -> list[str]:
     """What is wrong with a keymap, one sentence each: unknown names, one key for two actions."""
-    known = {keymap_id(action): action for action in ACTIONS}
-    names = ", ".join(known)
+    actions = {keymap_id(action): action for action in ACTIONS}
+    names = ", ".join(actions)
     problems = [
         f"keymap: `{name}` is no action; the actions are: {names}"
         for name in keymap
-        if name not in known
+        if name not in actions
     ]
     taken: dict[tuple[str, str], str] = {}
-    for name, action in known.items():
+    for name, action in actions.items():
         for key in keys_of(action, keymap):
             other = taken.setdefault((action.where, key), name)
             if other != name:
@@ -279,8 +211,9 @@ def keymap_problems(keymap: Keymap) -> list[str]:
 
 def hint_parts(where: str, keymap: Keymap) -> Iterable[tuple[str, str]]:
     """`(key, label)` pairs for the hint line of a screen."""
+    actions = {action.id: action for action in actions_of(where)}
     for name in HINTS[where].split():
-        action = find(where, name)
+        action = actions[name]
         keys = keys_of(action, keymap)
         if name == "mark-row" and len(keys) == 10:
             yield f"{keys[0]}-{keys[-1]}", "row"

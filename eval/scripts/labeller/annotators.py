@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from labeller.anchors import heading, norm_path, under
-from labeller.entry import GOLD
+from labeller.case_state import GOLD, Record
+from labeller.passages import heading, norm_path, under
 from labeller.supports import USUAL_GRADE, needs, read_supports, short_name
 from labeller.worklist import (
     LABELLED,
     OPEN,
     SKIPPED,
     STATUSES,
-    brief_of,
     progress_of,
     status_of,
+    summary_of,
     tally,
 )
 from ragmetrics.stats.agreement import (
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-Record = dict[str, Any]
-
 Anchor = tuple[str, str]
 
 Pair = tuple[float, float]
@@ -54,7 +52,7 @@ ENOUGH_QUESTIONS = 10
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AnnotatorLabel:
     """What one annotator said of one case.
 
     `rows` holds the passages judged, by key: their anchor and grade (0 not marked). `needs` is the
@@ -67,26 +65,26 @@ class Verdict:
     needs: str = ""
 
 
-Verdicts = Mapping[str, Verdict]
+AnnotatorLabels = Mapping[str, AnnotatorLabel]
 
 
-def verdicts(
+def labels_of(
     cases: Mapping[str, Record], judgements: Mapping[str, Record], annotator: str
-) -> dict[str, Verdict]:
+) -> dict[str, AnnotatorLabel]:
     """The decided cases of an annotator: of the set itself for ``gold``, else of the judgements."""
-    found: dict[str, Verdict] = {}
+    labels: dict[str, AnnotatorLabel] = {}
     for case_id in cases if annotator == GOLD else judgements:
         if case_id not in cases:
             continue
-        known = judgements.get(case_id, {})
-        case = cases[case_id] if annotator == GOLD else known
-        status = status_of(case, known)
+        judgement = judgements.get(case_id, {})
+        case = cases[case_id] if annotator == GOLD else judgement
+        status = status_of(case, judgement)
         if status not in (OPEN, SKIPPED):
-            found[case_id] = _verdict(status, case, known)
-    return found
+            labels[case_id] = _label(status, case, judgement)
+    return labels
 
 
-def _verdict(status: str, case: Record, judgement: Record) -> Verdict:
+def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
     supports = read_supports(case)
     marks = {s.anchor: float(s.data.get("grade") or USUAL_GRADE) for s in supports}
     rows = {
@@ -98,10 +96,10 @@ def _verdict(status: str, case: Record, judgement: Record) -> Verdict:
         if row.get("grade") is not None
     }
     state = "answerable" if status == LABELLED else status
-    return Verdict(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
+    return AnnotatorLabel(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
 
 
-def graded_pairs(a: Verdict, b: Verdict) -> dict[Anchor, Pair]:
+def graded_pairs(a: AnnotatorLabel, b: AnnotatorLabel) -> dict[Anchor, Pair]:
     """Passages that both judged, with both grades.
 
     Rows that both were shown, by their text. Where one annotator's rows are not known, that one's
@@ -113,10 +111,10 @@ def graded_pairs(a: Verdict, b: Verdict) -> dict[Anchor, Pair]:
             (a.rows[k][0][0], f"{a.rows[k][0][1]} #{k}"): (a.rows[k][1], b.rows[k][1]) for k in keys
         }
     if a.rows or b.rows:
-        known, other = (a, b) if a.rows else (b, a)
+        judged, other = (a, b) if a.rows else (b, a)
         pairs = {
             (anchor[0], f"{anchor[1]} #{key}"): (grade, _grade_at(other.marks, anchor))
-            for key, (anchor, grade) in known.rows.items()
+            for key, (anchor, grade) in judged.rows.items()
         }
         return pairs if a.rows else {key: (y, x) for key, (x, y) in pairs.items()}
     anchors = dict.fromkeys([*a.marks, *b.marks])
@@ -126,17 +124,21 @@ def graded_pairs(a: Verdict, b: Verdict) -> dict[Anchor, Pair]:
 def _grade_at(marks: Mapping[Anchor, float], anchor: Anchor) -> float:
     """The highest grade of a support that holds a passage."""
     grades = [
-        g for (path, place), g in marks.items() if path == anchor[0] and under(anchor[1], place)
+        g
+        for (path, headings), g in marks.items()
+        if path == anchor[0] and under(anchor[1], headings)
     ]
     return max(grades, default=0.0)
 
 
-def compare(name_a: str, a: Verdicts, name_b: str, b: Verdicts, seed: int = 0) -> Record:
+def compare(
+    name_a: str, a: AnnotatorLabels, name_b: str, b: AnnotatorLabels, seed: int = 0
+) -> Record:
     """Agreement of two annotators: on states, marks and grades; overall, and per question."""
     shared = [case_id for case_id in a if case_id in b]
     states = [(a[c].state, b[c].state) for c in shared]
     pairs = {c: graded_pairs(a[c], b[c]) for c in shared}
-    clusters = [list(found.values()) for found in pairs.values() if found]
+    clusters = [list(graded.values()) for graded in pairs.values() if graded]
     everything = [pair for cluster in clusters for pair in cluster]
     return {
         "a": name_a,
@@ -189,44 +191,47 @@ def _interval(
 ) -> list[float] | None:
     if len(clusters) < ENOUGH_QUESTIONS:
         return None
-    found = clustered_interval(clusters, statistic, generator(seed, "label_eval/agreement"))
-    return None if found is None else list(found)
+    interval = clustered_interval(clusters, statistic, generator(seed, "label_eval/agreement"))
+    return None if interval is None else list(interval)
 
 
 def _disagreements(
-    shared: Sequence[str], a: Verdicts, b: Verdicts, pairs: Mapping[str, Mapping[Anchor, Pair]]
+    shared: Sequence[str],
+    a: AnnotatorLabels,
+    b: AnnotatorLabels,
+    pairs: Mapping[str, Mapping[Anchor, Pair]],
 ) -> Iterable[Record]:
     for case_id in shared:
         if a[case_id].state != b[case_id].state:
             yield {"id": case_id, "what": "state", "a": a[case_id].state, "b": b[case_id].state}
         elif a[case_id].needs != b[case_id].needs:
             yield {"id": case_id, "what": "needs", "a": a[case_id].needs, "b": b[case_id].needs}
-        for (path, place), (x, y) in pairs[case_id].items():
+        for (path, headings), (x, y) in pairs[case_id].items():
             if (x > 0) != (y > 0):
-                where = f"{path} > {place}" if place else path
+                where = f"{path} > {headings}" if headings else path
                 yield {"id": case_id, "what": where, "a": x, "b": y}
 
 
-def agreement(annotators: Mapping[str, Verdicts], seed: int = 0) -> Record:
+def agreement(annotators: Mapping[str, AnnotatorLabels], seed: int = 0) -> Record:
     """All pairs of annotators, and alpha over all of them together."""
     names = list(annotators)
     pairs = [
         compare(a, annotators[a], b, annotators[b], seed)
         for a, b in itertools.combinations(names, 2)
     ]
-    cases = dict.fromkeys(case_id for known in annotators.values() for case_id in known)
+    cases = dict.fromkeys(case_id for labels in annotators.values() for case_id in labels)
     states = [
         [annotators[name][c].state if c in annotators[name] else None for name in names]
         for c in cases
     ]
     return {
-        "annotators": {name: len(known) for name, known in annotators.items()},
+        "annotators": {name: len(labels) for name, labels in annotators.items()},
         "alpha_state": krippendorff_alpha(states),
         "pairs": pairs,
     }
 
 
-def disagreement(annotators: Mapping[str, Verdicts]) -> dict[str, float]:
+def disagreement(annotators: Mapping[str, AnnotatorLabels]) -> dict[str, float]:
     """How far annotators are apart on each case that two of them judged: 0 agreed, up to 2.
 
     One for another state, and one minus the overlap of the marks; the worst pair counts.
@@ -250,7 +255,7 @@ UNGRADED = 3
 def statistics_of(cases: Mapping[str, Record], judgements: Mapping[str, Record]) -> Record:
     """Counts of a set: cases by status and category, supports a labelled case, other labels."""
     records = {case_id: cases[case_id] for case_id in cases}
-    briefs = {c: brief_of(record, judgements.get(c, {})) for c, record in records.items()}
+    briefs = {c: summary_of(record, judgements.get(c, {})) for c, record in records.items()}
     progress = progress_of(tally(briefs.values()), ())
     labelled = [records[c] for c, brief in briefs.items() if brief.status == LABELLED]
     supports = [len(case.get("gold_supports") or ()) for case in labelled]
@@ -303,9 +308,9 @@ def qrels(cases: Mapping[str, Record], judgements: Mapping[str, Record], by: str
                 yield f"{quote(case_id, safe='-_.~')} 0 {name} {grade}"
 
 
-def _document(place: Record, by: str) -> str:
-    name = quote(norm_path(str(place["rel_path"])), safe="/-_.~")
-    headings = heading(place.get("heading_path"))
+def _document(passage: Record, by: str) -> str:
+    name = quote(norm_path(str(passage["rel_path"])), safe="/-_.~")
+    headings = heading(passage.get("heading_path"))
     return f"{name}#{quote(headings, safe='-_.~')}" if by == "anchor" and headings else name
 
 
@@ -318,38 +323,40 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def print_statistics(console: Console, found: Mapping[str, Any]) -> None:
+def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
     """Cases by status and category, then supports and other labels."""
     table = _table("category", "cases", *(status.replace("_", " ") for status in STATUSES))
-    for name, row in found["by_category"].items():
+    for name, row in statistics["by_category"].items():
         table.add_row(one_line(name), str(row["cases"]), *(str(row[s]) for s in STATUSES))
-    totals = (str(found["status"][status]) for status in STATUSES)
-    table.add_row("all", str(found["cases"]), *totals, style="bold")
+    totals = (str(statistics["status"][status]) for status in STATUSES)
+    table.add_row("all", str(statistics["cases"]), *totals, style="bold")
     console.print(table)
-    supports = found["supports"]
+    supports = statistics["supports"]
     mean = supports["per_labelled_case"]
     for name, value in (
-        ("flagged", found["flagged"]),
+        ("flagged", statistics["flagged"]),
         ("supports", supports["total"]),
         ("supports per labelled case", "–" if mean is None else f"{mean:.2f}"),
         ("most supports in a case", supports["most"]),
         ("labelled without support", supports["labelled_without"]),
-        ("with groups", found["with_groups"]),
-        ("with snippets", found["with_snippets"]),
-        ("with key facts", found["with_expected_key_facts"]),
-        ("with reference answer", found["with_reference_answer"]),
-        ("with forbidden claims", found["with_forbidden_claims"]),
+        ("with groups", statistics["with_groups"]),
+        ("with snippets", statistics["with_snippets"]),
+        ("with key facts", statistics["with_expected_key_facts"]),
+        ("with reference answer", statistics["with_reference_answer"]),
+        ("with forbidden claims", statistics["with_forbidden_claims"]),
     ):
         console.print(f"{name:<28}{value:>8}")
 
 
-def print_agreement(console: Console, found: Mapping[str, Any]) -> None:
+def print_agreement(console: Console, figures: Mapping[str, Any]) -> None:
     """Each pair of annotators: overall, by question (worst first), and the disagreements."""
-    people = ", ".join(f"{one_line(n)} ({c} cases)" for n, c in found["annotators"].items())
+    people = ", ".join(f"{one_line(n)} ({c} cases)" for n, c in figures["annotators"].items())
     console.print(f"annotators: {people}")
-    if len(found["annotators"]) > 2:
-        console.print(f"Krippendorff's alpha of all, on the state: {number(found['alpha_state'])}")
-    for pair in found["pairs"]:
+    if len(figures["annotators"]) > 2:
+        console.print(
+            f"Krippendorff's alpha of all, on the state: {number(figures['alpha_state'])}"
+        )
+    for pair in figures["pairs"]:
         _print_pair(console, pair)
 
 
@@ -376,9 +383,9 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         by_question.add_row(one_line(row["id"]), *row["state"], str(row["n"]), *figures)
     console.print(by_question)
     for item in pair["disagreements"][:SHOWN]:
-        what = one_line(str(item["what"]))
+        subject = one_line(str(item["what"]))
         console.print(
-            f"{one_line(item['id'])}: {what}: A = {_said(item['a'])}, B = {_said(item['b'])}"
+            f"{one_line(item['id'])}: {subject}: A = {_shown(item['a'])}, B = {_shown(item['b'])}"
         )
     more = len(pair["disagreements"]) - SHOWN
     if more > 0:
@@ -390,7 +397,7 @@ def _low(question: Mapping[str, Any]) -> float:
     return 1.0 if value is None else float(value)
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"grade {value:g}" if value else "not marked"
     return one_line(str(value)) or "nothing"
@@ -401,6 +408,6 @@ def _table(*columns: str, text: int = 1) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < text else "right")
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="left" if index < text else "right")
     return table

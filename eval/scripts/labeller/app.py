@@ -1,57 +1,107 @@
-"""The application: one session on one screen, chunks arriving, saves in the background, clean ends.
+"""The application: one session on one screen, chunks arriving, saves in the background.
 
     code = run(session, store, source, theme="light")
 
 It gets everything it needs and knows no file and no server. All foreign text is shown through
-`labeller.display`.
+`terminal.safe_text`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import tempfile
-import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.message import Message
-from textual.theme import BUILTIN_THEMES
 
-from labeller.actions import keymap_problems
-from labeller.lines import Look
-from labeller.mode_screen import ModeScreen
+from labeller import commands
+from labeller.actions import actions_of, keymap_problems
+from labeller.modes import ModeScreen
 from labeller.ports import deliver, prefetch
-from labeller.screens import MainScreen
-from terminal.held_keys import HeldKeys
-from terminal.safe_text import display
+from labeller.screen import MainScreen
+from labeller.window_commands import show_conflicts
+from labeller.worklist import ORDERS
+from terminal.actions import keys_of, shown_key
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
+from terminal.frame import Look
+from terminal.safe_text import display, one_line
 
 if TYPE_CHECKING:
-    from textual.command import Provider
-
-    from labeller.model import Session
     from labeller.ports import Source, Store
+    from labeller.session import Session
+
 
 AUTOSAVE_SECONDS = 60.0
-THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
 
-def _commands() -> type[Provider]:
-    from labeller.palette import LabelCommands
-
-    return LabelCommands
+PaletteRow = tuple[str, str, str, Callable[[], None]]
+"""Label, help, other names that find it, and what it does."""
 
 
-class LabelApp(HeldKeys, inherit_bindings=False):
+class LabelCommands(Provider):
+    """The command palette: every action with its key, the orders of the queue, any question.
+
+    Actions are found by the letters of their label; a number or id goes to that question.
+    """
+
+    _done = False
+
+    def _commands(self, screen: MainScreen) -> Iterator[PaletteRow]:
+        for action in actions_of("main"):
+            if action.id in ("palette", "top", "mark-row", "interrupt"):
+                continue
+            keys = " ".join(map(shown_key, keys_of(action, screen.keymap)))
+            label = f"{action.label} ({keys})" if keys else action.label
+            yield label, action.help, action.id, partial(self._run, screen.perform, action.id)
+        for order in ORDERS:
+            run = partial(self._run, partial(commands.queue_order, screen), order)
+            yield f"questions in {order} order", "Another order of the questions.", "", run
+
+    def _run(self, action: Callable[[str], None], argument: str) -> None:
+        """Run a command, once for each time that the palette was opened."""
+        if not self._done:
+            self._done = True
+            action(argument)
+
+    def _go(self, screen: MainScreen, name: str) -> None:
+        screen.attempt(lambda: commands.go_to(screen, name))
+
+    async def discover(self) -> Hits:
+        """Every action, before anything is typed."""
+        if isinstance(self.screen, MainScreen):
+            for label, text, _, run in self._commands(self.screen):
+                yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
+
+    async def search(self, query: str) -> Hits:
+        """The question of that number or id first, then the actions that match."""
+        screen = self.screen
+        if not isinstance(screen, MainScreen):
+            return
+        name = query.strip().lstrip(":")
+        if name and (name.isdecimal() or screen.session.find(name) is not None):
+            score = 2.0 if name.isdecimal() or screen.session.knows(name) else 0.1
+            question = one_line(f"go to question {name}")
+            yield Hit(score, Content(question), partial(self._go, screen, name))
+        matcher = self.matcher(query)
+        for label, text, names, run in self._commands(screen):
+            score = max(matcher.match(label), matcher.match(names))
+            if score > 0:
+                yield Hit(score, Content(display(label)), run, text=label, help=text)
+
+
+class LabelApp(TerminalApp, inherit_bindings=False):
     """Runs the main screen. `session` is changed in this thread only."""
 
     TITLE = "label"
-    CSS_PATH = "labeller.tcss"
-    COMMANDS = {_commands}  # noqa: RUF012 - Textual's way
-    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; `do_palette` opens it
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "labeller.tcss"]
+    FAILURE = (
+        "The labeller failed. Every label is in the journal; start it again to go on.\n"
+        "Where it failed is written in {file} (no questions or chunks in it)."
+    )
+    COMMANDS = {LabelCommands}  # noqa: RUF012 - Textual's way
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),
@@ -77,57 +127,41 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         theme: str | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(theme)
         self.session = session
         self.store = store
         self.source = source
-        self.places: set[tuple[str, str]] = set()
-        self.crash_file = ""
         self._saving = False
-        self._interrupted = False
-        self.animation_level = "none"
-        self.theme = THEMES.get(theme or "dark", theme or "")
-        name = source.describe()
-        self.main = MainScreen(session, store, look or Look(), dict(keymap or {}), name)
+        self.main = MainScreen(
+            session,
+            store,
+            source,
+            look=look or Look(),
+            keymap=dict(keymap or {}),
+            commands=commands.COMMANDS,
+            save=self.save,
+        )
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            # Not in the main thread (a test), or no such signals (Windows): then without.
-            try:
-                loop.add_signal_handler(getattr(signal, name), self._end_by_signal)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break
+        self.end_on_signals()
         self.source.listen(self._tell_arrival)
         self.push_screen(self.main)
-        self.prefetch()
+        prefetch(self.session, self.source)
         self.take_arrivals()
         self.set_interval(AUTOSAVE_SECONDS, self._autosave)
         if self.store.conflicts:
-            self.call_after_refresh(self.main.show_conflicts)
+            self.call_after_refresh(show_conflicts, self.main)
 
     def _tell_arrival(self) -> None:
         """Called in the fetching thread."""
         self.post_message(self.Arrived())
-
-    def _end_by_signal(self) -> None:
-        self.exit(return_code=130)
 
     @property
     def holding(self) -> bool:
         """Keys wait for a window to open, and for a save to end."""
         return super().holding or self._saving
 
-    def pressed(self, key: str) -> None:
-        """Only the second Ctrl+C in a row ends it."""
-        if key != "ctrl+c":
-            self._interrupted = False
-
     # -- chunks ---------------------------------------------------------------------------------
-
-    def prefetch(self) -> None:
-        """Ask for the chunks of the current question and of the next ones."""
-        prefetch(self.session, self.source)
 
     def take_arrivals(self) -> None:
         """Hand what came to the session, and show it."""
@@ -136,17 +170,20 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         before = len(self.session.rows()) if self.session.current else 0
         arrived = deliver(self.session, self.source)
         for arrival in arrived:
-            self.places.update((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            anchors = ((chunk.rel_path, chunk.heading_path) for chunk in arrival.chunks)
+            self.main.anchors.update(anchors)
             if arrival.case_id != self.session.current or arrival.query is None:
                 continue
             if arrival.recalled:
                 if arrival.problem:
-                    said = f'rows of the search "{arrival.query}" are not here: {arrival.problem}'
-                    self.main.say(said, "warn")
+                    self.main.say(
+                        f'rows of the search "{arrival.query}" are not here: {arrival.problem}',
+                        "warn",
+                    )
             else:
                 new = len(self.session.rows()) - before
-                found = f"{new} new chunks, at the end of the list" if new else "nothing new found"
-                self.main.say(arrival.problem or found, "warn" if arrival.problem else "row")
+                count = f"{new} new chunks, at the end of the list" if new else "nothing new found"
+                self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return
         modes = [screen for screen in self.screen_stack if isinstance(screen, ModeScreen)]
@@ -192,38 +229,8 @@ class LabelApp(HeldKeys, inherit_bindings=False):
         self.main.list_questions()
         self.main.redraw()
         if self.store.conflicts and self.screen is self.main:
-            self.main.show_conflicts()
+            show_conflicts(self.main)
         await self.release()
-
-    # -- crashes --------------------------------------------------------------------------------
-
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values: a file without any text."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return  # a second error on the way out: the first is told
-        self.crash_file = write_crash_file(error)
-        said = (
-            "The labeller failed. Every label is in the journal; start it again to go on.\n"
-            f"Where it failed is written in {self.crash_file} (no questions or chunks in it)."
-        )
-        self._exit_renderables.append(Text(display(said)))
-
-
-def write_crash_file(error: BaseException) -> str:
-    """Write where `error` came from: types and places, no messages and no values."""
-    lines = []
-    seen: BaseException | None = error
-    while seen is not None:
-        lines.append(type(seen).__name__)
-        for frame in traceback.extract_tb(seen.__traceback__):
-            lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}")
-        seen = seen.__cause__ or seen.__context__
-    handle, path = tempfile.mkstemp(prefix="label-crash-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    return path
 
 
 def run(
@@ -244,8 +251,7 @@ def run(
     problems = keymap_problems(keymap or {})
     if problems:
         raise ValueError("\n".join(problems))
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    check_theme(theme)
     look = Look(ascii=ascii, info=session.inspect or not session.blind)
     app = LabelApp(session, store, source, look=look, theme=theme, keymap=keymap)
     app.run(mouse=mouse)

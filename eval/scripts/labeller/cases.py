@@ -5,21 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import msgspec
 
-from labeller.entry import GOLD, LABEL_FIELDS
-from labeller.plan import Plan
+from labeller.case_state import LABEL_FIELDS, Record
 from records.cases import TestCase, case_from_dict, check_case
 from records.editing import Document, decode, read_bytes
-from records.errors import Problem, StorageError
-
-if TYPE_CHECKING:
-    from labeller.annotators import Verdicts
-
-
-Record = dict[str, Any]
+from records.errors import StorageError
 
 HIDDEN = (
     *LABEL_FIELDS,
@@ -42,7 +35,7 @@ def identify_case(raw: bytes) -> tuple[str | None, str]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _slowly(raw)
     findings = list(check_case(case))
-    return (None, _said(findings)) if findings else (case.id, "")
+    return (None, _joined_findings(findings)) if findings else (case.id, "")
 
 
 def _slowly(raw: bytes) -> tuple[str | None, str]:
@@ -52,10 +45,10 @@ def _slowly(raw: bytes) -> tuple[str | None, str]:
     except ValueError as error:
         return None, f"is no JSON object ({error})"
     case, findings = case_from_dict(record)
-    return (None, _said(findings)) if case is None else (case.id, "")
+    return (None, _joined_findings(findings)) if case is None else (case.id, "")
 
 
-def _said(findings: list[tuple[str, str]]) -> str:
+def _joined_findings(findings: list[tuple[str, str]]) -> str:
     return "; ".join(f"{field}: {message}" for field, message in findings)
 
 
@@ -111,8 +104,8 @@ class SecondView(Mapping[str, Record]):
         if key not in self:
             raise KeyError(key)
         case = {k: v for k, v in self._cases[key].items() if k not in HIDDEN}
-        known = self._judgements.get(key, {})
-        return case | {k: known[k] for k in LABEL_FIELDS if k in known}
+        labels = self._judgements.get(key, {})
+        return case | {k: labels[k] for k in LABEL_FIELDS if k in labels}
 
     def __contains__(self, key: object) -> bool:
         return key in self._cases and (self._only is None or key in self._only)
@@ -175,41 +168,3 @@ def foreign_words(judged: Iterable[str], cases: Container[str]) -> str:
         f"{are} of no case of the set ({first}); if another set's, give each set a folder of its "
         "own with --labels-dir, else delete these lines"
     )
-
-
-def cases_of(plan: Plan) -> Document:
-    """The set; lines with faults make it refused, as every other script does."""
-    document = Document(read_bytes(plan.eval_set), identify_case, cases=True)
-    if document.problems:
-        raise StorageError.from_problems(
-            Problem(str(plan.eval_set), n, "", text) for n, text in document.problems
-        )
-    return document
-
-
-def annotator_files(plan: Plan) -> dict[str, Path]:
-    """The file of each annotator who has one."""
-    return {path.stem: path for path in sorted(plan.judgements_dir.glob("*.jsonl"))}
-
-
-def decided_of(plan: Plan) -> dict[str, Document]:
-    """The annotators' files as they are, labels included."""
-    return {
-        name: Document(read_bytes(path), identify_judgement)
-        for name, path in annotator_files(plan).items()
-    }
-
-
-def judgements_of(plan: Plan) -> dict[str, Mapping[str, Record]]:
-    """What each annotator said beside the labels."""
-    return {name: Judgements(document) for name, document in decided_of(plan).items()}
-
-
-def verdicts_of(plan: Plan, cases: Mapping[str, Record]) -> dict[str, Verdicts]:
-    """Each annotator's verdicts, the set's own first."""
-    from labeller.annotators import verdicts
-
-    known = decided_of(plan)
-    found = {GOLD: verdicts(cases, known.pop(GOLD, {}), GOLD)}
-    found |= {name: verdicts(cases, document, name) for name, document in known.items()}
-    return {name: decided for name, decided in found.items() if decided}

@@ -13,13 +13,13 @@ def ranked(typed: str, texts: Iterable[str]) -> list[str]:
     words = typed.casefold().split()
     if not words:
         return list(texts)
-    found = []
+    matches = []
     for text in texts:
         folded = text.casefold()
         scores = [closeness(word, folded) for word in words]
         if all(scores):
-            found.append((-sum(scores), len(text), text))
-    return [text for _, _, text in sorted(found)]
+            matches.append((-sum(scores), len(text), text))
+    return [text for _, _, text in sorted(matches)]
 
 
 def closeness(word: str, text: str) -> float:
@@ -29,13 +29,13 @@ def closeness(word: str, text: str) -> float:
     The stretch is that of the first place where all letters have come, made as short as it goes
     (as in fzf's first algorithm), so the time grows with the length of the text alone.
     """
-    place = text.find(word)
-    while place > 0 and text[place - 1].isalnum():
-        later = text.find(word, place + 1)
+    start = text.find(word)
+    while start > 0 and text[start - 1].isalnum():
+        later = text.find(word, start + 1)
         if later < 0:
             return 2.0
-        place = later
-    if place >= 0:
+        start = later
+    if start >= 0:
         return 3.0
     at = -1
     for letter in word:

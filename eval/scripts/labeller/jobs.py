@@ -1,60 +1,232 @@
-"""What label_eval.py does: one function a job, each returns the exit code."""
+"""What label_eval.py does: its options as a value, and one function a job.
+
+Nothing here prints on stdout but the labelling itself; the script prints what a job returns.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import math
-import shlex
+import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import click
-from aiohttp import web
-from textual_serve.server import Server
-
-import options
-from clients.own_pages import bracketed, is_own, own_hosts
+from labeller.case_state import GOLD, Record
 from labeller.cases import (
-    annotator_files,
-    cases_of,
-    decided_of,
+    Judgements,
     foreign_words,
+    identify_case,
     identify_judgement,
-    judgements_of,
-    verdicts_of,
+    judgements_dir,
 )
-from labeller.entry import GOLD
-from labeller.model import Session
-from labeller.plan import (
-    CHUNK_CACHE,
-    PROFILES,
-    RECHECK,
-    Plan,
-)
-from labeller.resuming import View
+from labeller.session import Session, View
 from labeller.sources import Fetcher, RunChunks, failures, uncertainty, without_api
 from labeller.store import LabelStore
 from labeller.worklist import ORDERS, shuffle_key
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError
-from records.files import json_bytes
+from records.files import read_toml
+from records.journal import ANNOTATOR_NAME
 from records.labels import read_cases
-from records.runs import RESULTS, find_run
+from records.runs import CACHE_DIR, RESULTS, ROOT, find_run
 
-Record = dict[str, Any]
+if TYPE_CHECKING:
+    from labeller.annotators import AnnotatorLabels
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+RECHECK = "recheck"
+"""The file of labels that were given a second time by the same person."""
+
+PROFILES = ROOT / "eval" / "profiles"
+
+KEYMAP = ROOT / "eval" / "keymap.toml"
+
+CHUNK_CACHE = CACHE_DIR / "label_chunks"
 
 
-def validate(plan: Plan) -> int:
-    """Check the set, the label files joined to it, and the annotators' files."""
-    cases = read_cases(plan.eval_set, plan.labels_dir)
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """The options of label_eval.py; `typed` names those that stand on the command line.
+
+    An option that is not typed comes from the environment, the config file or its default.
+    """
+
+    eval_set: Path
+    labels_dir: Path
+    results_dir: Path
+    api_url: str | None
+    profile: str
+    k: int
+    from_run: str | None
+    annotator: str | None
+    recheck: int | None
+    order: str
+    case: str | None
+    run: str
+    seed: int
+    no_blind: bool
+    inspect: bool
+    plain: bool
+    serve: bool
+    host: str
+    port: int
+    ascii_only: bool
+    no_mouse: bool
+    theme: str | None
+    keymap: Path | None
+    validate: bool
+    stats: bool
+    agreement: bool
+    export_qrels: str | None
+    as_json: bool
+    verbose: bool
+    quiet: bool
+    typed: frozenset[str] = frozenset()
+
+    def check(self) -> None:
+        """Raises StorageError for options that contradict each other, or a full screen nowhere."""
+        jobs = [self.validate, self.stats, self.agreement, bool(self.export_qrels), self.serve]
+        if sum(jobs) > 1:
+            raise StorageError(
+                "choose one of --validate, --stats, --agreement, --export-qrels and --serve."
+            )
+        if self.as_json and not (self.stats or self.agreement):
+            raise StorageError("--json goes with --stats or --agreement.")
+        if self.annotator is not None and not ANNOTATOR_NAME.fullmatch(self.annotator):
+            raise StorageError(
+                f"--annotator {self.annotator!r}: use up to 64 letters, digits, '.', '_' and '-'."
+            )
+        if self.annotator == GOLD:
+            raise StorageError(f"--annotator {GOLD}: that is the set itself; leave the option out.")
+        if self.annotator == RECHECK:
+            raise StorageError(f"--annotator {RECHECK}: that is what --recheck PERCENT writes.")
+        if self.annotator is not None and self.recheck is not None:
+            raise StorageError("--recheck is for the set's own labels; leave --annotator out.")
+        if self.from_run is not None and self.api_url is not None and "api_url" in self.typed:
+            raise StorageError(
+                "choose one of --from-run and --api-url: the passages come from one."
+            )
+        if self.serve and self.plain:
+            raise StorageError("--serve shows the full screen; leave --plain out.")
+        if self.case is not None and any(jobs[:-1]):
+            raise StorageError("--case is for labelling; leave it out.")
+        if not any(jobs) and not self.lines:
+            _check_terminal()
+
+    @property
+    def judgements_dir(self) -> Path:
+        """Where a file an annotator lies."""
+        return judgements_dir(self.eval_set, self.labels_dir)
+
+    @property
+    def order_typed(self) -> bool:
+        """Was the order asked for on the command line? Else that of the last session counts."""
+        return "order" in self.typed
+
+    @property
+    def resuming(self) -> bool:
+        """Does a person look at it? A script's lines shall not depend on what others looked at."""
+        return not self.lines or sys.stdin.isatty()
+
+    @property
+    def who(self) -> str:
+        """The name of this session's annotator; ``gold`` for the set itself."""
+        return self.annotator or (GOLD if self.recheck is None else RECHECK)
+
+    @property
+    def lines(self) -> bool:
+        """Line mode: asked for, or the only thing that a dumb terminal can show."""
+        dumb = os.environ.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in os.environ
+        return self.plain or (dumb and sys.stdin.isatty())
+
+    def keys(self) -> dict[str, str]:
+        """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
+        path = self.keymap or KEYMAP
+        try:
+            raw = read_toml(path)
+        except FileNotFoundError:
+            if self.keymap is None:
+                return {}
+            raise StorageError(f"{path}: no such file.") from None
+        bad = [name for name, key in raw.items() if not isinstance(key, str)]
+        if bad:
+            raise StorageError(f'{path}: {bad[0]}: write the key as text, such as "x" or "f2".')
+        return dict(raw)
+
+
+def _check_terminal() -> None:
+    """The full screen reads keys from stdin and draws on stderr; both must be a terminal.
+
+    Behind --serve neither is: there a browser takes their place.
+    """
+    if "TEXTUAL_DRIVER" in os.environ:
+        return
+    for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
+        if not stream.isatty():
+            raise StorageError(
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
+            )
+
+
+# -- the files -------------------------------------------------------------------------------------
+
+
+def cases_of(options: LabelOptions) -> Document:
+    """The set; lines with faults make it refused, as every other script does."""
+    document = Document(read_bytes(options.eval_set), identify_case, cases=True)
+    if document.problems:
+        raise StorageError.from_problems(
+            Problem(str(options.eval_set), n, "", text) for n, text in document.problems
+        )
+    return document
+
+
+def annotator_files(options: LabelOptions) -> dict[str, Path]:
+    """The file of each annotator who has one."""
+    return {path.stem: path for path in sorted(options.judgements_dir.glob("*.jsonl"))}
+
+
+def judgements_of(options: LabelOptions) -> dict[str, Document]:
+    """The annotators' files as they are, labels included."""
+    return {
+        name: Document(read_bytes(path), identify_judgement)
+        for name, path in annotator_files(options).items()
+    }
+
+
+def gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
+    """What was judged of the set's own labels beside them."""
+    document = judgements_of(options).get(GOLD)
+    return {} if document is None else Judgements(document)
+
+
+def labels_by_annotator(
+    options: LabelOptions, cases: Mapping[str, Record]
+) -> dict[str, AnnotatorLabels]:
+    """Each annotator's decided cases, the set's own first."""
+    from labeller.annotators import labels_of
+
+    documents = judgements_of(options)
+    labels = {GOLD: labels_of(cases, documents.pop(GOLD, {}), GOLD)}
+    labels |= {name: labels_of(cases, document, name) for name, document in documents.items()}
+    return {name: decided for name, decided in labels.items() if decided}
+
+
+# -- the jobs --------------------------------------------------------------------------------------
+
+
+def validate(options: LabelOptions) -> str:
+    """Check the set, the label files joined to it, and the annotators' files.
+
+    Returns a sentence. Raises StorageError with all faults.
+    """
+    cases = read_cases(options.eval_set, options.labels_dir)
     problems = []
-    for path in annotator_files(plan).values():
+    for path in annotator_files(options).values():
         document = Document(read_bytes(path), identify_judgement)
         problems += [Problem(str(path), n, "", text) for n, text in document.problems]
         foreign = foreign_words(document, {case.id for case in cases})
@@ -62,108 +234,87 @@ def validate(plan: Plan) -> int:
             problems.append(Problem(str(path), None, "case_id", foreign))
     if problems:
         raise StorageError.from_problems(problems)
-    _talk(plan, f"{plan.eval_set}: {len(cases)} cases, nothing wrong.")
-    return options.Exit.DONE
+    return f"{options.eval_set}: {len(cases)} cases, nothing wrong."
 
 
-def statistics(plan: Plan) -> int:
-    """Print what the set holds."""
+def statistics(options: LabelOptions) -> Record:
+    """What the set holds."""
     from labeller.annotators import statistics_of
 
-    cases = cases_of(plan)
-    found = statistics_of(cases, judgements_of(plan).get(GOLD, {}))
-    if plan.as_json:
-        _print_json(found)
-    else:
-        from labeller.annotators import print_statistics
-
-        print_statistics(options.stdout_console(), found)
-    return options.Exit.DONE
+    return statistics_of(cases_of(options), gold_judgements(options))
 
 
-def agreement(plan: Plan) -> int:
-    """Print how far the annotators agree, and where they do not."""
+def agreement(options: LabelOptions) -> Record:
+    """How far the annotators agree, and where they do not."""
     from labeller.annotators import agreement as compare_all
 
-    annotators = verdicts_of(plan, cases_of(plan))
-    if len(annotators) < 2:
+    labels = labels_by_annotator(options, cases_of(options))
+    if len(labels) < 2:
         raise StorageError(
-            f"{plan.judgements_dir}: agreement needs two annotators; label a second time with "
+            f"{options.judgements_dir}: agreement needs two annotators; label a second time with "
             "--annotator NAME."
         )
-    found = compare_all(annotators, plan.seed)
-    if plan.as_json:
-        _print_json(found)
-    else:
-        from labeller.annotators import print_agreement
-
-        print_agreement(options.stdout_console(), found)
-    return options.Exit.DONE
+    return compare_all(labels, options.seed)
 
 
-def export_qrels(plan: Plan) -> int:
-    """Print the labels as TREC qrels."""
-    from labeller.annotators import qrels
+def qrels(options: LabelOptions) -> Iterator[str]:
+    """The labels as lines of TREC qrels."""
+    from labeller.annotators import qrels as lines_of
 
-    for line in qrels(cases_of(plan), judgements_of(plan).get(GOLD, {}), str(plan.export_qrels)):
-        click.echo(line)
-    return options.Exit.DONE
+    return lines_of(cases_of(options), gold_judgements(options), str(options.export_qrels))
 
 
-def serve(plan: Plan) -> int:
-    """Serve the same app to a browser. Each tab is a session of its own; one of them may write."""
+@dataclass(frozen=True)
+class LabelOutcome:
+    """How a session ended: the screen's exit code, and whether every label is in the files.
 
-    script = Path(__file__).resolve().parents[1] / "label_eval.py"
-    words = [word for word in sys.argv[1:] if word != "--serve"]
-    if plan.host not in LOOPBACK:
-        _talk(plan, f"Warning: {plan.host} is open to others, and there is no password.")
-    _talk(plan, f"http://{plan.host}:{plan.port} (Ctrl+C stops it)")
-    command = shlex.join([sys.executable, str(script), *words])
-    OwnPagesServer(command, plan.host, plan.port, "label_eval").serve()
-    return options.Exit.INTERRUPTED  # it ends by a signal alone, and keeps that to itself
+    `refused` tells of changes that a session with nothing to write turned away.
+    """
+
+    code: int
+    saved: bool
+    refused: str = ""
 
 
-def label(plan: Plan) -> int:
-    """Label, on the full screen or in lines."""
+def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
+    """Label, on the full screen or in lines. `talk` gets what is beside the labelling itself."""
     gc.disable()  # what the start makes stays: collecting amid it is work for nothing
     store = LabelStore(
-        plan.eval_set,
-        plan.judgements_dir,
+        options.eval_set,
+        options.judgements_dir,
         now=time.time,
-        annotator=plan.who,
-        second=plan.who != GOLD,
-        only=None if plan.recheck is None else sample(plan, plan.recheck),
-        writing=not plan.inspect,
-        resuming=plan.resuming,
+        annotator=options.who,
+        second=options.who != GOLD,
+        only=None if options.recheck is None else sample(options, options.recheck),
+        writing=not options.inspect,
+        resuming=options.resuming,
     )
     try:
-        with source_of(plan, store) as source:
-            session = open_session(plan, store)
-            if plan.verbose:
-                _talk(plan, f"chunks: {source.describe()}\njudgements: {store.judgements_path}")
-            code = _run(plan, session, store, source)
+        with source_of(options, store) as source:
+            session = open_session(options, store)
+            if options.verbose:
+                talk(f"chunks: {source.describe()}\njudgements: {store.judgements_path}")
+            code = _run(options, session, store, source)
     finally:
-        said = store.close()
-    if said:
-        _talk(plan, said)
-    if session.turned_away:
-        changes = (
-            "1 change was" if session.turned_away == 1 else f"{session.turned_away} changes were"
-        )
-        click.echo(f"NOT SAVED: {changes} refused: {store.read_only}.", err=True)
-    return options.Exit.BAD_INPUT if store.problem or session.turned_away else code
+        message = store.close()
+    if message:
+        talk(message)
+    lost = session.turned_away
+    changes = "1 change was" if lost == 1 else f"{lost} changes were"
+    refused = f"NOT SAVED: {changes} refused: {store.read_only}." if lost else ""
+    return LabelOutcome(code, saved=not store.problem and not lost, refused=refused)
 
 
-def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> int:
-    if plan.lines:
-        from labeller.plain import Plain
+def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fetcher) -> int:
+    if options.lines:
+        from labeller.plain import PlainLabeller
 
         gc.enable()
 
         for stream in (sys.stdin, sys.stdout):
             stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         prompt = sys.stdin.isatty()
-        return Plain(session, store, source, sys.stdin, sys.stdout, prompt=prompt).run()
+        return PlainLabeller(session, store, source, sys.stdin, sys.stdout, prompt=prompt).run()
     from labeller.app import run
 
     gc.freeze()
@@ -174,122 +325,118 @@ def _run(plan: Plan, session: Session, store: LabelStore, source: Fetcher) -> in
             session,
             store,
             source,
-            ascii=plan.ascii_only,
-            mouse=not plan.no_mouse,
-            theme=plan.theme,
-            keymap=plan.keys(),
+            ascii=options.ascii_only,
+            mouse=not options.no_mouse,
+            theme=options.theme,
+            keymap=options.keys(),
         )
     except ValueError as error:
         raise StorageError(str(error)) from None
 
 
-def _print_json(value: Record) -> None:
-    sys.stdout.buffer.write(json_bytes(value))
-    sys.stdout.flush()
-
-
-def _talk(plan: Plan, text: str) -> None:
-    if not plan.quiet:
-        click.echo(text, err=True)
-
-
-def open_session(plan: Plan, store: LabelStore) -> Session:
+def open_session(options: LabelOptions, store: LabelStore) -> Session:
     """The session on what the store holds, looking at what the last one looked at.
 
     Raises StorageError for a case that is not there, and for an order that has nothing to go by.
     """
     others: Mapping[str, Mapping[str, Record]] = {}
-    if plan.who == GOLD:
-        others = _others(plan, store.cases)
+    if options.who == GOLD:
+        others = _others(options, store.cases)
     view = store.last_view()
-    order, priority = _order(plan, store, view)
+    order, priority = _order(options, store, view)
     session = Session(
         store.records,
         store.judgements,
-        seed=str(plan.seed),
+        seed=str(options.seed),
         order=order,
         priority=priority,
-        blind=not plan.no_blind,
-        inspect=plan.inspect,
+        blind=not options.no_blind,
+        inspect=options.inspect,
         others=others,
         **store.session_options(),
     )
     store.attach(session)
     if view is not None:
         store.notices += session.resume(view)
-    if plan.case is not None:
-        if not session.knows(plan.case):
-            raise StorageError(_no_such_case(plan, plan.case))
-        session.resume(View(case=plan.case, row_order=session.row_order, blind=session.blind))
+    if options.case is not None:
+        if not session.knows(options.case):
+            raise StorageError(_no_such_case(options, options.case))
+        session.resume(View(case=options.case, row_order=session.row_order, blind=session.blind))
     return session
 
 
-def _no_such_case(plan: Plan, case_id: str) -> str:
+def _no_such_case(options: LabelOptions, case_id: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(case_id, [*cases_of(plan)], n=3)
+    near = difflib.get_close_matches(case_id, [*cases_of(options)], n=3)
     like = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-    return f"--case {case_id}: {plan.eval_set} holds no such case that can be labelled here{like}"
+    return (
+        f"--case {case_id}: {options.eval_set} holds no such case that can be labelled here{like}"
+    )
 
 
-def _order(plan: Plan, store: LabelStore, view: View | None) -> tuple[str, Mapping[str, float]]:
+def _order(
+    options: LabelOptions, store: LabelStore, view: View | None
+) -> tuple[str, Mapping[str, float]]:
     """The order of the queue and what it goes by: the one asked for, else that of last time."""
-    if view is None or plan.order_typed or view.order not in ORDERS:
-        return plan.order, _priority(plan, store, plan.order)
+    if view is None or options.order_typed or view.order not in ORDERS:
+        return options.order, _priority(options, store, options.order)
     try:
-        return view.order, _priority(plan, store, view.order)
+        return view.order, _priority(options, store, view.order)
     except StorageError as error:
         store.notices.append(f"The order {view.order} of last time is dropped: {error.message}")
-        return plan.order, _priority(plan, store, plan.order)
+        return options.order, _priority(options, store, options.order)
 
 
-def _others(plan: Plan, cases: Mapping[str, Record]) -> Mapping[str, Mapping[str, Record]]:
+def _others(
+    options: LabelOptions, cases: Mapping[str, Record]
+) -> Mapping[str, Mapping[str, Record]]:
     """The labels of other annotators, as far as they have decided."""
-    known = {name: found for name, found in decided_of(plan).items() if name != GOLD}
-    if not known:
+    documents = {name: d for name, d in judgements_of(options).items() if name != GOLD}
+    if not documents:
         return {}
-    from labeller.annotators import verdicts
+    from labeller.annotators import labels_of
 
     return {
-        name: {case_id: found[case_id] for case_id in verdicts(cases, found, name)}
-        for name, found in known.items()
+        name: {case_id: document[case_id] for case_id in labels_of(cases, document, name)}
+        for name, document in documents.items()
     }
 
 
-def sample(plan: Plan, percent: int) -> set[str]:
+def sample(options: LabelOptions, percent: int) -> set[str]:
     """A share of the decided cases, the same for the same seed."""
-    from labeller.annotators import verdicts
+    from labeller.annotators import labels_of
 
-    cases = cases_of(plan)
-    decided = verdicts(cases, judgements_of(plan).get(GOLD, {}), GOLD)
+    cases = cases_of(options)
+    decided = labels_of(cases, gold_judgements(options), GOLD)
     if not decided:
-        raise StorageError(f"{plan.eval_set}: no case is labelled, so none can come again.")
-    order = sorted(decided, key=lambda case_id: shuffle_key(str(plan.seed), RECHECK, case_id))
+        raise StorageError(f"{options.eval_set}: no case is labelled, so none can come again.")
+    order = sorted(decided, key=lambda case_id: shuffle_key(str(options.seed), RECHECK, case_id))
     return set(order[: math.ceil(len(order) * percent / 100)])
 
 
-def _priority(plan: Plan, store: LabelStore, order: str) -> Mapping[str, float]:
+def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[str, float]:
     """How much each case teaches, for the orders that put it first."""
     if order == "disagreement":
         from labeller.annotators import disagreement as by_disagreement
 
-        return by_disagreement(verdicts_of(plan, store.cases))
+        return by_disagreement(labels_by_annotator(options, store.cases))
     if order in ("failing", "uncertain"):
-        results = _results(plan, plan.run)
+        results = _results(options, options.run)
         return uncertainty(results) if order == "uncertain" else failures(results, store.cases)
     return {}
 
 
 @contextlib.contextmanager
-def source_of(plan: Plan, store: LabelStore) -> Iterator[Fetcher]:
+def source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
     """Where the passages come from: the run, the API, or nowhere, which says so in its place."""
-    if plan.from_run is not None:
-        results = _results(plan, plan.from_run)
+    if options.from_run is not None:
+        results = _results(options, options.from_run)
         source = Fetcher(RunChunks(results), f"run {results.parent.name}")
-    elif plan.api_url is not None:
+    elif options.api_url is not None:
         from labeller.sources import Api, api_source
 
-        api = Api(plan.api_url, plan.profile, plan.k, PROFILES, CHUNK_CACHE)
+        api = Api(options.api_url, options.profile, options.k, PROFILES, CHUNK_CACHE)
         with api_source(api, store.records) as source:
             yield source
         return
@@ -301,31 +448,8 @@ def source_of(plan: Plan, store: LabelStore) -> Iterator[Fetcher]:
         source.close()
 
 
-def _results(plan: Plan, run: str) -> Path:
-    path = find_run(plan.results_dir, run) / RESULTS
+def _results(options: LabelOptions, run: str) -> Path:
+    path = find_run(options.results_dir, run) / RESULTS
     if not path.exists():
         raise StorageError(f"{path}: no such file; the run is not complete.")
     return path
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typed
-    """Answers 403 to requests that another web page, or a name made to point here, caused."""
-
-    def __init__(self, command: str, host: str, port: int, title: str) -> None:
-        self.own = own_hosts(host, port)
-        address = f"http://{bracketed(host)}:{port}"
-        super().__init__(command, host=host, port=port, title=title, public_url=address)
-
-    async def _make_app(self) -> web.Application:
-        app: web.Application = await super()._make_app()
-        app.middlewares.append(self._refuse_strangers)
-        return app
-
-    @web.middleware
-    async def _refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not is_own(self.own, request.host, request.headers.get("Origin")):
-            raise web.HTTPForbidden(text="Open the address that label_eval.py printed.")
-        return await handler(request)

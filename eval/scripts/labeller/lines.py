@@ -1,4 +1,4 @@
-"""What each line of the main screen says: pure functions from the session's values to spans.
+"""What each line of the labelling screens says: pure functions from the session's values to spans.
 
 Every foreign string passes `display` or `one_line` here. State is never colour alone: marks,
 grades, cursor and unread rows have signs of their own.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 
-from labeller.model import Session
-from labeller.worklist import Brief, Progress, is_draft
+from labeller.rows import ChunkRow
+from labeller.session import Session
+from labeller.worklist import CaseSummary, Progress, is_draft
+from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Line, Span
 from terminal.safe_text import DisplayText, cells, display, fit, one_line, wrap
+from terminal.text_pane import Mark
 
 STATUS_SIGNS = {
     "open": ".",
@@ -23,6 +25,7 @@ STATUS_SIGNS = {
     "skipped": "s",
     "cannot_tell": "?",
 }
+
 STATUS_WORDS = {
     "open": "OPEN",
     "labelled": "ANSWERABLE",
@@ -30,57 +33,10 @@ STATUS_WORDS = {
     "skipped": "SKIPPED",
     "cannot_tell": "CANNOT TELL",
 }
+
 STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
+
 LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How lines are drawn: choices of the user, not of the data."""
-
-    ascii: bool = False
-    info: bool = False
-
-    @property
-    def rule(self) -> str:
-        return "-" if self.ascii else "─"
-
-    @property
-    def unread(self) -> str:
-        return "*" if self.ascii else "·"
-
-
-def words_pattern(words: Collection[str]) -> re.Pattern[str] | None:
-    """Matches any of `words` as a whole word, whatever its case; None when there is none."""
-    if not words:
-        return None
-    choices = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?:{choices})(?!\w)", re.IGNORECASE)
-
-
-def rule(look: Look, width: int, left: str, right: str = "", *, focused: bool = False) -> Line:
-    """A line of dashes with words set into it at both ends; heavy above the focused pane."""
-    dash = look.rule
-    if focused:
-        dash = "=" if look.ascii else "━"
-    head = display(f"{dash}{dash} {left} ")
-    tail = display(f" {right} {dash}{dash}") if right else DisplayText("")
-    gap = width - cells(head) - cells(tail)
-    if gap < 0:
-        return (("rule", fit(head, width)),)
-    return (("rule", DisplayText(head + dash * gap + tail)),)
-
-
-def cut(spans: Sequence[Span], width: int) -> Line:
-    """The line on `width` cells at most; `…` ends it where something is left out."""
-    left = width
-    if sum(cells(text) for _, text in spans) > width:
-        for place, (style, text) in enumerate(spans):
-            if cells(text) >= left:
-                rest = DisplayText("".join(text for _, text in spans[place:]))
-                return (*spans[:place], (style, fit(rest, left)))
-            left -= cells(text)
-    return tuple(spans)
 
 
 def duration(seconds: float) -> str:
@@ -100,11 +56,11 @@ def _bar(progress: Progress, size: int) -> str:
 
 def header(session: Session, progress: Progress, width: int, saved: Span, *, waiting: bool) -> Line:
     """Place, counts, progress, mode, annotator and whether all is saved."""
-    place, total = session.place
+    position, total = session.position
     name = one_line(session.current or "no question", 40)
     if width < 100:
         name = DisplayText(fit(name, 16).rstrip())
-    spans: list[Span] = [("term", display(f" Q {place}/{total} {name}"))]
+    spans: list[Span] = [("term", display(f" Q {position}/{total} {name}"))]
     if session.filter:
         spans.append(("warn", one_line(f" /{session.filter}", 18)))
     bar = display(f" |{_bar(progress, 20 if width >= 100 else 10)}|")
@@ -172,7 +128,7 @@ def state_line(session: Session, width: int) -> Line:
     return cut([(style, display(f" {word}")), *flag, *draft, row], width)
 
 
-def question_row(brief: Brief, width: int, *, sign: str) -> Line:
+def question_row(brief: CaseSummary, width: int, *, sign: str) -> Line:
     """One line of the question list: `sign` (open now), id, status, flag, the question's start."""
     status = STATUS_SIGNS.get(brief.status, " ")
     flag = "f" if brief.flagged else " "
@@ -183,24 +139,142 @@ def question_row(brief: Brief, width: int, *, sign: str) -> Line:
     return ((style, head), (style, text))
 
 
-def status(message: Span, pending: str, width: int) -> Line:
-    """The last message, and at the right end what the started keys wait for."""
-    tail = display(f" {pending} ") if pending else DisplayText("")
-    style, text = message
-    return ((style, fit(DisplayText(" " + text), width - cells(tail))), ("key", tail))
+def path_of(rel_path: str, heading_path: str) -> DisplayText:
+    """`faq.md > Billing > Plans`."""
+    return one_line(f"{rel_path} > {heading_path}" if heading_path else rel_path)
 
 
-def hints(parts: Iterable[tuple[str, str]], help_key: str, width: int) -> Line:
-    """`key label` pairs as far as they fit, and the help key always at the right end."""
-    tail = f" {help_key} help "
-    left = width - len(tail)
-    spans: list[Span] = [("row", DisplayText(" "))]
-    left -= 1
-    for key, label in parts:
-        size = len(key) + len(label) + 3
-        if size > left:
-            break
-        spans += [("key", display(key)), ("dim", display(f" {label}  "))]
-        left -= size
-    spans.append(("row", DisplayText(" " * max(0, left))))
-    return (*spans, ("key", display(tail[:-6])), ("dim", display(tail[-6:])))
+def short_path(rel_path: str, heading_path: str, width: int) -> DisplayText:
+    """The path on `width` cells at most: the middle goes first, then folders, then ends."""
+    full = path_of(rel_path, heading_path)
+    if cells(full) <= width:
+        return full
+    last = heading_path.rpartition(" > ")[2]
+    middle = " > … > " if " > " in heading_path else " > "
+    name = rel_path.rpartition("/")[2]
+    for shown in (f"{rel_path}{middle}{last}", f"{name}{middle}{last}"):
+        if last and cells(one_line(shown)) <= width:
+            return one_line(shown)
+    if not last:
+        return fit(one_line(name), width)
+    half = max(1, width * 2 // 5)
+    start = one_line(name) if cells(one_line(name)) <= half else fit(one_line(name), half)
+    return fit(one_line(f"{start} > {last}"), width)
+
+
+def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
+    """The text on one line, from a little before the question's first word in it."""
+    head = one_line(text, 2048)
+    match = pattern.search(head) if pattern else None
+    if match is None or match.start() < 40:
+        return DisplayText(head.lstrip())
+    start = head.find(" ", match.start() - 24) + 1
+    return DisplayText("…" + head[start:])
+
+
+def mark_sign(letters: str) -> str:
+    """`[ ] `, `[A] `, `[AB]`, and `[A+]` from three groups on."""
+    if len(letters) > 2:
+        letters = f"{letters[0]}+"
+    return f"[{letters or ' '}]".ljust(4)
+
+
+SUPPORT_SIGNS = {"moved": "!", "fuzzy": "?", "heading": "^"}
+"""How the support of a row was found, where it was not found exactly."""
+
+
+def chunk_line(
+    row: ChunkRow, width: int, look: Look, shown: DisplayText, longest: int, *, sign: str
+) -> Line:
+    """One row: `sign` (cursor, range), mark, grade, snippet, key, path, start of its text.
+
+    `longest` is the width of the longest path, so that the texts begin in one column.
+    """
+    snippet = '"' if row.snippets and not row.auto else "~" if row.auto else " "
+    support = SUPPORT_SIGNS.get(row.state, " ")
+    unread = " " if row.seen else look.unread
+    grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
+    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
+    spans: list[Span] = [
+        ("marked" if row.marked else "row", display(head)),
+        ("key", display(f"{row.label:>3} ")),
+    ]
+    used = len(head) + 4
+    if look.info:
+        spans.append(("dim", _scores(row)))
+        used += cells(spans[-1][1])
+    left = width - used
+    path_width = max(0, min(longest, left * 11 // 20)) if left > 30 else max(0, left)
+    path = short_path(row.chunk.rel_path, row.chunk.heading_path, path_width)
+    spans.append(("dim" if row.seen and not row.marked else "row", fit(path, path_width)))
+    if left > path_width + 2:
+        spans.append(("row", fit(DisplayText("  " + shown), left - path_width)))
+    return tuple(spans)
+
+
+def _scores(row: ChunkRow) -> DisplayText:
+    rank = "  -" if row.rank is None else f"{row.rank:>3}"
+    scores = (row.score_vector, row.score_lexical, row.score_final)
+    return display(
+        f"{rank} " + " ".join("  -  " if s is None else f"{s:5.3g}"[:5] for s in scores) + " "
+    )
+
+
+def chunks_rule(
+    session: Session,
+    rows: Collection[ChunkRow],
+    look: Look,
+    width: int,
+    words: str,
+    *,
+    focused: bool,
+) -> Line:
+    """How many chunks there are and were read, their order and filter."""
+    seen = sum(row.seen for row in rows)
+    probed = sum(bool(row.chunk.origin) for row in rows)
+    more = f" + {probed} found" if probed else ""
+    lost = len(session.lost_probes())
+    more += f", {lost} search{'es' if lost > 1 else ''} lost (w)" if lost else ""
+    order = session.row_order
+    if order == "shuffled":
+        order += f" #{one_line(session.seed, 8)}"
+    left = f"chunks {len(rows) - probed}{more} ({seen} read) {look.rule * 2} order: {order}"
+    right = f"filter: {one_line(words, 30)}" if words else ""
+    return rule(look, width, left, right, focused=focused)
+
+
+def marks_in(
+    session: Session, row: ChunkRow, text: DisplayText, terms: re.Pattern[str] | None, words: str
+) -> list[Mark]:
+    """The question's terms, the words looked for, and the picked snippets, as offsets."""
+    marks: list[Mark] = []
+    if terms is not None:
+        marks = [(m.start(), m.end(), "term") for m in terms.finditer(text)]
+    pattern = words_pattern(words.split())
+    if pattern is not None:
+        marks += [(m.start(), m.end(), "marked") for m in pattern.finditer(text)]
+    if row.snippets and not row.auto:
+        picked = [s for s in session.sentences(row.number) if s.picked]
+        marks += [(s.start, s.end, "marked") for s in picked]
+    return marks
+
+
+def why_no_chunks(session: Session, words: str, source: str) -> str:
+    """What a person can do when there is no row to show."""
+    if not session.current:
+        return "No question to show: Esc drops the filter, o adds a question."
+    if words:
+        return "No chunk holds these words. Esc drops the filter."
+    problem = session.chunks_problem()
+    if problem:
+        return f"{problem}\nF5 tries again; P adds a support by path; e edits the question."
+    if session.has_chunks():
+        return "Nothing was found for this question. p searches with other words."
+    return f"Fetching chunks from {source} …"
+
+
+def holds(row: ChunkRow, words: list[str]) -> bool:
+    """Does a row's path, heading or text hold all of these casefolded words?"""
+    chunk = row.chunk
+    text = f"{chunk.rel_path} {chunk.heading_path} {chunk.text}".casefold()
+    return all(word in text for word in words)

@@ -6,15 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from labeller.anchors import Chunk
+from labeller.passages import Chunk
 
 if TYPE_CHECKING:
-    from labeller.model import Session
-    from labeller.resuming import View
-
-
-class Refused(Exception):
-    """An action that cannot be done now: one sentence for the status line. Nothing was changed."""
+    from labeller.session import Session, View
 
 
 @dataclass(frozen=True)

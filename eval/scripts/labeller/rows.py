@@ -1,278 +1,297 @@
-"""The chunks of a case as numbered rows, with what the supports make of them."""
+"""The retrieved chunks of each case, and the numbered rows that a screen shows of them.
+
+Rows are built as values: chunks, a case's state and what was shown go in; rows and the gold
+supports beside them come out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from labeller.anchors import Chunk, locate, norm_path, segments
-from labeller.core import Core
-from labeller.history import Event
-from labeller.ports import Refused
-from labeller.snippets import Sentence, content_words, sentence_spans
-from labeller.supports import (
-    Support,
-    needs,
-    needs_sentence,
-    read_supports,
-    short_name,
-    spans_in,
+from labeller.case_state import Probe, Record
+from labeller.passages import (
+    Chunk,
+    Sentence,
+    heading,
+    locate,
+    norm_path,
+    segments,
+    sentence_spans,
 )
-from labeller.views import Row, SupportView, grade_of, label_of
-from labeller.worklist import next_open, shuffle_key
+from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
+from labeller.worklist import shuffle_key
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
+ASKED, SHOWN = "asked", "shown"
+GENERIC: Final = "probe"
+"""What stands for the query where rows were added without one."""
 
 
-class Rows(Core):
-    """What the screen shows of the current case."""
+@dataclass(frozen=True)
+class ChunkRow:
+    """A chunk on screen. `label` is what to press; rank and scores are None in blind mode.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self._chunks: dict[str, list[Chunk]] = {}
-        self._kept: dict[str, list[Chunk]] = {}
-        self._problems: dict[str, str] = {}
-        self._seen: dict[str, set[str]] = {}
-        self._rows: tuple[tuple[Any, ...], list[Row], list[SupportView]] | None = None
-        self._version = 0
-        self.row_order = (
-            "rank" if options.get("inspect") or not options.get("blind", True) else "shuffled"
-        )
-        super().__init__(*args, **options)
+    `letters` is ``""`` for an unmarked row; `state` says how its support was found: ``shown``,
+    ``moved``, ``fuzzy`` or ``heading`` (see `passages.locate`), ``""`` for an unmarked row.
+    `supports` are the indices of the supports that mark it.
+    """
 
-    # -- chunks --------------------------------------------------------------------------------
+    number: int
+    label: str
+    chunk: Chunk
+    letters: str
+    grade: float | None
+    snippets: int
+    auto: bool
+    seen: bool
+    state: str
+    rank: int | None
+    score_vector: float | None
+    score_lexical: float | None
+    score_final: float | None
+    supports: tuple[int, ...] = ()
 
-    def has_chunks(self, case_id: str | None = None) -> bool:
-        """Have the chunks of the case come?"""
-        return (case_id or self.current) in self._chunks
+    @property
+    def marked(self) -> bool:
+        """Does a support point at this row?"""
+        return bool(self.state)
 
-    def chunks_problem(self, case_id: str | None = None) -> str:
-        """Why there are no chunks, or ``""``."""
-        return self._problems.get(case_id or self.current, "")
 
-    def set_chunks(self, case_id: str, chunks: Sequence[Chunk]) -> None:
-        """The chunks of the case's own question, in rank order; probed ones stay."""
-        kept = [chunk for chunk in self._chunks.get(case_id, ()) if chunk.origin]
-        kept += self._kept.pop(case_id, [])
-        fresh = distinct(chunks, ())
-        self._chunks[case_id] = fresh + distinct(kept, fresh)
-        self._problems.pop(case_id, None)
-        self._version += 1
+@dataclass(frozen=True)
+class SupportView:
+    """A gold support of the current case and the labels of the rows that show it."""
 
-    def set_problem(self, case_id: str, text: str) -> None:
-        """The chunks could not be fetched; the case stays open and can be edited."""
-        self._problems[case_id] = text
-        self._version += 1
+    index: int
+    rel_path: str
+    heading_path: str
+    letters: str
+    grade: float | None
+    snippets: tuple[str, ...]
+    rows: tuple[str, ...]
+    state: str
 
-    def forget_chunks(self, case_id: str) -> None:
-        """Drop what was fetched for a case's own question, before it is fetched again."""
-        self._problems.pop(case_id, None)
-        kept = [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]
-        if kept:
-            self._kept[case_id] = kept
-        self._version += 1
+    @property
+    def name(self) -> str:
+        """The labels of its rows, else its path and heading."""
+        if self.rows:
+            return "+".join(self.rows)
+        return f"{self.rel_path} > {self.heading_path}" if self.heading_path else self.rel_path
 
-    def upcoming(self, ahead: int) -> list[str]:
-        """The current case and the next `ahead` ones that still lack chunks."""
-        found, at = [], self.current
-        for _ in range(ahead + 1):
-            if not at or at in found:
-                break
-            found.append(at)
-            at = next_open(self.visible, self._briefs, at) or ""
-        return [c for c in found if c not in self._chunks and c not in self._problems]
 
-    def see(self, number: int) -> None:
-        """The text of a row was shown."""
-        chunk = self.row(number).chunk
-        seen = self._seen.setdefault(self.current, set())
-        if chunk.key not in seen:
-            seen.add(chunk.key)
-            self._version += 1
+class CaseView(NamedTuple):
+    """A case as it stands on screen."""
 
-    def _go(self, case_id: str) -> None:
-        if case_id != self.current:
-            self._problems.pop(case_id, None)  # coming back is a reason to try again
-        super()._go(case_id)
+    rows: list[ChunkRow]
+    supports: list[SupportView]
 
-    # -- rows ----------------------------------------------------------------------------------
 
-    def rows(self) -> list[Row]:
-        """The rows of the current case, numbered from 1 as they stand on screen."""
-        return self._view()[0]
+def label_of(position: int) -> str:
+    """The keys for the n-th retrieved row: 1-9, 0, then ``.1`` to ``.0``, then the plain number."""
+    if position <= 10:
+        return str(position % 10)
+    return f".{position % 10}" if position <= 20 else str(position)
 
-    def supports(self) -> list[SupportView]:
-        """The gold supports of the current case, in the order of the set."""
-        return self._view()[1]
 
-    def row(self, number: int) -> Row:
-        """A row by its number on screen, from 1."""
-        self._need_case()
-        rows = self.rows()
-        if not 1 <= number <= len(rows):
-            raise Refused(f"There is no row {number}." if rows else "No chunks are here.")
-        return rows[number - 1]
+def grade_of(support: Support) -> float | None:
+    """The grade of a support, an int when it is whole."""
+    grade = support.data.get("grade")
+    return None if grade is None else int(grade) if grade == int(grade) else float(grade)
 
-    def row_by_label(self, label: str) -> Row:
-        """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
-        wanted = label.strip()
-        for row in self.rows():
-            if row.label == wanted:
-                return row
-        if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and not wanted.startswith("0"):
-            return self.row(int(wanted))
-        raise Refused(f"There is no row {wanted}.")
 
-    def needs(self) -> str:
-        """What the case needs: ``A (2 and 7) or B (.5)``; ``""`` when nothing is marked."""
-        return needs(self._supports(), self._name)
+def arranged(
+    chunks: Sequence[Chunk], order: str, shuffled_by: tuple[str, ...]
+) -> list[tuple[str, Chunk]]:
+    """The chunks in the order of the screen, each with its label; probed ones come last."""
+    own = [chunk for chunk in chunks if not chunk.origin]
+    if order == "shuffled":
+        own.sort(key=lambda chunk: shuffle_key(*shuffled_by, chunk.key))
+    elif order == "path":
+        own.sort(key=lambda chunk: (norm_path(chunk.rel_path), segments(chunk.heading_path)))
+    probed = [chunk for chunk in chunks if chunk.origin]
+    labelled = [(label_of(position), chunk) for position, chunk in enumerate(own, start=1)]
+    return labelled + [(f"+{position}", chunk) for position, chunk in enumerate(probed, start=1)]
 
-    def needs_words(self) -> str:
-        """The same as a sentence."""
-        return needs_sentence(self._supports(), self._name)
 
-    def sentences(self, number: int) -> list[Sentence]:
-        """The sentences of a row's text; picked ones stand in a snippet."""
-        row = self.row(number)
-        text = row.chunk.text
-        spans = [span for _, s in self._of_row(row) for span in spans_in(s, text)]
-        return [
-            Sentence(i, start, end, text[start:end], any(a < end and b > start for a, b in spans))
-            for i, (start, end) in enumerate(sentence_spans(text))
-        ]
-
-    def terms(self) -> frozenset[str]:
-        """Casefolded content words of the question, to be marked in the text."""
-        return content_words(str(self.case.get("question") or ""))
-
-    def set_row_order(self, order: str) -> str:
-        """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
-        if order not in ROW_ORDERS:
-            raise Refused(f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}.")
-        if order == "rank" and self.blind:
-            raise Refused("Blind mode hides the rank; B leaves it.")
-        self.row_order = order
-        return f"rows: {order}"
-
-    def set_blind(self, blind: bool) -> str:
-        """Hide or show rank and scores. Leaving blind mode is journalled, and noted at the case."""
-        if self.inspect and blind:
-            raise Refused("Inspecting shows rank and scores.")
-        if blind == self.blind:
-            raise Refused("It is so already.")
-        self.blind = blind
-        if blind and self.row_order == "rank":
-            self.row_order = "shuffled"
-        if self.current and not self.read_only:
-            event: Event = self._event("blind", self.current)
-            event["blind"] = blind
-            self._emit(event)
-            self._unblinded.add(self.current)
-        return "blind: rank and scores are hidden" if blind else "rank and scores are shown"
-
-    # -- inside --------------------------------------------------------------------------------
-
-    def _supports(self) -> list[Support]:
-        return read_supports(self.case)
-
-    def _name(self, index: int) -> str:
-        view = self.supports()[index]
-        if not view.rows:
-            return short_name(self._supports()[index])
-        return view.rows[0] if len(view.rows) == 1 else "+".join(view.rows)
-
-    def _of_row(self, row: Row) -> list[tuple[int, Support]]:
-        """The supports that mark a row, with their indices."""
-        views = self.supports()
-        return [(i, s) for i, s in enumerate(self._supports()) if row.label in views[i].rows]
-
-    def _view(self) -> tuple[list[Row], list[SupportView]]:
-        entry = self.entry(self.current) if self.current else None
-        key = (self.current, self._version, self.blind, self.row_order)
-        if self._rows is None or self._rows[0][:-1] != key or self._rows[0][-1] is not entry:
-            self._rows = ((*key, entry), *self._build(self._arranged()))
-        return self._rows[1], self._rows[2]
-
-    def _arranged(self) -> list[tuple[str, Chunk]]:
-        chunks = self._chunks.get(self.current, [])
-        own = [chunk for chunk in chunks if not chunk.origin]
-        if self.row_order == "shuffled":
-            who = (self.seed, self.annotator, self.current)
-            own.sort(key=lambda chunk: shuffle_key(*who, chunk.key))
-        elif self.row_order == "path":
-            own.sort(key=lambda chunk: (norm_path(chunk.rel_path), segments(chunk.heading_path)))
-        probed = [chunk for chunk in chunks if chunk.origin]
-        labelled = [(label_of(place), chunk) for place, chunk in enumerate(own, start=1)]
-        return labelled + [(f"+{place}", chunk) for place, chunk in enumerate(probed, start=1)]
-
-    def _build(self, placed: list[tuple[str, Chunk]]) -> tuple[list[Row], list[SupportView]]:
-        chunks = [chunk for _, chunk in placed]
-        supports = self._supports()
-        found = [locate(support.data, chunks) for support in supports]
-        seen = self._seen.get(self.current, set())
-        rows = [
-            self._row(
-                number,
-                label,
-                chunk,
-                [
-                    (support, state)
-                    for support, (places, state) in zip(supports, found, strict=True)
-                    if number - 1 in places
-                ],
-                chunk.key in seen,
+def view_of(
+    case: Record, labelled: Sequence[tuple[str, Chunk]], *, seen: Collection[str], blind: bool
+) -> CaseView:
+    """Rows and supports of a case; `seen` holds the keys of the chunks whose text was shown."""
+    chunks = [chunk for _, chunk in labelled]
+    supports = read_supports(case)
+    located = [locate(support.data, chunks) for support in supports]
+    rows = []
+    for position, (label, chunk) in enumerate(labelled):
+        marks = [i for i, (positions, _) in enumerate(located) if position in positions]
+        marking = [supports[i] for i in marks]
+        grades = [grade for support in marking if (grade := grade_of(support)) is not None]
+        rows.append(
+            ChunkRow(
+                number=position + 1,
+                label=label,
+                chunk=chunk,
+                letters="".join(sorted(set().union(*(support.letters for support in marking)))),
+                grade=max(grades, default=None),
+                snippets=sum(len(spans_in(support, chunk.text)) for support in marking),
+                auto=any(support.auto for support in marking),
+                seen=chunk.key in seen,
+                state=located[marks[0]][1] if marks else "",
+                rank=None if blind else chunk.rank,
+                score_vector=None if blind else chunk.score_vector,
+                score_lexical=None if blind else chunk.score_lexical,
+                score_final=None if blind else chunk.score_final,
+                supports=tuple(marks),
             )
-            for number, (label, chunk) in enumerate(placed, start=1)
-        ]
-        views = [
-            SupportView(
-                index,
-                *support.anchor,
-                "".join(sorted(support.letters)),
-                grade_of(support),
-                tuple(support.data.get("snippets") or ()),
-                tuple(rows[place].label for place in places),
-                state,
-            )
-            for index, (support, (places, state)) in enumerate(zip(supports, found, strict=True))
-        ]
-        return rows, views
-
-    def _row(
-        self, number: int, label: str, chunk: Chunk, marks: list[tuple[Support, str]], seen: bool
-    ) -> Row:
-        letters = sorted(set().union(*(support.letters for support, _ in marks)))
-        grades = [grade for support, _ in marks if (grade := grade_of(support)) is not None]
-        hidden = self.blind
-        return Row(
-            number=number,
-            label=label,
-            chunk=chunk,
-            letters="".join(letters),
-            grade=max(grades, default=None),
-            snippets=sum(len(spans_in(support, chunk.text)) for support, _ in marks),
-            auto=any(support.auto for support, _ in marks),
-            seen=seen,
-            state=marks[0][1] if marks else "",
-            rank=None if hidden else chunk.rank,
-            score_vector=None if hidden else chunk.score_vector,
-            score_lexical=None if hidden else chunk.score_lexical,
-            score_final=None if hidden else chunk.score_final,
         )
+    views = [
+        SupportView(
+            index,
+            *support.anchor,
+            "".join(sorted(support.letters)),
+            grade_of(support),
+            tuple(support.data.get("snippets") or ()),
+            tuple(rows[position].label for position in positions),
+            state,
+        )
+        for index, (support, (positions, state)) in enumerate(zip(supports, located, strict=True))
+    ]
+    return CaseView(rows, views)
 
-    def _lost(self, case_id: str) -> bool:
-        chunks = self._chunks.get(case_id)
-        if chunks is None:
-            return False
-        supports = read_supports(self.case_of(case_id))
-        return any(locate(support.data, chunks)[1] == "absent" for support in supports)
+
+def sentences_of(row: ChunkRow, case: Record) -> list[Sentence]:
+    """The sentences of a row's text; picked ones stand in a snippet of a support that marks it."""
+    text, supports = row.chunk.text, read_supports(case)
+    spans = [span for index in row.supports for span in spans_in(supports[index], text)]
+    return [
+        Sentence(i, start, end, text[start:end], any(a < end and b > start for a, b in spans))
+        for i, (start, end) in enumerate(sentence_spans(text))
+    ]
 
 
-def distinct(chunks: Iterable[Chunk], known: Iterable[Chunk]) -> list[Chunk]:
-    """`chunks` without repeated passages and without those in `known`."""
-    keys = {chunk.key for chunk in known}
-    out = []
+def judged_rows(rows: Iterable[ChunkRow]) -> list[Record]:
+    """The pool as it was judged: grade 0 a row read and not marked, null one never shown."""
+    return [
+        {
+            "key": row.chunk.key,
+            "rel_path": row.chunk.rel_path,
+            "heading_path": heading(row.chunk.heading_path),
+            "grade": (row.grade or USUAL_GRADE) if row.marked else 0 if row.seen else None,
+            **({"origin": row.chunk.origin} if row.chunk.origin else {}),
+        }
+        for row in rows
+    ]
+
+
+def distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
+    """`chunks` without repeated passages and without those in `others`."""
+    keys = {chunk.key for chunk in others}
+    new = []
     for chunk in chunks:
         if chunk.key not in keys:
             keys.add(chunk.key)
-            out.append(chunk)
-    return out
+            new.append(chunk)
+    return new
+
+
+class ChunkPool:
+    """The chunks that came for each case, from its own question and from probes (other queries).
+
+    A probe can be repeated, so that its rows are there after a restart. The state of a probe is
+    ``asked``, ``shown``, or why its rows are not there. `version` counts the changes that a screen
+    shows.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.problems: dict[str, str] = {}
+        """Why a case has no chunks."""
+        self._chunks: dict[str, list[Chunk]] = {}
+        self._waiting: dict[str, list[Chunk]] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._probes: dict[str, dict[Probe, str]] = {}
+
+    def __contains__(self, case_id: str) -> bool:
+        return case_id in self._chunks
+
+    def chunks(self, case_id: str) -> list[Chunk]:
+        """What has come for a case."""
+        return self._chunks.get(case_id, [])
+
+    def seen(self, case_id: str) -> set[str]:
+        """The keys of the chunks of a case whose text was shown."""
+        return self._seen.get(case_id, set())
+
+    def see(self, case_id: str, key: str) -> None:
+        """The text of a chunk was shown."""
+        seen = self._seen.setdefault(case_id, set())
+        if key not in seen:
+            seen.add(key)
+            self.version += 1
+
+    def put(self, case_id: str, chunks: Sequence[Chunk]) -> None:
+        """The chunks of a case's own question, in rank order; probed ones stay."""
+        probed = [chunk for chunk in self.chunks(case_id) if chunk.origin]
+        probed += self._waiting.pop(case_id, [])
+        fresh = distinct(chunks, ())
+        self._chunks[case_id] = fresh + distinct(probed, fresh)
+        self.problems.pop(case_id, None)
+        self.version += 1
+        states = self._probes.get(case_id, {})
+        self._probes[case_id] = {p: s for p, s in states.items() if s in (ASKED, SHOWN)}
+
+    def put_problem(self, case_id: str, text: str) -> None:
+        """The chunks of a case could not be fetched."""
+        self.problems[case_id] = text
+        self.version += 1
+
+    def forget(self, case_id: str) -> None:
+        """Drop what was fetched for a case's own question, before it is fetched again."""
+        self.problems.pop(case_id, None)
+        probed = [chunk for chunk in self._chunks.pop(case_id, ()) if chunk.origin]
+        if probed:
+            self._waiting[case_id] = probed
+        self.version += 1
+
+    def add(self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None) -> int:
+        """Append what a probe found and is not there yet. Returns how many rows are new."""
+        present = self._chunks.setdefault(case_id, [])
+        new = [replace(c, origin=query or GENERIC) for c in distinct(chunks, present)]
+        present.extend(new)
+        self.problems.pop(case_id, None)
+        self.version += 1
+        if query:
+            self._probes.setdefault(case_id, {})[(query, k)] = SHOWN
+        return len(new)
+
+    def next_recall(self, case_id: str, probes: Iterable[Probe]) -> Probe | None:
+        """The first of `probes` that was not repeated yet, now asked for; one at a time."""
+        states = self._probes.setdefault(case_id, {})
+        if ASKED in states.values():
+            return None
+        for probe in probes:
+            if probe not in states:
+                states[probe] = ASKED
+                return probe
+        return None
+
+    def fail_probe(self, case_id: str, probe: Probe, why: str) -> None:
+        """The rows of a probe cannot be had again."""
+        self._probes.setdefault(case_id, {})[probe] = why
+        self.version += 1
+
+    def recalling(self, case_id: str) -> bool:
+        """Are rows of earlier probes of a case still on their way?"""
+        return ASKED in self._probes.get(case_id, {}).values()
+
+    def lost_probes(self, case_id: str) -> list[tuple[str, str]]:
+        """Queries of a case whose rows are not there, and why."""
+        states = self._probes.get(case_id, {})
+        return [(query, why) for (query, _), why in states.items() if why not in (ASKED, SHOWN)]
+
+    def lacks_support(self, case_id: str, case: Record) -> bool:
+        """Has a case whose chunks have come a support that none of them shows?"""
+        if case_id not in self:
+            return False
+        chunks = self.chunks(case_id)
+        return any(locate(support.data, chunks)[1] == "absent" for support in read_supports(case))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from clients.bot_address import check_bot_address
+from clients.bot import check_bot_address
 from clients.profile import Profile, load_profile
 from clients.secrets import public_url, resolve_headers
-from labeller.anchors import Chunk, anchored
+from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
 from records.errors import StorageError
 from records.files import replace_bytes
@@ -32,7 +32,7 @@ Query = Callable[[str, str, int | None], TestResult]
 """Asks a bot for a case id, a query and a k; failures are results of status ``error``."""
 
 
-class _Key(msgspec.Struct):
+class _ResultKey(msgspec.Struct):
     test_case_id: str
 
 
@@ -40,16 +40,16 @@ def chunks_of(result: TestResult) -> list[Chunk]:
     """The retrieved passages of a result. Raises FetchError when it holds none to show."""
     if result.error is not None:
         raise FetchError(f"{result.error.kind}: {result.error.message}")
-    return [_chunk(chunk, place) for place, chunk in enumerate(result.chunks(), start=1)]
+    return [_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), start=1)]
 
 
-def _chunk(chunk: RetrievedChunk, place: int) -> Chunk:
+def _chunk(chunk: RetrievedChunk, rank: int) -> Chunk:
     return Chunk(
         rel_path=chunk.rel_path or chunk.doc_id or chunk.chunk_id,
         heading_path=chunk.heading_path or "",
         text=chunk.text or "",
         chunk_id=chunk.chunk_id,
-        rank=chunk.rank or place,
+        rank=chunk.rank or rank,
         score_vector=chunk.score_vector,
         score_lexical=chunk.score_lexical,
         score_final=chunk.score_final,
@@ -83,7 +83,7 @@ class RunChunks:
         return chunks_of(result)
 
     def _index(self) -> dict[str, int]:
-        decode = msgspec.json.Decoder(_Key).decode
+        decode = msgspec.json.Decoder(_ResultKey).decode
         offsets: dict[str, int] = {}
         try:
             with open(self._path, "rb") as file:
@@ -113,9 +113,9 @@ class ApiChunks:
         if result.error is None:
             chunks = chunks_of(result)
             with contextlib.suppress(StorageError, OSError):
-                kept = self._path(query, k)
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                replace_bytes(kept, msgspec.json.encode(result))
+                path = self._path(query, k)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_bytes(path, msgspec.json.encode(result))
             self.offline = ""
             return chunks
         old = self._read(query, k)
@@ -124,7 +124,7 @@ class ApiChunks:
         self.offline = f"{result.error.kind}: chunks kept from an earlier session"
         return chunks_of(old)
 
-    def kept(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
+    def cached(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         """An `Ask` that asks the bot only for what was not kept."""
         old = self._read(query, k)
         return self(case_id, query, k) if old is None else chunks_of(old)
@@ -132,8 +132,8 @@ class ApiChunks:
     def _read(self, query: str, k: int | None) -> TestResult | None:
         """What was kept of a query, if it can be read."""
         try:
-            kept = self._path(query, k).read_bytes()
-            return msgspec.json.decode(kept, type=TestResult)
+            data = self._path(query, k).read_bytes()
+            return msgspec.json.decode(data, type=TestResult)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
@@ -148,12 +148,12 @@ def uncertainty(results: Path) -> Mapping[str, float]:
 
     One minus the gap between the two best final scores, as a share of the best score.
     """
-    found: dict[str, float] = {}
+    doubts: dict[str, float] = {}
     for result in _results(results):
         scores = sorted(c.score_final for c in result.chunks() if c.score_final is not None)
         if len(scores) > 1 and scores[-1] > 0:
-            found.setdefault(result.test_case_id, 1 - (scores[-1] - scores[-2]) / scores[-1])
-    return found
+            doubts.setdefault(result.test_case_id, 1 - (scores[-1] - scores[-2]) / scores[-1])
+    return doubts
 
 
 def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str, float]:
@@ -162,24 +162,24 @@ def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str,
     3 an error; 2 an abstention where there is an answer, or an answer where there is none; 1 no
     gold support retrieved; below 1 the later the first support came.
     """
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for result in _results(results):
         case = cases.get(result.test_case_id)
-        if case is None or result.test_case_id in found:
+        if case is None or result.test_case_id in scores:
             continue
         if result.status == "error":
-            found[result.test_case_id] = 3.0
+            scores[result.test_case_id] = 3.0
             continue
         answerable = case.get("answerable")
         if answerable is not None and result.abstained is answerable:
-            found[result.test_case_id] = 2.0
+            scores[result.test_case_id] = 2.0
             continue
         supports = case.get("gold_supports") or ()
-        chunks = [_chunk(chunk, place) for place, chunk in enumerate(result.chunks(), start=1)]
+        chunks = [_chunk(chunk, rank) for rank, chunk in enumerate(result.chunks(), start=1)]
         ranks = [i for i, c in enumerate(chunks, 1) if any(anchored(s, c) for s in supports)]
         if supports:
-            found[result.test_case_id] = 1 - 1 / ranks[0] if ranks else 1.0
-    return found
+            scores[result.test_case_id] = 1 - 1 / ranks[0] if ranks else 1.0
+    return scores
 
 
 def _results(path: Path) -> Iterator[TestResult]:
@@ -219,10 +219,10 @@ class Fetcher:
         described: str | Callable[[], str],
         threads: int = THREADS,
         *,
-        kept: Ask | None = None,
+        recall: Ask | None = None,
     ) -> None:
         """`kept` is asked for what an earlier session found; without it `ask` is."""
-        self._ask, self._kept, self._described = ask, kept or ask, described
+        self._ask, self._recall, self._described = ask, recall or ask, described
         self._jobs: PriorityQueue[_Job] = PriorityQueue()
         self._count = itertools.count()
         self._asked: dict[str, int] = {}
@@ -239,8 +239,8 @@ class Fetcher:
     def request(self, case_id: str, question: str) -> None:
         """Ask for the chunks of a question, once; after a failure it can be asked for again."""
         with self._lock:
-            known = case_id in self._asked
-        if not known:
+            asked = case_id in self._asked
+        if not asked:
             self._put(_SOON, case_id, question, None, None)
 
     def refetch(self, case_id: str, question: str) -> None:
@@ -257,12 +257,12 @@ class Fetcher:
 
     def arrivals(self) -> list[Arrival]:
         """What has come since the last call. Never waits."""
-        found = []
+        arrivals = []
         while True:
             try:
-                found.append(self._done.get_nowait())
+                arrivals.append(self._done.get_nowait())
             except Empty:
-                return found
+                return arrivals
 
     def listen(self, callback: Callable[[], None]) -> None:
         """Have `callback` called, in a fetching thread, after each arrival."""
@@ -270,13 +270,13 @@ class Fetcher:
 
     def wait(self, case_id: str, timeout: float) -> list[Arrival]:
         """What comes until something for the case is there, or `timeout` seconds are over."""
-        found: list[Arrival] = []
-        while not any(arrival.case_id == case_id for arrival in found):
+        arrivals: list[Arrival] = []
+        while not any(arrival.case_id == case_id for arrival in arrivals):
             try:
-                found.append(self._done.get(timeout=timeout))
+                arrivals.append(self._done.get(timeout=timeout))
             except Empty:
                 break
-        return found
+        return arrivals
 
     def close(self) -> None:
         """Ask for nothing more. A call under way ends by itself."""
@@ -316,16 +316,16 @@ class Fetcher:
             when, number, case_id, text, query, k, recalled = self._jobs.get()
             if when == _NEVER or self._closed.is_set():
                 return
-            ask = self._kept if recalled else self._ask
-            found: tuple[Chunk, ...] = ()
+            ask = self._recall if recalled else self._ask
+            chunks: tuple[Chunk, ...] = ()
             problem = ""
             try:
-                found = tuple(ask(case_id, text, k))
+                chunks = tuple(ask(case_id, text, k))
             except FetchError as error:
                 problem = str(error)
             except Exception as error:  # a thread that dies would leave the screen waiting
                 problem = f"{type(error).__name__}: {error}"
-            arrival = Arrival(case_id, found, query, problem, k, recalled)
+            arrival = Arrival(case_id, chunks, query, problem, k, recalled)
             with self._lock:
                 stale = query is None and self._asked.get(case_id) != number
                 if query is None and not stale and arrival.problem:
@@ -413,7 +413,7 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
     with contextlib.ExitStack() as stack:
         url = api.url
         if url == "demo":
-            from clients.run_plan import demo_server
+            from clients.demo_server import demo_server
 
             url = stack.enter_context(demo_server((), quiet=True))
         profile = load_profile(api.profile, api.profiles)
@@ -422,6 +422,6 @@ def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
         scope = f"{shown}\0{profile.sha256}\0{api.k}"
         chunks = ApiChunks(bot.ask, api.cache, scope)
         described = lambda: chunks.offline or f"{shown}, k = {api.k}"  # noqa: E731
-        source = Fetcher(chunks, described, kept=chunks.kept)
+        source = Fetcher(chunks, described, recall=chunks.cached)
         stack.callback(source.close)
         yield source

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from labeller.case_state import GOLD, LABEL_FIELDS, CaseState, Event, Record, state_from, timestamp
 from labeller.cases import (
     Judgements,
     SecondView,
@@ -29,11 +30,8 @@ from labeller.cases import (
     judgement_line,
     validate,
 )
-from labeller.entry import GOLD, LABEL_FIELDS, Entry, entry_from
-from labeller.history import timestamp
-from labeller.model import Session
 from labeller.ports import Conflict
-from labeller.resuming import View
+from labeller.session import Session, View
 from records.editing import (
     STAMP,
     Document,
@@ -46,43 +44,45 @@ from records.editing import (
 )
 from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
-from records.journal import Event, Journal
+from records.journal import Journal
 
 JUDGED = "judgement"
 
 
 @dataclass(frozen=True)
-class Change:
+class UnsavedChange:
     """A case as it was last saved, as it is here, and where it stands when it is new.
 
     `path` holds what it was in between: a session that was killed while saving may have written any
     of that, and what was written here is nobody else's change.
     """
 
-    base: Entry | None
-    mine: Entry | None
-    place: int | None = None
-    path: tuple[Entry | None, ...] = ()
+    base: CaseState | None
+    mine: CaseState | None
+    position: int | None = None
+    path: tuple[CaseState | None, ...] = ()
 
 
-def changes_of(events: Iterable[Record]) -> dict[str, Change]:
+def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
     """What unsaved events did, a change a case."""
-    changes: dict[str, Change] = {}
+    changes: dict[str, UnsavedChange] = {}
     for event in events:
         if "before" not in event:
             continue
-        known = changes.get(event["case"])
-        before, after = entry_from(event["before"]), entry_from(event["after"])
-        if known is None:
-            known = Change(before, after)
-        place = event.get("place", known.place)
-        changes[event["case"]] = Change(known.base, after, place, (*known.path, before, after))
+        change = changes.get(event["case"])
+        before, after = state_from(event["before"]), state_from(event["after"])
+        if change is None:
+            change = UnsavedChange(before, after)
+        position = event.get("place", change.position)
+        changes[event["case"]] = UnsavedChange(
+            change.base, after, position, (*change.path, before, after)
+        )
     return changes
 
 
 def reconciled(
-    case_id: str, change: Change, theirs: Entry | None
-) -> tuple[Entry | None, Conflict | None]:
+    case_id: str, change: UnsavedChange, theirs: CaseState | None
+) -> tuple[CaseState | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
     on_disk = flat(theirs)
     base = own_base(flat(change.base), on_disk, [flat(entry) for entry in change.path])
@@ -96,7 +96,7 @@ def reconciled(
     return entry_of(result, letter), conflict
 
 
-def is_twin(change: Change, theirs: Entry | None) -> bool:
+def is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
     """Was the case added here, and another one with the same id elsewhere?"""
     if change.base is not None or change.mine is None or theirs is None:
         return False
@@ -104,28 +104,30 @@ def is_twin(change: Change, theirs: Entry | None) -> bool:
     return own_base(None, flat(theirs), path) is None
 
 
-def taking_theirs(mine: Entry | None, conflict: Conflict, theirs: Entry | None) -> Entry | None:
+def taking_theirs(
+    mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
+) -> CaseState | None:
     """The entry with the fields in conflict as the file has them; other changes stay."""
-    known = flat(mine)
-    if known is None or conflict.theirs is None:
+    ours = flat(mine)
+    if ours is None or conflict.theirs is None:
         return theirs
-    kept = {k: v for k, v in known.items() if k not in conflict.fields}
-    return entry_of(kept | conflict.theirs, "A")
+    agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
+    return entry_of(agreed | conflict.theirs, "A")
 
 
-def flat(entry: Entry | None) -> Record | None:
+def flat(entry: CaseState | None) -> Record | None:
     """Case and judgement as one record, so that both merge by the same rules."""
     if entry is None:
         return None
     return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
 
 
-def entry_of(record: Record | None, letter: str) -> Entry | None:
+def entry_of(record: Record | None, letter: str) -> CaseState | None:
     """The entry that `flat` was made of."""
     if record is None:
         return None
     case = {k: v for k, v in record.items() if k != JUDGED}
-    return Entry(case, record.get(JUDGED, {}), letter)
+    return CaseState(case, record.get(JUDGED, {}), letter)
 
 
 def merge(
@@ -184,9 +186,9 @@ def _groups(*records: Record) -> list[tuple[str, ...]]:
     return [LABEL_FIELDS, *((name,) for name in names if name not in LABEL_FIELDS)]
 
 
-def _differing(one: Record, other: Record) -> tuple[str, ...]:
-    names = dict.fromkeys([*one, *other])
-    return tuple(name for name in names if written(one.get(name)) != written(other.get(name)))
+def _differing(first: Record, other: Record) -> tuple[str, ...]:
+    names = dict.fromkeys([*first, *other])
+    return tuple(name for name in names if written(first.get(name)) != written(other.get(name)))
 
 
 class LabelFiles:
@@ -307,13 +309,11 @@ class LabelFiles:
 
     # -- the journal ---------------------------------------------------------------------------
 
-    def record(self, event: Event) -> None:
-        """Append one event. When the disk refuses it stays in memory and is tried again."""
-        self._unwritten.append(event)
-        self._marked = event["action"] == "saved"
-        self._flush()
-
-    def _flush(self) -> None:
+    def record(self, *events: Event) -> None:
+        """Append events. What the disk refuses stays in memory and is tried again at each call."""
+        if events:
+            self._unwritten += events
+            self._marked = events[-1]["action"] == "saved"
         name = f"NOT SAVED: {self._journal.path.name}"
         try:
             while self._unwritten:
@@ -326,9 +326,6 @@ class LabelFiles:
             self.problem = ""
 
 
-Record = dict[str, Any]
-
-
 class LabelStore(LabelFiles):
     """Saves what the session changes, and merges what others changed meanwhile."""
 
@@ -337,7 +334,7 @@ class LabelStore(LabelFiles):
         self._session = session
         back = 0
         for case_id, change in changes_of(self._unsaved).items():
-            back += session.restore(case_id, self._merged(case_id, change), change.place)
+            back += session.restore(case_id, self._merged(case_id, change), change.position)
         if back:
             noun = "case" if back == 1 else "cases"
             self.notices.append(
@@ -363,7 +360,7 @@ class LabelStore(LabelFiles):
             return self.problem
         self.problem = ""
         if self.conflicts or self._marked:
-            self._flush()
+            self.record()
         else:
             self.record({"action": "saved", "at": timestamp(self._now()), "by": self.annotator})
         self.saved_at = self._now()
@@ -391,7 +388,7 @@ class LabelStore(LabelFiles):
             self._judged_bytes = new_judged
         return len(ready) if changed else 0
 
-    def _judgement_line(self, case_id: str, entry: Entry | None) -> Record | None:
+    def _judgement_line(self, case_id: str, entry: CaseState | None) -> Record | None:
         if entry is None:
             return None
         return judgement_line(case_id, entry.judgement, entry.case, second=self.second)
@@ -419,7 +416,7 @@ class LabelStore(LabelFiles):
             self._judged.reload(judged_bytes)
             self._judged_bytes = judged_bytes
         for case_id, mine in pending.items():
-            session.adopt(case_id, self._merged(case_id, Change(bases[case_id], mine)))
+            session.adopt(case_id, self._merged(case_id, UnsavedChange(bases[case_id], mine)))
         session.refresh()
         self._say_conflicts()
         return True
@@ -440,30 +437,30 @@ class LabelStore(LabelFiles):
             f"{self._rescued.name} and the journal. Put that file back in its place and save again."
         )
 
-    def _on_disk(self, case_id: str) -> Entry | None:
+    def _on_disk(self, case_id: str) -> CaseState | None:
         if case_id not in self.records:
             return None
-        return Entry(self.records[case_id], self.judgements.get(case_id, {}))
+        return CaseState(self.records[case_id], self.judgements.get(case_id, {}))
 
-    def _merged(self, case_id: str, change: Change) -> Entry | None:
+    def _merged(self, case_id: str, change: UnsavedChange) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
         if is_twin(change, theirs):
             self._move_twin(case_id, change)
             return theirs
         entry, conflict = reconciled(case_id, change, theirs)
-        self.conflicts = [known for known in self.conflicts if known.case_id != case_id]
+        self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
         return entry
 
-    def _move_twin(self, case_id: str, change: Change) -> None:
+    def _move_twin(self, case_id: str, change: UnsavedChange) -> None:
         """Two people gave the same id to new cases: both stay, mine under another id."""
         session, mine = self._session, change.mine
         assert session is not None
         assert mine is not None
         new_id = session.new_id()
-        session.adopt(new_id, Entry({**mine.case, "id": new_id}, mine.judgement, mine.letter))
+        session.adopt(new_id, CaseState({**mine.case, "id": new_id}, mine.judgement, mine.letter))
         self.notices.append(f"{case_id} was added elsewhere too; yours is {new_id} now.")
 
     def _say_conflicts(self) -> None:
@@ -487,11 +484,11 @@ class LabelStore(LabelFiles):
 
     def close(self) -> str:
         """Save, close the journal, let go of the lock."""
-        said = self.save() if self._session is not None and self._session.dirty else self.problem
+        message = self.save() if self._session is not None and self._session.dirty else self.problem
         with contextlib.suppress(OSError):
             self._journal.close()
         self._lock.release()
-        return said
+        return message
 
 
 class ViewFile:

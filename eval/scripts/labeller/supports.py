@@ -12,16 +12,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from labeller.anchors import (
+from labeller.passages import (
     Chunk,
+    Span,
+    answer_spans,
     evidence,
     exact_of,
+    find_span,
     heading,
     holds,
+    joined,
     make_quote,
     norm_path,
+    opening,
+    trimmed,
 )
-from labeller.snippets import Span, answer_spans, find_span, joined, opening, trimmed
 
 Record = dict[str, Any]
 USUAL_GRADE: Final = 2
@@ -54,9 +59,9 @@ class Support:
         )
 
 
-def letter_at(place: int) -> str:
+def letter_at(index: int) -> str:
     """The name of the n-th group, from 0: A to Z, then one character each without end."""
-    return chr(ord("A") + place) if place < 26 else chr(0x4E00 + place)
+    return chr(ord("A") + index) if index < 26 else chr(0x4E00 + index)
 
 
 def read_supports(case: Record) -> list[Support]:
@@ -66,9 +71,9 @@ def read_supports(case: Record) -> list[Support]:
     if not groups:
         return [Support(data) for data in supports]
     letters: list[set[str]] = [set() for _ in supports]
-    for place, group in enumerate(groups):
+    for position, group in enumerate(groups):
         for index in group:
-            letters[index].add(letter_at(place))
+            letters[index].add(letter_at(position))
     return [Support(data, frozenset(ls)) for data, ls in zip(supports, letters, strict=True)]
 
 
@@ -99,8 +104,8 @@ def needs(supports: Sequence[Support], name: Callable[[int], str]) -> str:
     """
     groups = groups_of(supports)
     parts = [
-        f"{letter_at(place)} ({' and '.join(name(i) for i in group)})"
-        for place, group in enumerate(groups)
+        f"{letter_at(position)} ({' and '.join(name(i) for i in group)})"
+        for position, group in enumerate(groups)
     ]
     text = " or ".join(parts)
     extra = [name(i) for i, support in enumerate(supports) if not support.letters]
@@ -173,8 +178,8 @@ def with_auto(support: Support, chunk: Chunk, case: Record) -> Support:
 
 def spans_in(support: Support, text: str) -> list[Span]:
     """Where the snippets of the support stand in `text`."""
-    found = [find_span(text, snippet) for snippet in support.data.get("snippets") or ()]
-    return sorted(span for span in found if span is not None)
+    spans = [find_span(text, snippet) for snippet in support.data.get("snippets") or ()]
+    return sorted(span for span in spans if span is not None)
 
 
 def with_spans(support: Support, chunk: Chunk, spans: Iterable[Span]) -> Support:
@@ -185,18 +190,18 @@ def with_spans(support: Support, chunk: Chunk, spans: Iterable[Span]) -> Support
     text = chunk.text
     clean = [span for raw in spans if (span := trimmed(text, raw)) is not None]
     clean = joined(text, clean)
-    kept = [s for s in support.data.get("snippets") or () if not holds(text, s)]
-    snippets = kept + [text[start:end] for start, end in clean]
+    elsewhere = [s for s in support.data.get("snippets") or () if not holds(text, s)]
+    snippets = elsewhere + [text[start:end] for start, end in clean]
     quote: Record | None = support.data.get("quote")
-    if clean and not kept:
+    if clean and not elsewhere:
         quote = make_quote(text, *clean[0], auto=False, cut=chunk.cut)
     elif quote is not None and holds(text, exact_of(support.data)):
         # The quoted words stand in this chunk: they follow what was picked in it.
         quote = make_quote(text, *clean[0], auto=False, cut=chunk.cut) if clean else None
     elif quote is not None:
         quote = {key: value for key, value in quote.items() if key != "auto"}
-    given = "snippets" in support.data or bool(snippets)
-    return support.having(snippets=snippets if given else None, quote=quote)
+    written = "snippets" in support.data or bool(snippets)
+    return support.having(snippets=snippets if written else None, quote=quote)
 
 
 def without_chunk(support: Support, chunk: Chunk) -> Support | None:
@@ -215,5 +220,5 @@ def without_chunk(support: Support, chunk: Chunk) -> Support | None:
 
 def short_name(support: Support) -> str:
     """Path and heading on one line, for a support that no chunk on screen shows."""
-    path, place = support.anchor
-    return f"{path} > {place}" if place else path
+    path, headings = support.anchor
+    return f"{path} > {headings}" if headings else path

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-Record = dict[str, Any]
+from labeller.case_state import Record
+
 DRAFT: Final = "draft"
 """The tag of a case that a program drafted and nobody has accepted yet."""
 OPEN, LABELLED, UNANSWERABLE = "open", "labelled", "unanswerable"
@@ -20,7 +22,7 @@ IDLE_SECONDS: Final = 600.0
 """A longer stay on one question counts as a break and not as work."""
 
 
-class Brief(NamedTuple):
+class CaseSummary(NamedTuple):
     """What the list of questions shows of a case. A tuple: thousands are made at the start."""
 
     id: str
@@ -80,10 +82,10 @@ def status_of(case: Record, judgement: Record) -> str:
     return UNANSWERABLE if case.get("answerable") is False else OPEN
 
 
-def brief_of(case: Record, judgement: Record) -> Brief:
+def summary_of(case: Record, judgement: Record) -> CaseSummary:
     """The list entry of a case."""
     tags = case.get("tags")
-    return Brief(
+    return CaseSummary(
         str(case["id"]),
         str(case.get("question") or ""),
         status_of(case, judgement),
@@ -93,10 +95,10 @@ def brief_of(case: Record, judgement: Record) -> Brief:
     )
 
 
-def tally(briefs: Collection[Brief]) -> Counter[str]:
-    """How many of `briefs` have each status, and how many are flagged."""
-    counts = Counter([brief.status for brief in briefs])
-    counts[FLAGGED] = sum([brief.flagged for brief in briefs])
+def tally(summaries: Collection[CaseSummary]) -> Counter[str]:
+    """How many of `summaries` have each status, and how many are flagged."""
+    counts = Counter([summary.status for summary in summaries])
+    counts[FLAGGED] = sum([summary.flagged for summary in summaries])
     return counts
 
 
@@ -140,7 +142,7 @@ def ordered(
     return sorted(ids, key=lambda case_id: -priority.get(case_id, float("-inf")))
 
 
-def parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[Brief], bool]:
+def parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
     """A test for list entries. All words must hold; case does not matter.
 
     ``status:open``, ``flag``, ``tag:x``, ``category:x``, ``anchor:lost``, ``id:x``; any other word
@@ -148,37 +150,172 @@ def parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[Brief], bo
     its chunks shows. Raises ValueError for an unknown status.
     """
     tests = [_test(word, lost) for word in text.casefold().split()]
-    return lambda brief: all(test(brief) for test in tests)
+    return lambda summary: all(test(summary) for test in tests)
 
 
-def _test(word: str, lost: Callable[[str], bool]) -> Callable[[Brief], bool]:
+def _test(word: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
     name, colon, value = word.partition(":")
     if word in ("flag", "flag:", "status:flagged"):
-        return lambda brief: brief.flagged
+        return lambda summary: summary.flagged
     if word == "anchor:lost":
-        return lambda brief: lost(brief.id)
+        return lambda summary: lost(summary.id)
     if colon and name == "status":
-        found = [status for status in STATUSES if value and status.startswith(value)]
-        if not found:
+        statuses = [status for status in STATUSES if value and status.startswith(value)]
+        if not statuses:
             raise ValueError(f"status {value!r} is unknown; use one of: {', '.join(STATUSES)}")
-        return lambda brief: brief.status in found
+        return lambda summary: summary.status in statuses
     if colon and name == "tag":
-        return lambda brief: value in map(str.casefold, brief.tags)
+        return lambda summary: value in map(str.casefold, summary.tags)
     if colon and name == "category":
-        return lambda brief: brief.category.casefold().startswith(value)
+        return lambda summary: summary.category.casefold().startswith(value)
     if colon and name == "id":
-        return lambda brief: value in brief.id.casefold()
-    return lambda brief: word in brief.folded
+        return lambda summary: value in summary.id.casefold()
+    return lambda summary: word in summary.folded
 
 
-def next_open(order: Sequence[str], briefs: Mapping[str, Brief], current: str) -> str | None:
+def next_open(
+    order: Sequence[str], summaries: Mapping[str, CaseSummary], current: str
+) -> str | None:
     """The next open case after `current`, round the end; a skipped one only when none is open."""
     if not order:
         return None
     start = order.index(current) + 1 if current in order else 0
     turned = [*order[start:], *order[:start]]
-    for wanted in (OPEN, SKIPPED):
+    for status in (OPEN, SKIPPED):
         for case_id in turned:
-            if case_id != current and briefs[case_id].status == wanted:
+            if case_id != current and summaries[case_id].status == status:
                 return case_id
     return None
+
+
+class WorkQueue:
+    """The cases of a set in the order that they come up, and the filtered part of them.
+
+    `lost` tells whether a case has a support that none of its chunks shows.
+    """
+
+    def __init__(
+        self,
+        order: str,
+        *,
+        seed: str,
+        priority: Mapping[str, float],
+        lost: Callable[[str], bool],
+    ) -> None:
+        self.order, self.filter = order, ""
+        self.ids: list[str] = []
+        """All cases in the order of the set."""
+        self.summaries: dict[str, CaseSummary] = {}
+        self.sequence: list[str] = []
+        """All cases in the order of the queue."""
+        self.visible: list[str] = []
+        """Those that the filter lets through."""
+        self._seed, self._priority, self._lost = seed, priority, lost
+        self._positions: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._seconds: list[float] = []
+        self._progress: Progress | None = None
+
+    def load(self, summaries: dict[str, CaseSummary]) -> None:
+        """Take all cases anew, in the order of the set."""
+        self.ids, self.summaries = [*summaries], summaries
+        self._counts, self._progress = tally(summaries.values()), None
+        self._arrange()
+
+    def put(self, case_id: str, summary: CaseSummary, position: int | None) -> None:
+        """Take a case as it is now; a new one comes at `position` of the set, None at its end."""
+        previous = self.summaries.get(case_id)
+        if previous is not None:
+            self._count(previous, -1)
+        self.summaries[case_id] = summary
+        self._count(summary, 1)
+        if previous is None:
+            self.ids.insert(len(self.ids) if position is None else position, case_id)
+            self._arrange()
+
+    def remove(self, case_id: str) -> None:
+        """Take a case out."""
+        self._count(self.summaries.pop(case_id), -1)
+        self.ids.remove(case_id)
+        self._arrange()
+
+    def _count(self, summary: CaseSummary, by: int) -> None:
+        self._counts[summary.status] += by
+        self._counts[FLAGGED] += by * summary.flagged
+        self._progress = None
+
+    def progress(self) -> Progress:
+        """Counts over all cases, pace and time left."""
+        if self._progress is None:
+            self._progress = progress_of(self._counts, self._seconds)
+        return self._progress
+
+    def add_time(self, seconds: float) -> None:
+        """A case was confirmed after that many seconds."""
+        self._seconds.append(seconds)
+        self._progress = None
+
+    def set_order(self, order: str) -> None:
+        """Put the queue in another order of `ORDERS`. Raises ValueError, nothing changed."""
+        previous, self.order = self.order, order
+        try:
+            self._arrange()
+        except ValueError:
+            self.order = previous
+            raise
+
+    def set_filter(self, text: str) -> None:
+        """Show what `parse_filter` lets through. Raises ValueError, nothing changed."""
+        previous, self.filter = self.filter, text
+        try:
+            self._refilter()
+        except ValueError:
+            self.filter = previous
+            raise
+
+    def _arrange(self) -> None:
+        self.sequence = ordered(self.ids, self.order, seed=self._seed, priority=self._priority)
+        self._positions = {case_id: position for position, case_id in enumerate(self.sequence)}
+        self._refilter()
+
+    def _refilter(self) -> None:
+        test = parse_filter(self.filter, self._lost) if self.filter else None
+        self.visible = self.sequence
+        if test is not None:
+            self.visible = [c for c in self.sequence if test(self.summaries[c])]
+
+    def position(self, case_id: str) -> int:
+        """Where a case stands in the queue, from 0; -1 when it is not there."""
+        return self._positions.get(case_id, -1)
+
+    def neighbour(self, case_id: str, step: int) -> str | None:
+        """The visible case after (`step` 1) or before (-1) a case that may be hidden itself."""
+        here, at = self.position(case_id), self._positions.__getitem__
+        if step > 0:
+            index = bisect_right(self.visible, here, key=at)
+        else:
+            index = bisect_left(self.visible, here, key=at) - 1
+        return self.visible[index] if 0 <= index < len(self.visible) else None
+
+    def next_open(self, case_id: str) -> str | None:
+        """The next visible open case; the skipped ones come when no other is open."""
+        return next_open(self.visible, self.summaries, case_id)
+
+    def upcoming(self, case_id: str, ahead: int) -> list[str]:
+        """A case and the next `ahead` open ones."""
+        cases: list[str] = []
+        for _ in range(ahead + 1):
+            if not case_id or case_id in cases:
+                break
+            cases.append(case_id)
+            case_id = self.next_open(case_id) or ""
+        return cases
+
+    def find(self, text: str, after: str) -> str | None:
+        """The next case after `after` whose id or question holds `text`, round the end."""
+        folded = text.casefold()
+        start = self.position(after) + 1
+        for case_id in [*self.sequence[start:], *self.sequence[:start]]:
+            if folded in self.summaries[case_id].folded:
+                return case_id
+        return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragmetrics.case_scores import Passage, unusable
-from ragmetrics.claims import Claim, extract, merged, prepare, score_claim
+from ragmetrics.claims import AnswerClaim, extract, merged, prepare, score_claim
 from ragmetrics.text import numbers
 from ragmetrics.text.refusals import is_lack, is_refusal
 from ragmetrics.text.sentences import units
@@ -49,29 +49,35 @@ def detect(answer: str | None, supported_after: int | None = None) -> Detection:
             more make the answer ``partial``.
     """
     text = clean(answer or "")
-    found = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
+    sentence_units = [unit for unit in units(text) if unit.kind in ("prose", "item", "stem")]
     if not text.strip():
         return Detection("empty")
-    if not found:
+    if not sentence_units:
         return Detection("answered")
-    sentences = [text[unit.start : unit.end] for unit in found]
+    sentences = [text[unit.start : unit.end] for unit in sentence_units]
     first = (
         1
-        if len(found) > 1 and len(sentences[0].split()) < 4 and not is_refusal(sentences[0])
+        if len(sentence_units) > 1
+        and len(sentences[0].split()) < 4
+        and not is_refusal(sentences[0])
         else 0
     )
-    for place in range(first + 1):
+    for index in range(first + 1):
         rule = (
             "refusal"
-            if is_refusal(sentences[place])
+            if is_refusal(sentences[index])
             else "lack"
-            if is_lack(sentences[place])
+            if is_lack(sentences[index])
             else ""
         )
         if rule:
-            return _decided(found[place].start, found[place].end, rule, supported_after)
-    lacking = [unit for unit, sentence in zip(found, sentences, strict=True) if is_lack(sentence)]
-    if 2 * len(lacking) >= len(found) and lacking:
+            return _decided(
+                sentence_units[index].start, sentence_units[index].end, rule, supported_after
+            )
+    lacking = [
+        unit for unit, sentence in zip(sentence_units, sentences, strict=True) if is_lack(sentence)
+    ]
+    if 2 * len(lacking) >= len(sentence_units) and lacking:
         return _decided(lacking[0].start, lacking[0].end, "mostly lack", supported_after)
     return Detection("answered")
 
@@ -99,7 +105,7 @@ def detect_with_passages(
     return detect(text, _count_supported(later, passages, question))
 
 
-def _claims_after(answer: str, position: int) -> list[Claim]:
+def _claims_after(answer: str, position: int) -> list[AnswerClaim]:
     return [
         claim
         for claim in extract(answer).claims
@@ -107,12 +113,19 @@ def _claims_after(answer: str, position: int) -> list[Claim]:
     ]
 
 
-def _count_supported(claims: Sequence[Claim], passages: Sequence[Passage], question: str) -> int:
+def _count_supported(
+    claims: Sequence[AnswerClaim], passages: Sequence[Passage], question: str
+) -> int:
     prepared = [prepare(passage.text or "") for passage in passages]
     pooled, asked = merged(prepared), numbers.index(question)
     supports = (
         score_claim(
-            claim.text, prepared, question=asked, known=pooled, kind=claim.type, lead=claim.lead
+            claim.text,
+            prepared,
+            question=asked,
+            context_numbers=pooled,
+            kind=claim.type,
+            lead=claim.lead,
         )
         for claim in claims
     )

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 NO_CONTEXTS = "no contexts"
 
-NO_TEXTS = "no chunk texts"
+_NO_TEXTS = "no chunk texts"
 
-TRUNCATED = "text was truncated"
+_TRUNCATED = "text was truncated"
 
 LANGUAGE = "language"
 """The phrase lists do not cover the answer's language, or the contexts are in another one."""
@@ -61,9 +61,9 @@ def not_applicable(names: Sequence[str], reason: str) -> CaseScores:
 def unusable(chunks: Sequence[Passage]) -> str | None:
     """Why the chunks' texts cannot be scored, None when they can (or when there are no chunks)."""
     if any(chunk.truncated for chunk in chunks):
-        return TRUNCATED
+        return _TRUNCATED
     if chunks and not any((chunk.text or "").strip() for chunk in chunks):
-        return NO_TEXTS
+        return _NO_TEXTS
     return None
 
 

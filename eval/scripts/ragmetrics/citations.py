@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragmetrics.case_scores import Cited, Passage
-from ragmetrics.claims import Chunk, Claim, score_claim
+from ragmetrics.claims import AnswerClaim, PreparedChunk, score_claim
 from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.sentences import MARK
 from ragmetrics.text.words import clean, fold, words
 
-CITATION_RULES = 1
-CONTENT_THRESHOLD = 0.45
-MAX_RANGE = 100
+_CITATION_RULES = 1
+_CONTENT_THRESHOLD = 0.45
+_MAX_RANGE = 100
 
 _MARK = re.compile(MARK)
 _HIDDEN = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|\$[^$\n]{1,300}\$", re.DOTALL)
@@ -60,15 +60,15 @@ def _targets(mark: str) -> tuple[Target, ...]:
         return (int(match[1]),)
     if not _NUMERIC.match(mark):
         return (mark.strip("[]()【】 ").strip(),)
-    found: list[Target] = []
+    targets: list[Target] = []
     for first, last, single in _RANGE.findall(mark):
         if single:
-            found.append(int(single))
-        elif int(first) <= int(last) <= int(first) + MAX_RANGE:
-            found.extend(range(int(first), int(last) + 1))
+            targets.append(int(single))
+        elif int(first) <= int(last) <= int(first) + _MAX_RANGE:
+            targets.extend(range(int(first), int(last) + 1))
         else:
-            found.extend((int(first), int(last)))
-    return tuple(dict.fromkeys(found))
+            targets.extend((int(first), int(last)))
+    return tuple(dict.fromkeys(targets))
 
 
 def marks(answer: str) -> list[Mark]:
@@ -85,11 +85,11 @@ def _name(text: str) -> str:
 
 def _names(chunk: Passage) -> set[str]:
     """What a citation may call a chunk: its ids, its path, its file with and without ending."""
-    found = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
+    names = {_name(name) for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path) if name}
     if chunk.rel_path:
         file = _name(chunk.rel_path).rpartition("/")[2]
-        found |= {file, file.rpartition(".")[0], _name(chunk.rel_path).rpartition(".")[0]}
-    return found - {""}
+        names |= {file, file.rpartition(".")[0], _name(chunk.rel_path).rpartition(".")[0]}
+    return names - {""}
 
 
 class Resolver:
@@ -105,9 +105,9 @@ class Resolver:
         self._first = first
         self._size = len(chunks)
         self._by_name: dict[str, int] = {}
-        for place, chunk in enumerate(chunks):
+        for index, chunk in enumerate(chunks):
             for name in _names(chunk):
-                self._by_name.setdefault(name, place)
+                self._by_name.setdefault(name, index)
         self._by_index = {
             reference.index: self.reference(reference)
             for reference in references
@@ -117,23 +117,23 @@ class Resolver:
     def reference(self, reference: Cited) -> int | None:
         """Place of the chunk that a listed reference names by chunk id, document or path."""
         for name in (reference.chunk_id, reference.doc_id, reference.rel_path):
-            if name and (place := self._by_name.get(_name(name))) is not None:
-                return place
+            if name and (index := self._by_name.get(_name(name))) is not None:
+                return index
         bare = not (reference.chunk_id or reference.doc_id or reference.rel_path)
-        return self._place(reference.index) if bare and reference.index is not None else None
+        return self._numbered(reference.index) if bare and reference.index is not None else None
 
-    def _place(self, number: int) -> int | None:
-        place = number - self._first
-        return place if 0 <= place < self._size else None
+    def _numbered(self, number: int) -> int | None:
+        index = number - self._first
+        return index if 0 <= index < self._size else None
 
     def __call__(self, target: Target) -> int | None:
         """Place of the cited chunk from 0; None when it was not retrieved."""
         if isinstance(target, str):
             return self._by_name.get(_name(target))
-        return self._by_index[target] if target in self._by_index else self._place(target)
+        return self._by_index[target] if target in self._by_index else self._numbered(target)
 
 
-def _covered(text: str, claim: Claim, mark: Mark, clause: tuple[int, int]) -> str:
+def _covered(text: str, claim: AnswerClaim, mark: Mark, clause: tuple[int, int]) -> str:
     """At the end of its sentence a mark covers all of it, inside it the clause up to the mark."""
     start, end = claim.sentence
     rest = _MARK.sub(" ", text[mark.end : end])
@@ -142,53 +142,55 @@ def _covered(text: str, claim: Claim, mark: Mark, clause: tuple[int, int]) -> st
     return text[max(start, clause[0]) : clause[1]]
 
 
-def _claim_of(text: str, claims: Sequence[Claim], mark: Mark) -> int | None:
+def _claim_of(text: str, claims: Sequence[AnswerClaim], mark: Mark) -> int | None:
     """The claim whose sentence holds the mark, else the one that it directly follows."""
-    for place, claim in enumerate(claims):
+    for index, claim in enumerate(claims):
         if claim.sentence[0] <= mark.start < claim.sentence[1]:
-            return place
-    for place in reversed(range(len(claims))):
-        gap = text[claims[place].sentence[1] : mark.start]
-        if claims[place].sentence[1] <= mark.start:
-            return None if words(fold(_MARK.sub(" ", gap))) else place
+            return index
+    for index in reversed(range(len(claims))):
+        gap = text[claims[index].sentence[1] : mark.start]
+        if claims[index].sentence[1] <= mark.start:
+            return None if words(fold(_MARK.sub(" ", gap))) else index
     return None
 
 
-def attach(answer: str, claims: Sequence[Claim], resolver: Resolver) -> list[Citation]:
+def attach(answer: str, claims: Sequence[AnswerClaim], resolver: Resolver) -> list[Citation]:
     """Every cited source with the claim it stands behind; the same source counts once a claim."""
     text = clean(answer)
-    found: list[Citation] = []
+    citations: list[Citation] = []
     seen: set[tuple[int | None, Target]] = set()
     before, clause = 0, (0, 0)
     for mark in marks(text):
         # "[1][2]" is one group: both stand behind the words before the first.
         if text[before : mark.start].strip() or not before:
             clause = (before, mark.start)
-        place = _claim_of(text, claims, mark)
-        covered = "" if place is None else _covered(text, claims[place], mark, clause)
+        claim_index = _claim_of(text, claims, mark)
+        covered = "" if claim_index is None else _covered(text, claims[claim_index], mark, clause)
         before = mark.end
         for target in mark.targets:
-            if (place, target) not in seen:
-                seen.add((place, target))
+            if (claim_index, target) not in seen:
+                seen.add((claim_index, target))
                 chunk = resolver(target)
-                found.append(Citation(target, mark.start, mark.end, place, covered, chunk))
-    return found
+                citations.append(
+                    Citation(target, mark.start, mark.end, claim_index, covered, chunk)
+                )
+    return citations
 
 
 def validity_form(resolved: Sequence[int | None]) -> float | None:
     """Citations that name a retrieved chunk / citations; None without a citation."""
     if not resolved:
         return None
-    return sum(place is not None for place in resolved) / len(resolved)
+    return sum(chunk is not None for chunk in resolved) / len(resolved)
 
 
 def content_checks(
     citations: Sequence[Citation],
-    chunks: Sequence[Chunk],
+    chunks: Sequence[PreparedChunk],
     question: NumberIndex | None = None,
 ) -> list[tuple[Citation, bool]]:
     """Citations that resolve and cover words; True when that chunk alone supports them at 0.45."""
-    found: list[tuple[Citation, bool]] = []
+    checked: list[tuple[Citation, bool]] = []
     for citation in citations:
         if citation.chunk is None:
             continue
@@ -196,11 +198,11 @@ def content_checks(
             citation.covered,
             [chunks[citation.chunk]],
             question=question,
-            threshold=CONTENT_THRESHOLD,
+            threshold=_CONTENT_THRESHOLD,
         )
         if support is not None:
-            found.append((citation, support.supported))
-    return found
+            checked.append((citation, support.supported))
+    return checked
 
 
 def coverage(claims: int, cited: Iterable[int]) -> float | None:
@@ -209,23 +211,23 @@ def coverage(claims: int, cited: Iterable[int]) -> float | None:
 
 
 def joint(
-    claims: Sequence[Claim],
+    claims: Sequence[AnswerClaim],
     citations: Sequence[Citation],
-    chunks: Sequence[Chunk],
+    chunks: Sequence[PreparedChunk],
     question: NumberIndex | None = None,
 ) -> float | None:
     """Claims that their cited chunks support together / claims with a citation, else None."""
     cited: dict[int, list[int]] = {}
     for citation in citations:
         if citation.claim is not None:
-            places = cited.setdefault(citation.claim, [])
-            if citation.chunk is not None and citation.chunk not in places:
-                places.append(citation.chunk)
+            cited_chunks = cited.setdefault(citation.claim, [])
+            if citation.chunk is not None and citation.chunk not in cited_chunks:
+                cited_chunks.append(citation.chunk)
     if not cited:
         return None
     held = 0
-    for place, sources in cited.items():
-        claim = claims[place]
+    for claim_index, sources in cited.items():
+        claim = claims[claim_index]
         support = score_claim(
             claim.text,
             [chunks[source] for source in sorted(sources)],

@@ -27,9 +27,9 @@ WINDOW = 3
 
 THRESHOLDS: dict[ClaimType, float] = {"assertion": 0.55, "inference": 0.45, "general": 0.55}
 
-MIN_CONTENT = 3
+_MIN_CONTENT = 3
 
-USUAL_LENGTH = 20_000
+_USUAL_LENGTH = 20_000
 
 _FLAGS: tuple[text_numbers.Verdict, ...] = ("fabricated", "derived", "rounded")
 
@@ -39,7 +39,7 @@ _NEGATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class PreparedChunk:
     """Spans of its sentences, the sentences of each word as a bit mask, its numbers."""
 
     text: str
@@ -49,7 +49,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class ClaimSupport:
     """One claim's verdict with its evidence.
 
     ``chunk`` is the place in the list of contexts, from 0.
@@ -71,27 +71,29 @@ class Support:
         return 0.0 if self.vetoing else self.score
 
 
-def prepare(text: str) -> Chunk:
+def prepare(text: str) -> PreparedChunk:
     """A chunk cut into sentences, words and numbers indexed; the last 512 usual ones are kept."""
-    return _known_chunk(text) if len(text) <= USUAL_LENGTH else _chunk(text)
+    return _known_chunk(text) if len(text) <= _USUAL_LENGTH else _chunk(text)
 
 
-def _chunk(text: str) -> Chunk:
+def _chunk(text: str) -> PreparedChunk:
     text = clean(text)
-    found = units(text)
+    sentences = units(text)
     masks: dict[str, int] = {}
-    for place, unit in enumerate(found):
-        bit = 1 << place
+    for index, unit in enumerate(sentences):
+        bit = 1 << index
         for word in set(content_words(fold(text[unit.start : unit.end]))):
             masks[word] = masks.get(word, 0) | bit
-    spans = tuple((unit.start, unit.end) for unit in found)
-    return Chunk(text, spans, masks, text_numbers.index(text))
+    spans = tuple((unit.start, unit.end) for unit in sentences)
+    return PreparedChunk(text, spans, masks, text_numbers.index(text))
 
 
 _known_chunk = lru_cache(maxsize=512)(_chunk)
 
 
-def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tuple[int, int]:
+def best_window(
+    claim_words: Sequence[str], chunk: PreparedChunk, size: int = WINDOW
+) -> tuple[int, int]:
     """How many of the distinct words the best window holds, and the first sentence of that window.
 
     Every word is a mask of sentences; widened by two it is the mask of the windows that hold it.
@@ -99,7 +101,7 @@ def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tupl
     per word.
     """
     counters: list[int] = []
-    for word in wanted:
+    for word in claim_words:
         carry = chunk.masks.get(word, 0)
         for shift in range(1, size):
             carry |= chunk.masks.get(word, 0) >> shift
@@ -111,13 +113,13 @@ def best_window(wanted: Sequence[str], chunk: Chunk, size: int = WINDOW) -> tupl
             counters.append(carry)
     best, count = -1, 0
     for level in reversed(range(len(counters))):
-        kept = best & counters[level]
-        if kept:
-            best, count = kept, count | (1 << level)
+        narrowed = best & counters[level]
+        if narrowed:
+            best, count = narrowed, count | (1 << level)
     return (count, (best & -best).bit_length() - 1) if count else (0, 0)
 
 
-def merged(chunks: Sequence[Chunk]) -> NumberIndex:
+def merged(chunks: Sequence[PreparedChunk]) -> NumberIndex:
     """The numbers of all chunks in one index."""
     together = NumberIndex()
     for chunk in chunks:
@@ -125,11 +127,11 @@ def merged(chunks: Sequence[Chunk]) -> NumberIndex:
     return together
 
 
-def _distinct(found: Iterable[Number]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(number.text.strip() for number in found))
+def _distinct(matches: Iterable[Number]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(number.text.strip() for number in matches))
 
 
-def _window(chunk: Chunk, first: int, size: int) -> tuple[int, int]:
+def _window(chunk: PreparedChunk, first: int, size: int) -> tuple[int, int]:
     last = min(first + size, len(chunk.spans)) - 1
     return chunk.spans[first][0], chunk.spans[last][1]
 
@@ -142,24 +144,24 @@ def _has_negation(text: str) -> bool:
 class _Hit:
     """Where the words of one sentence are held best: ``chunk`` is -1 when no chunk holds any."""
 
-    wanted: dict[str, str]
+    sentence: dict[str, str]
     count: int = 0
     chunk: int = -1
     first: int = 0
 
     @property
     def score(self) -> float:
-        return self.count / len(self.wanted)
+        return self.count / len(self.sentence)
 
 
-def _best(wanted: dict[str, str], chunks: Sequence[Chunk], size: int) -> _Hit:
+def _best(sentence: dict[str, str], chunks: Sequence[PreparedChunk], size: int) -> _Hit:
     """The best window over all chunks; the earliest wins a tie."""
-    best, stems = _Hit(wanted), tuple(wanted)
-    for place, chunk in enumerate(chunks):
+    best, stems = _Hit(sentence), tuple(sentence)
+    for index, chunk in enumerate(chunks):
         count, first = best_window(stems, chunk, size)
         if count > best.count:
-            best = _Hit(wanted, count, place, first)
-            if count == len(wanted):
+            best = _Hit(sentence, count, index, first)
+            if count == len(sentence):
                 break
     return best
 
@@ -169,32 +171,32 @@ def _sentences(plain: str, lead: str) -> list[dict[str, str]]:
     parts = [plain[unit.start : unit.end] for unit in units(plain)]
     if lead:
         parts = [f"{lead} {plain}"]
-    return [found for part in parts if (found := spelled(fold(part)))]
+    return [stems for part in parts if (stems := spelled(fold(part)))]
 
 
-def _window_words(chunk: Chunk, first: int, size: int) -> set[str]:
+def _window_words(chunk: PreparedChunk, first: int, size: int) -> set[str]:
     bits = ((1 << size) - 1) << first
     return {word for word, mask in chunk.masks.items() if mask & bits}
 
 
 def score_claim(
     claim: str,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[PreparedChunk],
     *,
     question: NumberIndex | None = None,
-    known: NumberIndex | None = None,
+    context_numbers: NumberIndex | None = None,
     kind: ClaimType | None = None,
     lead: str = "",
     threshold: float | None = None,
     size: int = WINDOW,
-) -> Support | None:
+) -> ClaimSupport | None:
     """Check one claim against chunks; None when it holds no content word.
 
     Args:
         claim: the claim's text; citation marks in it are ignored.
         chunks: prepared contexts; none gives score 0 and "not supported".
         question: numbers of the question, which an answer may repeat.
-        known: the numbers of all chunks together, when the caller has them already.
+        context_numbers: the numbers of all chunks together, when the caller has them already.
         kind: the claim's type; found from the text when not given.
         lead: words put before a short list item; its numbers are not checked.
         threshold: instead of the type's own (0.55 assertion and general, 0.45 inference).
@@ -204,25 +206,29 @@ def score_claim(
     sentences = _sentences(plain, lead)
     if not sentences:
         return None
-    weakest = min((_best(wanted, chunks, size) for wanted in sentences), key=lambda hit: hit.score)
+    weakest = min(
+        (_best(sentence, chunks, size) for sentence in sentences), key=lambda hit: hit.score
+    )
     stated = numbers(plain)
-    verdicts = text_numbers.judge(stated, known or merged(chunks), question) if stated else []
+    verdicts = (
+        text_numbers.judge(stated, context_numbers or merged(chunks), question) if stated else []
+    )
     by = {
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
     }
     needed = THRESHOLDS[kind or claim_type(plain)] if threshold is None else threshold
-    if sum(map(len, sentences)) < MIN_CONTENT:
+    if sum(map(len, sentences)) < _MIN_CONTENT:
         needed = 1.0
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
     window = _window(chunk, weakest.first, size) if chunk else None
     present = _window_words(chunk, weakest.first, size) if chunk else set()
-    return Support(
+    return ClaimSupport(
         supported=weakest.score >= needed and not by["fabricated"],
         score=weakest.score,
         chunk=weakest.chunk if chunk else None,
         window=window,
-        missing=tuple(word for stem, word in weakest.wanted.items() if stem not in present),
+        missing=tuple(word for stem, word in weakest.sentence.items() if stem not in present),
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
@@ -249,9 +255,9 @@ SkipReason = Literal[
 
 MIN_WORDS = 3
 
-SHORT_ITEM = 5
+_SHORT_ITEM = 5
 
-MIN_CLAUSE = 3
+_MIN_CLAUSE = 3
 
 _THING = (
     r"(?:passages?|contexts?|texts?|documents?|docs?|sources?|articles?|excerpts?|information"
@@ -324,7 +330,7 @@ _CLAUSE = re.compile(r";\s+|,\s+(?:and|but)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AnswerClaim:
     """One claim: ``text`` is ``answer[start:end]``; ``lead`` is the stem line of a short list item.
 
     ``sentence`` is the span of the whole sentence, which citation marks refer to.
@@ -352,7 +358,7 @@ class Skipped:
 class Extraction:
     """All claims and all skipped units of an answer, each in reading order."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[AnswerClaim, ...]
     skipped: tuple[Skipped, ...]
 
 
@@ -381,8 +387,8 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
     if unit.kind in ("heading", "stem", "code"):
         return unit.kind
     plain = bare(text).strip()
-    found = words(fold(plain))
-    if all(word in STOP_WORDS for word in found):
+    plain_words = words(fold(plain))
+    if all(word in STOP_WORDS for word in plain_words):
         return "no content word"
     if plain.rstrip("\"'”’*_) ").endswith(("?", "？", "؟")):
         return "question"
@@ -390,7 +396,7 @@ def _skip_reason(text: str, unit: Unit, lead: str) -> SkipReason | None:
         return "greeting or offer"
     if is_refusal(plain) or is_lack(plain):
         return "abstention"
-    if len(found) < MIN_WORDS and not lead:
+    if len(plain_words) < MIN_WORDS and not lead:
         return "too short"
     return None
 
@@ -408,7 +414,7 @@ def _clauses(text: str) -> list[tuple[int, int]]:
 
 
 def _stands_alone(clause: str) -> bool:
-    return bool(_VERB.search(clause)) and len(content_words(fold(clause))) >= MIN_CLAUSE
+    return bool(_VERB.search(clause)) and len(content_words(fold(clause))) >= _MIN_CLAUSE
 
 
 def extract(answer: str, *, clauses: bool = False) -> Extraction:
@@ -418,12 +424,12 @@ def extract(answer: str, *, clauses: bool = False) -> Extraction:
     alone.
     """
     text = clean(answer)
-    claims: list[Claim] = []
+    claims: list[AnswerClaim] = []
     skipped: list[Skipped] = []
     stem_line = ""
     for unit in units(text):
         sentence = text[unit.start : unit.end]
-        short = unit.kind == "item" and len(sentence.split()) < SHORT_ITEM
+        short = unit.kind == "item" and len(sentence.split()) < _SHORT_ITEM
         lead = stem_line if short else ""
         reason = _skip_reason(sentence, unit, lead)
         if unit.kind in ("stem", "heading"):
@@ -437,7 +443,7 @@ def extract(answer: str, *, clauses: bool = False) -> Extraction:
     return Extraction(tuple(claims), tuple(skipped))
 
 
-def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[Claim]:
+def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[AnswerClaim]:
     start = unit.start
     match = _LEAD_IN.match(text[start : unit.end])
     if match and len(words(fold(text[start + match.end() : unit.end]))) >= MIN_WORDS:
@@ -446,5 +452,6 @@ def _cut(text: str, unit: Unit, lead: str, clauses: bool) -> list[Claim]:
     spans = _clauses(body) if clauses else [(0, len(body))]
     kind = claim_type(body)
     return [
-        Claim(body[a:b], start + a, start + b, kind, (unit.start, unit.end), lead) for a, b in spans
+        AnswerClaim(body[a:b], start + a, start + b, kind, (unit.start, unit.end), lead)
+        for a, b in spans
     ]

@@ -20,7 +20,7 @@ from ragmetrics.text.words import STOP_WORDS, clean, fold, stem, words
 
 N = 3
 
-REDUNDANT = 0.8
+_REDUNDANT = 0.8
 
 NO_WORDS = "no words"
 
@@ -64,42 +64,42 @@ def _overlap(first: set[tuple[str, ...]], second: set[tuple[str, ...]]) -> float
     return len(first & second) / smaller if smaller else 0.0
 
 
-def ngram_overlap(one: Sequence[str], other: Sequence[str], n: int = N) -> float:
+def ngram_overlap(first: Sequence[str], second: Sequence[str], n: int = N) -> float:
     """|A ∩ B| / min(|A|, |B|) on word n-grams, in [0, 1].
 
     On single words when either has fewer than n; 0 when either has none.
     """
-    if min(len(one), len(other)) < n:
+    if min(len(first), len(second)) < n:
         n = 1
-    return _overlap(_grams(one, n), _grams(other, n))
+    return _overlap(_grams(first, n), _grams(second, n))
 
 
-def ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
+def _ngram_matrix(chunks: Sequence[Sequence[str]]) -> dict[tuple[int, int], float]:
     """The ``ngram_overlap`` of each pair of chunks (i < j); each chunk is cut into n-grams once."""
     grams = [_grams(chunk, N) if len(chunk) >= N else None for chunk in chunks]
-    found = {}
+    overlaps = {}
     for i, j in combinations(range(len(chunks)), 2):
         first, second = grams[i], grams[j]
         if first is None or second is None:
-            found[i, j] = ngram_overlap(chunks[i], chunks[j])
+            overlaps[i, j] = ngram_overlap(chunks[i], chunks[j])
         else:
-            found[i, j] = _overlap(first, second)
-    return found
+            overlaps[i, j] = _overlap(first, second)
+    return overlaps
 
 
-def shared_end(one: Sequence[str], other: Sequence[str]) -> int:
-    """Words of the longest end of ``one`` that ``other`` starts with (overlapping chunkers)."""
-    limit = min(len(one), len(other))
-    if not limit or other[0] not in one or one[-1] not in other:
+def shared_end(first: Sequence[str], second: Sequence[str]) -> int:
+    """Words of the longest end of ``first`` that ``second`` starts with (overlapping chunkers)."""
+    limit = min(len(first), len(second))
+    if not limit or second[0] not in first or first[-1] not in second:
         return 0
-    # Knuth-Morris-Pratt: the prefix function of other + end of one.
-    line: list[str | None] = [*other[:limit], None, *one[len(one) - limit :]]
+    # Knuth-Morris-Pratt: the prefix function of second + end of first.
+    line: list[str | None] = [*second[:limit], None, *first[len(first) - limit :]]
     border = [0] * len(line)
-    for place in range(1, len(line)):
-        length = border[place - 1]
-        while length and line[place] != line[length]:
+    for index in range(1, len(line)):
+        length = border[index - 1]
+        while length and line[index] != line[length]:
             length = border[length - 1]
-        border[place] = length + (line[place] == line[length])
+        border[index] = length + (line[index] == line[length])
     return border[-1]
 
 
@@ -109,21 +109,21 @@ def without_shared_ends(
     """Mean n-gram overlap after each pair's shared end is cut from one of the two; 0 for one chunk.
 
     A pair that is one text twice keeps its overlap: only a proper end is cut. ``overlaps`` is the
-    chunks' ``ngram_matrix``, when it is known.
+    chunks' ``_ngram_matrix``, when it is known.
     """
-    overlaps = ngram_matrix(chunks) if overlaps is None else overlaps
-    kept = []
+    overlaps = _ngram_matrix(chunks) if overlaps is None else overlaps
+    remaining = []
     for (i, j), overlap in overlaps.items():
-        one, other = chunks[i], chunks[j]
-        cut = max((shared_end(one, other), one, other), (shared_end(other, one), other, one))
+        left, right = chunks[i], chunks[j]
+        cut = max((shared_end(left, right), left, right), (shared_end(right, left), right, left))
         size, first, second = cut
         proper = 0 < size < min(len(first), len(second))
-        kept.append(ngram_overlap(first, second[size:]) if proper else overlap)
-    return sum(kept) / len(kept) if kept else 0.0
+        remaining.append(ngram_overlap(first, second[size:]) if proper else overlap)
+    return sum(remaining) / len(remaining) if remaining else 0.0
 
 
 def _share_redundant(pairs: Mapping[tuple[int, int], float], chunks: int) -> float:
-    repeated = {j for (_, j), value in pairs.items() if value >= REDUNDANT}
+    repeated = {j for (_, j), value in pairs.items() if value >= _REDUNDANT}
     return len(repeated) / chunks
 
 
@@ -141,17 +141,17 @@ def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
 class FactScores:
     """``found[i]``: places of the chunks (from 0) that hold fact i."""
 
-    found: tuple[tuple[int, ...], ...] = field(default=())
+    holders: tuple[tuple[int, ...], ...] = field(default=())
 
     @property
     def coverage(self) -> float | None:
         """Facts that any chunk holds / facts; None without facts."""
-        return sum(map(bool, self.found)) / len(self.found) if self.found else None
+        return sum(map(bool, self.holders)) / len(self.holders) if self.holders else None
 
     @property
     def dispersion(self) -> float | None:
         """Mean number of chunks that hold a fact, over the facts found; None when none was."""
-        held = [len(places) for places in self.found if places]
+        held = [len(chunks) for chunks in self.holders if chunks]
         return sum(held) / len(held) if held else None
 
 
@@ -161,8 +161,8 @@ def find_facts(texts: Sequence[str], facts: Sequence[Fact]) -> FactScores:
     return FactScores(
         tuple(
             tuple(
-                place
-                for place, (text, held) in enumerate(read)
+                index
+                for index, (text, held) in enumerate(read)
                 if holds(text, held, fact.fact, fact.aliases)
             )
             for fact in facts
@@ -189,11 +189,11 @@ def score_case(
         return not_applicable(METRICS, reason)
     texts = [chunk.text or "" for chunk in chunks]
     every = [tokens(text) for text in texts]
-    worded = [place for place, found in enumerate(every) if found]
-    read = [every[place] for place in worded]
+    worded = [index for index, chunk_words in enumerate(every) if chunk_words]
+    read = [every[index] for index in worded]
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     reasons: dict[str, str] = {}
-    grams = ngram_matrix(read)
+    grams = _ngram_matrix(read)
     if worded:
         values["redundancy_ngram"] = _mean(grams)
         values["redundant_chunks_ngram"] = _share_redundant(grams, len(worded))
@@ -202,7 +202,7 @@ def score_case(
     if frequencies is None and worded:
         reasons |= dict.fromkeys(METRICS[1:4:2], "no document frequencies of the run")
     elif frequencies is not None and worded:
-        table = frequencies.similarity([texts[place] for place in worded])
+        table = frequencies.similarity([texts[index] for index in worded])
         cosines = {pair: float(table[pair]) for pair in grams}
         values["redundancy_tfidf"] = _mean(cosines)
         values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(worded))
@@ -223,11 +223,11 @@ def score_case(
         reasons["diversity_ok"] = reasons["redundancy_tfidf"]
     else:
         values["diversity_ok"] = float(band[0] <= redundancy <= band[1])
-    evidence = _alike([chunks[place] for place in worded], grams, read)
+    evidence = _alike([chunks[index] for index in worded], grams, read)
     if gold_facts:
         evidence["facts"] = [
-            {"fact": fact.fact, "chunks": [chunks[place].chunk_id for place in places]}
-            for fact, places in zip(gold_facts, facts.found, strict=True)
+            {"fact": fact.fact, "chunks": [chunks[index].chunk_id for index in holders]}
+            for fact, holders in zip(gold_facts, facts.holders, strict=True)
         ]
     return CaseScores(values, reasons, evidence)
 
@@ -268,13 +268,13 @@ def canonical(text: str) -> list[str]:
     """The words of a text in order, stemmed, every number in one spelling."""
     folded = fold(text)
     parts: list[str] = []
-    place = 0
+    end = 0
     for number in numbers(text, claim=False):
-        if number.start < place or number.is_id:
+        if number.start < end or number.is_id:
             continue
-        parts += [folded[place : number.start], f" {_spoken(number)} "]
-        place = number.end
-    parts.append(folded[place:])
+        parts += [folded[end : number.start], f" {_spoken(number)} "]
+        end = number.end
+    parts.append(folded[end:])
     return [stem(word) for word in words("".join(parts))]
 
 
@@ -283,12 +283,12 @@ def _is_weak(alias: str) -> bool:
     return len(plain) <= SHORT or plain.replace(",", "").replace(".", "").isdigit()
 
 
-def _occurrences(wanted: Sequence[str], held: Sequence[str]) -> list[int]:
-    first, size = wanted[0], len(wanted)
+def _occurrences(phrase: Sequence[str], held: Sequence[str]) -> list[int]:
+    first, size = phrase[0], len(phrase)
     return [
-        place
-        for place, word in enumerate(held)
-        if word == first and list(held[place : place + size]) == list(wanted)
+        index
+        for index, word in enumerate(held)
+        if word == first and list(held[index : index + size]) == list(phrase)
     ]
 
 
@@ -308,19 +308,19 @@ def holds(text: str, held: Sequence[str], fact: str, aliases: Sequence[str] = ()
     context = {word for word in canonical(fact) if word not in STOP_WORDS}
     for alias in sorted({fact, *aliases}, key=lambda item: (-len(item), item)):
         name = alias.strip()
-        wanted = canonical(name)
-        if not wanted:
+        phrase = canonical(name)
+        if not phrase:
             continue
         if len(name) > 1 and name.isalpha() and name.isupper() and not _in_capitals(name, text):
             continue
-        places = _occurrences(wanted, held)
-        if _is_weak(name) and context - set(wanted):
-            near = context - set(wanted)
-            places = [
-                place
-                for place in places
-                if near & set(held[max(0, place - 5) : place + len(wanted) + 5])
+        starts = _occurrences(phrase, held)
+        if _is_weak(name) and context - set(phrase):
+            near = context - set(phrase)
+            starts = [
+                start
+                for start in starts
+                if near & set(held[max(0, start - 5) : start + len(phrase) + 5])
             ]
-        if places:
+        if starts:
             return True
     return False

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-PLACES = 6
+_DECIMALS = 6
 BLOCK = 256
 """Texts that are compared at once, so that two texts of a megabyte need no gigabyte."""
-WINDOW_SENTENCES = 3
-MOST_PAIRS = 2_000_000
+_WINDOW_SENTENCES = 3
+_MOST_PAIRS = 2_000_000
 SUFFICIENT = 0.5
 HALLUCINATED = 0.4
 HALLUCINATED_WINDOWS = 0.65
 
 
-def cosines(one: Vectors, other: Vectors) -> NDArray[np.float64]:
-    """Cosine of each row of ``one`` with each row of ``other``: shape (n, m), values in [-1, 1].
+def cosines(first: Vectors, second: Vectors) -> NDArray[np.float64]:
+    """Cosine of each row of ``first`` with each row of ``second``: shape (n, m), values in [-1, 1].
 
     Sums run in double precision and are rounded, so a vector of norm 1 has cosine 1.0 with itself.
     """
     import numpy as np
 
-    product = one.astype(np.float64) @ other.astype(np.float64).T
-    return np.clip(np.round(product, PLACES), -1.0, 1.0)
+    product = first.astype(np.float64) @ second.astype(np.float64).T
+    return np.clip(np.round(product, _DECIMALS), -1.0, 1.0)
 
 
 def nearest(texts: Sequence[Vectors], other: Sequence[Vectors]) -> NDArray[np.float64]:
@@ -83,9 +83,9 @@ def pooled(windows: Vectors) -> Vectors:
     return np.asarray(mean / length if length else mean)
 
 
-def whole_similarity(one: Vectors, other: Vectors) -> float:
+def whole_similarity(first: Vectors, second: Vectors) -> float:
     """Cosine of two texts as wholes, -1 to 1 (1 the same). Undefined for texts without windows."""
-    return float(cosines(pooled(one), pooled(other))[0, 0])
+    return float(cosines(pooled(first), pooled(second))[0, 0])
 
 
 def context_relevance(similarities: Sequence[float]) -> dict[str, float | None]:
@@ -127,7 +127,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def sentence_windows(sentences: Sequence[str], most: int = WINDOW_SENTENCES) -> list[str]:
+def sentence_windows(sentences: Sequence[str], most: int = _WINDOW_SENTENCES) -> list[str]:
     """All runs of 1 to ``most`` consecutive sentences, each as one text, without repeats."""
     runs = (
         " ".join(sentences[start : start + size])
@@ -139,7 +139,7 @@ def sentence_windows(sentences: Sequence[str], most: int = WINDOW_SENTENCES) -> 
 
 def too_many_pairs(sentences: int, windows: int) -> bool:
     """True for texts so long (megabytes) that comparing each sentence with each window is out."""
-    return sentences * windows > MOST_PAIRS
+    return sentences * windows > _MOST_PAIRS
 
 
 def likely_windows(
@@ -150,17 +150,19 @@ def likely_windows(
     Where to look first, nothing more: whether a window supports the sentence its vector says.
     """
     held = [(_word_set(window), len(window), window) for window in windows]
-    found = {}
+    likely = {}
     for sentence in sentences:
-        wanted = _word_set(sentence)
-        ranked = heapq.nsmallest(most, held, key=partial(_distance, wanted))
-        found[sentence] = [window for _, _, window in ranked]
-    return found
+        sentence_words = _word_set(sentence)
+        ranked = heapq.nsmallest(most, held, key=partial(_distance, sentence_words))
+        likely[sentence] = [window for _, _, window in ranked]
+    return likely
 
 
-def _distance(wanted: frozenset[str], window: tuple[frozenset[str], int, str]) -> tuple[int, int]:
+def _distance(
+    sentence_words: frozenset[str], window: tuple[frozenset[str], int, str]
+) -> tuple[int, int]:
     held, length, _ = window
-    return -len(wanted & held), length
+    return -len(sentence_words & held), length
 
 
 def _word_set(text: str) -> frozenset[str]:

@@ -23,9 +23,9 @@ from ragmetrics.case_scores import (
 )
 from ragmetrics.citations import Citation, Resolver
 from ragmetrics.claims import (
-    Chunk,
+    ClaimSupport,
     Extraction,
-    Support,
+    PreparedChunk,
     bare,
     extract,
     merged,
@@ -40,7 +40,7 @@ from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, content_words, fold
 
-CLAIM_METRICS = (
+_CLAIM_METRICS = (
     "claim_support_rate",
     "mean_claim_support",
     "unsupported_claims",
@@ -50,19 +50,19 @@ CLAIM_METRICS = (
 LANGUAGE_SAMPLE = 20_000
 
 
-def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> None:
+def _score_claims(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage]) -> None:
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
     if reason is None and contexts and differ(parts.text, contexts):
         reason = LANGUAGE
     if reason is not None:
-        scores.nothing(CLAIM_METRICS, reason)
+        scores.nothing(_CLAIM_METRICS, reason)
         return
     rows: list[dict[str, Any]] = [
         {"text": item.text, "span": [item.start, item.end], "skipped": item.reason}
         for item in parts.extraction.skipped
     ]
-    supports: list[Support] = []
+    supports: list[ClaimSupport] = []
     for claim in parts.extraction.claims:
         row = {"text": claim.text, "span": [claim.start, claim.end], "type": claim.type}
         if claim.type == "general":
@@ -72,7 +72,7 @@ def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) ->
             claim.text,
             parts.chunks,
             question=parts.question,
-            known=parts.known,
+            context_numbers=parts.context_numbers,
             kind=claim.type,
             lead=claim.lead,
         )
@@ -82,7 +82,7 @@ def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) ->
     scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
     scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
     if not supports:
-        scores.nothing(CLAIM_METRICS[:3], "no claims")
+        scores.nothing(_CLAIM_METRICS[:3], "no claims")
         return
     held = sum(support.supported for support in supports)
     scores.values["claim_support_rate"] = held / len(supports)
@@ -93,7 +93,7 @@ def score_claims(scores: Collector, parts: Answer, chunks: Sequence[Passage]) ->
         scores.reasons["mean_claim_support"] = NO_CONTEXTS
 
 
-def _evidence(support: Support, chunks: Sequence[Passage]) -> dict[str, Any]:
+def _evidence(support: ClaimSupport, chunks: Sequence[Passage]) -> dict[str, Any]:
     """What a report needs to show why a claim passed or failed; empty parts are left out."""
     row: dict[str, Any] = {"supported": support.supported, "score": round(support.score, 6)}
     if support.chunk is not None and support.window is not None:
@@ -108,7 +108,7 @@ def _evidence(support: Support, chunks: Sequence[Passage]) -> dict[str, Any]:
     return row | {name: value for name, value in named.items() if value}
 
 
-def _fabrications(scores: Collector, parts: Answer) -> int:
+def _fabrications(scores: Collector, parts: PreparedAnswer) -> int:
     """How many distinct numbers of claims and short units nothing holds."""
     texts = [claim.text for claim in parts.extraction.claims]
     texts += [
@@ -118,36 +118,38 @@ def _fabrications(scores: Collector, parts: Answer) -> int:
     seen: set[frozenset[Key]] = set()
     for text in texts:
         stated = numbers_numbers(bare(text))
-        verdicts = numbers.judge(stated, parts.known, parts.question)
+        verdicts = numbers.judge(stated, parts.context_numbers, parts.question)
         for number, verdict in zip(stated, verdicts, strict=True):
             if verdict in flagged and number.keys not in seen:
                 seen.add(number.keys)
                 flagged[verdict].append(number.text.strip())
     if any(flagged.values()):
-        scores.evidence["numbers"] = {name: found for name, found in flagged.items() if found}
+        scores.evidence["numbers"] = {
+            name: number_texts for name, number_texts in flagged.items() if number_texts
+        }
     return len(flagged["fabricated"])
 
 
 @dataclass(frozen=True)
-class Answer:
+class PreparedAnswer:
     """An answer taken apart once: its claims, the chunks made ready, its citations."""
 
     text: str
     extraction: Extraction
-    chunks: tuple[Chunk, ...]
-    known: NumberIndex
+    chunks: tuple[PreparedChunk, ...]
+    context_numbers: NumberIndex
     question: NumberIndex
     cited: tuple[Citation, ...]
     listed: tuple[int | None, ...]
 
 
-def prepare_answer(
+def _prepare_answer(
     answer: str,
     chunks: Sequence[Passage],
     question: str = "",
     references: Sequence[Cited] = (),
     first_index: int = 1,
-) -> Answer:
+) -> PreparedAnswer:
     """Take an answer apart.
 
     ``first_index``: the number of the first chunk in the bot's own marks.
@@ -156,7 +158,7 @@ def prepare_answer(
     extraction = extract(text)
     ready = tuple(prepare(chunk.text or "") for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
-    return Answer(
+    return PreparedAnswer(
         text,
         extraction,
         ready,
@@ -167,54 +169,54 @@ def prepare_answer(
     )
 
 
-FORBIDDEN_THRESHOLD = 0.8
+_FORBIDDEN_THRESHOLD = 0.8
 """Share of a forbidden claim's words in one sentence of the answer that counts as saying it."""
 
 
 def overlap(answer: str, reference: str) -> tuple[float, float] | None:
     """(F1, recall) of content words, repeats counted, in [0, 1]; None for no word to expect."""
-    ours, wanted = (Counter(content_words(fold(text))) for text in (answer, reference))
-    if not wanted:
+    ours, expected = (Counter(content_words(fold(text))) for text in (answer, reference))
+    if not expected:
         return None
-    shared = (ours & wanted).total()
-    return 2 * shared / (ours.total() + wanted.total()), shared / wanted.total()
+    shared = (ours & expected).total()
+    return 2 * shared / (ours.total() + expected.total()), shared / expected.total()
 
 
-def _plainly(said: Chunk, text: str) -> bool:
+def _plainly(answer: PreparedChunk, text: str) -> bool:
     """For a claim without a content word: is it there letter by letter?"""
-    return fold(text).strip() in fold(said.text)
+    return fold(text).strip() in fold(answer.text)
 
 
-def missing_claims(said: Chunk, expected: Sequence[str]) -> list[str]:
+def missing_claims(answer: PreparedChunk, expected: Sequence[str]) -> list[str]:
     """The expected claims that an answer (made ready as a chunk) does not state.
 
     Stated: the support scorer finds the claim in the answer, its numbers included.
     """
-    found: list[str] = []
+    missing: list[str] = []
     for text in expected:
-        support = score_claim(text, [said], known=said.numbers)
-        if not (_plainly(said, text) if support is None else support.supported):
-            found.append(text)
-    return found
+        support = score_claim(text, [answer], context_numbers=answer.numbers)
+        if not (_plainly(answer, text) if support is None else support.supported):
+            missing.append(text)
+    return missing
 
 
-def stated_claims(said: Chunk, forbidden: Sequence[str]) -> list[str]:
+def stated_claims(answer: PreparedChunk, forbidden: Sequence[str]) -> list[str]:
     """The forbidden claims that one sentence of an answer states, and does not deny.
 
     Stated: at least 0.8 of its words and all its numbers. Denied: one of the two is negated.
     """
-    found: list[str] = []
+    stated: list[str] = []
     for text in forbidden:
         support = score_claim(
-            text, [said], known=said.numbers, threshold=FORBIDDEN_THRESHOLD, size=1
+            text, [answer], context_numbers=answer.numbers, threshold=_FORBIDDEN_THRESHOLD, size=1
         )
         if support is None:
-            said_so = _plainly(said, text)
+            said_so = _plainly(answer, text)
         else:
             said_so = support.supported and not support.negation_mismatch
         if said_so:
-            found.append(text)
-    return found
+            stated.append(text)
+    return stated
 
 
 CHECKS = (
@@ -226,7 +228,7 @@ CHECKS = (
     "list_question_gets_list",
 )
 
-WORDED = ("no_fallback_phrase", "list_question_gets_list")
+_WORDED = ("no_fallback_phrase", "list_question_gets_list")
 """Checks that look for English words."""
 
 _FALLBACK = re.compile(
@@ -248,7 +250,7 @@ _LIST_QUESTION = re.compile(
 _LAST = re.compile(r"\s(?:and|or)\s")
 
 
-def is_list_question(question: str) -> bool:
+def _is_list_question(question: str) -> bool:
     """True when a question asks for several things by its wording (English)."""
     return _LIST_QUESTION.search(fold(question)) is not None
 
@@ -265,9 +267,9 @@ def _is_series(sentence: str) -> bool:
 
 def is_list(answer: str) -> bool:
     """True for at least two list items or table rows, or a sentence that is a series of three."""
-    found = units(answer)
-    rows = sum(unit.kind in ("item", "table") for unit in found)
-    return rows >= 2 or any(_is_series(answer[unit.start : unit.end]) for unit in found)
+    answer_units = units(answer)
+    rows = sum(unit.kind in ("item", "table") for unit in answer_units)
+    return rows >= 2 or any(_is_series(answer[unit.start : unit.end]) for unit in answer_units)
 
 
 def checks(
@@ -299,28 +301,28 @@ def checks(
         "retrieval_scores_ok": None if best_score is None else best_score > min_score,
         "list_question_gets_list": (
             is_list(answer)
-            if judged and covered and not fallback and is_list_question(question)
+            if judged and covered and not fallback and _is_list_question(question)
             else None
         ),
     }
 
 
-def share(found: dict[str, bool | None]) -> float:
+def share(outcomes: dict[str, bool | None]) -> float:
     """Checks passed / checks that apply; the first always applies."""
-    applying = [passed for passed in found.values() if passed is not None]
+    applying = [passed for passed in outcomes.values() if passed is not None]
     return sum(applying) / len(applying)
 
 
-CITATION_METRICS = (
+_CITATION_METRICS = (
     "citation_validity_form",
     "citation_validity_content",
     "citation_coverage",
     "citation_joint",
 )
 
-LABEL_METRICS = ("expected_claim_recall", "forbidden_claims", "expected_citation_recall")
+_LABEL_METRICS = ("expected_claim_recall", "forbidden_claims", "expected_citation_recall")
 
-TEXT_METRICS = (
+_TEXT_METRICS = (
     "answer_overlap",
     "answer_word_recall",
     "verbatim_coverage",
@@ -328,10 +330,10 @@ TEXT_METRICS = (
 )
 
 METRICS = (
-    *CLAIM_METRICS,
-    *CITATION_METRICS,
-    *LABEL_METRICS,
-    *TEXT_METRICS,
+    *_CLAIM_METRICS,
+    *_CITATION_METRICS,
+    *_LABEL_METRICS,
+    *_TEXT_METRICS,
     "answer_quality",
     *CHECKS,
 )
@@ -383,11 +385,11 @@ def score_case(
     """
     labels = labels or Labels()
     text = clean(answer or "")
-    parts = prepare_answer(text, chunks, question, references, first_index)
+    parts = _prepare_answer(text, chunks, question, references, first_index)
     scores = Collector(METRICS)
     language = language_of(text, question, (chunk.text for chunk in chunks), usual_language)
     covered = is_covered(language)
-    found = checks(
+    outcomes = checks(
         text,
         covered=covered,
         question=question,
@@ -397,11 +399,11 @@ def score_case(
         best_score=best_score,
         min_score=min_score,
     )
-    for name, passed in found.items():
-        why = "does not apply" if covered or name not in WORDED else LANGUAGE
+    for name, passed in outcomes.items():
+        why = "does not apply" if covered or name not in _WORDED else LANGUAGE
         scores.set(name, None if passed is None else float(passed), why)
-    scores.set("answer_quality", share(found), "")
-    rest = (*CLAIM_METRICS, *CITATION_METRICS, *LABEL_METRICS, *TEXT_METRICS)
+    scores.set("answer_quality", share(outcomes), "")
+    rest = (*_CLAIM_METRICS, *_CITATION_METRICS, *_LABEL_METRICS, *_TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")
     elif abstained:
@@ -410,14 +412,14 @@ def score_case(
         scores.nothing(rest, LANGUAGE)
         scores.evidence["language"] = language
     else:
-        score_claims(scores, parts, chunks)
+        _score_claims(scores, parts, chunks)
         _citations(scores, parts, chunks)
         _labels(scores, parts, chunks, labels)
         _texts(scores, parts, chunks, labels)
     return scores.result()
 
 
-def _citations(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> None:
+def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage]) -> None:
     marked = [citation.chunk for citation in parts.cited]
     scores.set(
         "citation_validity_form",
@@ -425,7 +427,7 @@ def _citations(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> N
         "no citations",
     )
     judged = {
-        place for place, claim in enumerate(parts.extraction.claims) if claim.type != "general"
+        index for index, claim in enumerate(parts.extraction.claims) if claim.type != "general"
     }
     cited = {c.claim for c in parts.cited if c.claim is not None} & judged
     scores.set("citation_coverage", citations.coverage(len(judged), cited), "no claims")
@@ -454,23 +456,25 @@ def _citations(scores: Collector, parts: Answer, chunks: Sequence[Passage]) -> N
             row["supported"] = False
 
 
-def _labels(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels: Labels) -> None:
-    said = prepare(parts.text)
+def _labels(
+    scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+) -> None:
+    answer = prepare(parts.text)
     expected, forbidden = labels.expected_claims, labels.forbidden_claims
-    missed = missing_claims(said, expected)
+    missed = missing_claims(answer, expected)
     scores.set(
         "expected_claim_recall",
         1 - len(missed) / len(expected) if expected else None,
         "no expected_claims",
     )
-    stated = stated_claims(said, forbidden)
+    stated = stated_claims(answer, forbidden)
     scores.set("forbidden_claims", len(stated) if forbidden else None, "no forbidden_claims")
-    for name, found in (("expected_claims_missing", missed), ("forbidden_claims_found", stated)):
-        if found:
-            scores.evidence[name] = [clean(text) for text in found]
-    places = ({c.chunk for c in parts.cited} | set(parts.listed)) - {None}
+    for name, claims in (("expected_claims_missing", missed), ("forbidden_claims_found", stated)):
+        if claims:
+            scores.evidence[name] = [clean(text) for text in claims]
+    cited_chunks = ({c.chunk for c in parts.cited} | set(parts.listed)) - {None}
     resolver = Resolver(chunks)
-    hits = [resolver(name) in places for name in labels.expected_citations]
+    hits = [resolver(name) in cited_chunks for name in labels.expected_citations]
     scores.set(
         "expected_citation_recall",
         sum(hits) / len(hits) if hits else None,
@@ -478,7 +482,9 @@ def _labels(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels:
     )
 
 
-def _texts(scores: Collector, parts: Answer, chunks: Sequence[Passage], labels: Labels) -> None:
+def _texts(
+    scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+) -> None:
     both = overlap(bare(parts.text), labels.reference_answer or "")
     scores.set("answer_overlap", both and both[0], "no reference_answer")
     scores.set("answer_word_recall", both and both[1], "no reference_answer")

@@ -13,24 +13,24 @@ from itertools import combinations
 from typing import Literal
 
 SCALE = 5.0
-CONTRADICTED_CAP, OFF_TOPIC_CAP = 2.0, 1.0
+_CONTRADICTED_CAP, _OFF_TOPIC_CAP = 2.0, 1.0
 CORRECTNESS_WEIGHT = 0.75
 RELIABLE_AGREEMENT = 0.95
 """Self-agreement under which a report warns."""
 
-SUPPORTED, CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
+SUPPORTED, _CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
 PRESENT, MISSING = "present", "missing"
 USEFUL, ATTRIBUTED = "useful", "attributed"
 Blame = Literal["right", "hallucination", "noise", "beyond_reference", "self_knowledge"]
 
 
-def share(verdicts: Sequence[str], wanted: str) -> float | None:
-    """Verdicts equal to ``wanted`` / verdicts, in [0, 1]; None without verdicts.
+def share(verdicts: Sequence[str], counted: str) -> float | None:
+    """Verdicts equal to ``counted`` / verdicts, in [0, 1]; None without verdicts.
 
     With ``supported``: faithfulness. With ``present``: fact recall. With ``useful``: context
     precision. With ``attributed``: context recall.
     """
-    return sum(verdict == wanted for verdict in verdicts) / len(verdicts) if verdicts else None
+    return sum(verdict == counted for verdict in verdicts) / len(verdicts) if verdicts else None
 
 
 def groundedness(verdicts: Sequence[str]) -> float | None:
@@ -48,8 +48,8 @@ def correctness(verdicts: Sequence[str], addresses_question: bool) -> float | No
     if part is None:
         return None
     caps = [SCALE]
-    caps += [CONTRADICTED_CAP] if CONTRADICTED in verdicts else []
-    caps += [] if addresses_question else [OFF_TOPIC_CAP]
+    caps += [_CONTRADICTED_CAP] if _CONTRADICTED in verdicts else []
+    caps += [] if addresses_question else [_OFF_TOPIC_CAP]
     return min(SCALE * part, *caps)
 
 
@@ -115,7 +115,7 @@ def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
     return "beyond_reference" if chunk_useful else "noise"
 
 
-CLAIM_RATES: Mapping[str, Blame] = {
+_CLAIM_RATES: Mapping[str, Blame] = {
     "claim_hallucination": "hallucination",
     "claim_noise": "noise",
     "claim_self_knowledge": "self_knowledge",
@@ -126,7 +126,8 @@ def claim_rates(blames: Sequence[Blame]) -> dict[str, float | None]:
     """Share of the answer's claims with each blame; None without claims."""
     counts = Counter(blames)
     return {
-        name: counts[blame] / len(blames) if blames else None for name, blame in CLAIM_RATES.items()
+        name: counts[blame] / len(blames) if blames else None
+        for name, blame in _CLAIM_RATES.items()
     }
 
 
@@ -139,7 +140,9 @@ def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, f
     pairs = list(zip(present, attributed, strict=True))
     if not pairs:
         return {"claim_evidence_ignored": None, "claim_retriever_miss": None}
-    ignored = sum(said != PRESENT and held == ATTRIBUTED for said, held in pairs)
+    ignored = sum(
+        in_answer != PRESENT and in_context == ATTRIBUTED for in_answer, in_context in pairs
+    )
     missed = sum(held != ATTRIBUTED for _, held in pairs)
     return {
         "claim_evidence_ignored": ignored / len(pairs),
@@ -167,7 +170,7 @@ def self_agreement(opinions: Sequence[Sequence[str]]) -> float | None:
     items = len(opinions[0]) if opinions else 0
     if not pairs or not items:
         return None
-    same = sum(a == b for one, two in pairs for a, b in zip(one, two, strict=True))
+    same = sum(a == b for first, second in pairs for a, b in zip(first, second, strict=True))
     return same / (len(pairs) * items)
 
 

@@ -18,7 +18,7 @@ Mode = Literal["chunk", "anchor", "doc", "text"]
 MODES: tuple[Mode, ...] = ("chunk", "anchor", "doc", "text")
 DEFAULT_GRADE = 3.0
 MIN_SIMILARITY = 0.8
-SLACK = 1e-9
+_SLACK = 1e-9
 """What a similarity may fall short by and still be the least one that is asked for: 28 right of 35
 characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
@@ -70,32 +70,34 @@ def anchor(rel_path: str, heading_path: str | None) -> Anchor:
     return Anchor(normalise_path(rel_path), heading_segments(heading_path or ""))
 
 
-def covers(gold: Anchor, place: Anchor) -> bool:
-    """True when ``place`` lies under ``gold``: same file, and gold's heading is a segment prefix.
+def covers(gold: Anchor, chunk_anchor: Anchor) -> bool:
+    """True when a chunk lies under the gold support: same file, gold's heading is a segment prefix.
 
     An empty gold heading covers the whole file; ``Intro`` does not cover ``Introduction``.
     """
-    return gold.path == place.path and place.heading[: len(gold.heading)] == gold.heading
+    return (
+        gold.path == chunk_anchor.path and chunk_anchor.heading[: len(gold.heading)] == gold.heading
+    )
 
 
 def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -> Matches:
     """Modes ``chunk`` and ``doc``: equality of ids. ``gold`` maps an id to its support's index."""
-    hits = [rank for rank, found in enumerate(ids, 1) if found in gold]
+    hits = [rank for rank, item_id in enumerate(ids, 1) if item_id in gold]
     first: list[int | None] = [None] * supports
     for rank in reversed(hits):
         first[gold[ids[rank - 1]]] = rank
     return Matches(first, hits)
 
 
-def match_anchors(gold: Sequence[Anchor], places: Sequence[Anchor | None]) -> Matches:
+def match_anchors(gold: Sequence[Anchor], anchors: Sequence[Anchor | None]) -> Matches:
     """Mode ``anchor``: a chunk matches each support whose place covers its own."""
-    paths = {place.path for place in gold}
+    paths = {support.path for support in gold}
     first: list[int | None] = [None] * len(gold)
     hits = []
-    for rank, place in enumerate(places, 1):
-        if place is None or place.path not in paths:
+    for rank, chunk_anchor in enumerate(anchors, 1):
+        if chunk_anchor is None or chunk_anchor.path not in paths:
             continue
-        matched = [index for index, support in enumerate(gold) if covers(support, place)]
+        matched = [index for index, support in enumerate(gold) if covers(support, chunk_anchor)]
         if matched:
             hits.append(rank)
         for index in matched:
@@ -142,7 +144,7 @@ def holds(text: str, snippet: str, min_similarity: float = MIN_SIMILARITY) -> bo
 def _holds(chunk: str, snippet: str, min_similarity: float) -> bool:
     return bool(snippet) and (
         snippet in chunk
-        or window_similarity(snippet, chunk, min_similarity) >= min_similarity - SLACK
+        or window_similarity(snippet, chunk, min_similarity) >= min_similarity - _SLACK
     )
 
 
@@ -166,7 +168,7 @@ def window_similarity(snippet: str, chunk: str, cutoff: float = 0.0) -> float:
         scorer=Levenshtein.normalized_similarity,
         score_cutoff=max(0.0, cutoff - 1e-6),  # a hint: rapidfuzz refuses what it exactly is
     )
-    return float(best[1]) if best and best[1] >= cutoff - SLACK else 0.0
+    return float(best[1]) if best and best[1] >= cutoff - _SLACK else 0.0
 
 
 def evidence_rank(

@@ -1,7 +1,7 @@
 """The pipeline as a whole: outcome, policy flags, citations, budgets; times, tokens, errors.
 
-``score_case`` judges one response against what its case expects; ``Totals`` adds up a run. Times
-are the bot's own, in milliseconds; waiting for a retry is not among them.
+``score_case`` judges one response against what its case expects; ``ResponseTotals`` adds up a run.
+Times are the bot's own, in milliseconds; waiting for a retry is not among them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METRICS = (*CHECKS, "pass")
 
 
 @dataclass(frozen=True)
-class Response:
+class ScoredResponse:
     """What a bot sent back. ``answered`` is False when no answer was asked for."""
 
     retrieved: int = 0
@@ -46,7 +46,7 @@ class Expected:
     """What a case wants; all of it optional.
 
     ``budget_ms``: a number for the total, or a number for each stage. ``p50``, ``p95``, ``p99`` and
-    ``max`` in it are budgets of the run (see ``Totals``), no matter of one case.
+    ``max`` in it are budgets of the run (see ``ResponseTotals``), no matter of one case.
     """
 
     outcome: str | None = None
@@ -56,7 +56,9 @@ class Expected:
     budget_ms: Mapping[str, float] | float | None = None
 
 
-def outcome(response: Response, uncertain_below: float = UNCERTAIN_BELOW) -> tuple[str | None, str]:
+def outcome(
+    response: ScoredResponse, uncertain_below: float = UNCERTAIN_BELOW
+) -> tuple[str | None, str]:
     """The first outcome that fits, and why: blocked, no_results, uncertain, success, no_citation.
 
     None when no answer was asked for and nothing before ``success`` fits.
@@ -97,7 +99,7 @@ def run_budgets(budget: Mapping[str, float] | float | None) -> dict[str, float]:
 
 
 def score_case(
-    response: Response, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
+    response: ScoredResponse, expected: Expected, uncertain_below: float = UNCERTAIN_BELOW
 ) -> CaseScores:
     """Five checks of one response (1.0 or 0.0) and ``pass``, 1.0 when all that apply are kept.
 
@@ -110,17 +112,17 @@ def score_case(
     _flags(scores, set(response.flags), expected)
     _latency(scores, response.latency_ms, expected)
     _citations(scores, response, expected.min_citations)
-    found = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
-    scores.set("pass", float(all(found)) if found else None, "no check applies")
+    applicable = [scores.values[name] for name in CHECKS if scores.values[name] is not None]
+    scores.set("pass", float(all(applicable)) if applicable else None, "no check applies")
     return scores.result()
 
 
-def _outcome(scores: Collector, actual: str | None, why: str, wanted: str | None) -> None:
-    if wanted is None:
+def _outcome(scores: Collector, actual: str | None, why: str, expected: str | None) -> None:
+    if expected is None:
         scores.nothing(["outcome_match"], "no expected_outcome")
         return
-    scores.evidence["expected"] = wanted
-    scores.set("outcome_match", None if actual is None else float(actual == wanted), why)
+    scores.evidence["expected"] = expected
+    scores.set("outcome_match", None if actual is None else float(actual == expected), why)
 
 
 def _flags(scores: Collector, flags: set[str], expected: Expected) -> None:
@@ -131,7 +133,7 @@ def _flags(scores: Collector, flags: set[str], expected: Expected) -> None:
     scores.set("required_flags_present", required, "no required_flags")
     scores.set("forbidden_flags_absent", forbidden, "no forbidden_flags")
     named = {"flags": sorted(flags), "missing_flags": missing, "forbidden_flags": present}
-    scores.evidence |= {name: found for name, found in named.items() if found}
+    scores.evidence |= {name: names for name, names in named.items() if names}
 
 
 def _latency(scores: Collector, times: Mapping[str, float], expected: Expected) -> None:
@@ -152,7 +154,7 @@ def _latency(scores: Collector, times: Mapping[str, float], expected: Expected) 
         scores.set("latency_ok", float(not over), "")
 
 
-def _citations(scores: Collector, response: Response, least: int | None) -> None:
+def _citations(scores: Collector, response: ScoredResponse, least: int | None) -> None:
     if least is None:
         scores.nothing(["citations_ok"], "no min_citations")
     elif not response.answered:
@@ -173,7 +175,7 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-class Totals:
+class ResponseTotals:
     """A run added up, one response at a time. Memory: eight bytes a stage and response."""
 
     def __init__(self) -> None:
@@ -218,14 +220,14 @@ class Totals:
 
     def latency(self) -> dict[str, dict[str, float]]:
         """p50, p95, p99 and max in ms and n of each stage, known stages first."""
-        order = {stage: place for place, stage in enumerate(STAGES)}
+        order = {stage: position for position, stage in enumerate(STAGES)}
         stages = sorted(self._times, key=lambda stage: (order.get(stage, len(order)), stage))
-        found = {}
+        summary = {}
         for stage in stages:
             ordered = sorted(self._times[stage])
             marks = {name: percentile(ordered, percent) for name, percent in PERCENTILES.items()}
-            found[stage] = {"n": len(ordered)} | marks
-        return found
+            summary[stage] = {"n": len(ordered)} | marks
+        return summary
 
     def budgets(self) -> list[dict[str, Any]]:
         """Each budget of the run, checked on the cases that name it."""

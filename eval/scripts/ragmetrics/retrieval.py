@@ -19,14 +19,14 @@ from typing import Literal, NamedTuple
 from ragmetrics.matching import Matches, evidence_rank
 
 Gain = Literal["linear", "exp"]
-NEVER = 1 << 60
+_NEVER = 1 << 60
 """The rank of what was not retrieved: beyond every cut-off."""
 
 
 class Ranking(NamedTuple):
     """What the metrics of one question depend on, and nothing else.
 
-    ``first``: rank of the first chunk that matches each gold support, ascending (NEVER at the
+    ``first``: rank of the first chunk that matches each gold support, ascending (_NEVER at the
     end); ``grades``: the supports' grades (> 0) in the same order; ``hits``: ranks of all matching
     chunks, ascending; ``complete``: the rank at which the needed evidence is complete.
     """
@@ -41,7 +41,7 @@ def ranking(
     matches: Matches,
     grades: Sequence[float],
     groups: Sequence[Sequence[int]] | None = None,
-    depth: int = NEVER,
+    depth: int = _NEVER,
 ) -> Ranking:
     """A Ranking from matches. Raises ValueError when there is no gold support.
 
@@ -52,12 +52,12 @@ def ranking(
         raise ValueError("a ranking needs at least one gold support")
     hits = matches.hits
     if not hits:
-        pairs = sorted([(NEVER, grade) for grade in grades])
+        pairs = sorted([(_NEVER, grade) for grade in grades])
     else:
         best = hits[0]
         pairs = sorted(
             [
-                (NEVER if rank is None or (rank > depth and rank != best) else rank, grade)
+                (_NEVER if rank is None or (rank > depth and rank != best) else rank, grade)
                 for rank, grade in zip(matches.first, grades, strict=True)
             ]
         )
@@ -65,7 +65,7 @@ def ranking(
         tuple([rank for rank, _ in pairs]),
         tuple([grade for _, grade in pairs]),
         tuple([rank for rank in hits if rank <= depth]),
-        evidence_rank(matches.first, groups) or NEVER,
+        evidence_rank(matches.first, groups) or _NEVER,
     )
 
 
@@ -145,10 +145,10 @@ def average_precision(ranking: Ranking, k: int) -> float:
     return total / len(ranking.first)
 
 
-def reciprocal_rank(ranking: Ranking, k: int = NEVER) -> float:
+def reciprocal_rank(ranking: Ranking, k: int = _NEVER) -> float:
     """1 / rank of the first match in the top k; 0.0 when there is none."""
     first = ranking.first[0]
-    return 1.0 / first if first <= k and first != NEVER else 0.0
+    return 1.0 / first if first <= k and first != _NEVER else 0.0
 
 
 def snippet_recall(found_at: Sequence[int | None], k: int) -> float:

@@ -53,6 +53,12 @@ class StorageError(click.ClickException):
         click.echo(prefix + shown(self.format_message()), file=file, err=file is None)
 
 
+class Unreachable(click.ClickException):
+    """The bot cannot be reached, or fails too often: exit code 3."""
+
+    exit_code = 3
+
+
 def shown(text: str) -> str:
     """Text that may quote a file, without what could steer a terminal: lines stay, the rest of
     what is not printable becomes a replacement character."""

@@ -297,3 +297,17 @@ def _described(note: bytes) -> str:
         return f"{known['annotator']} {where}, since {known['since']}"
     except (ValueError, KeyError, TypeError):
         return "another session"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file. Raises FileNotFoundError, and StorageError for one that cannot be used."""
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError:
+        raise StorageError(f"{path}: cannot be used (it is not UTF-8; save it as UTF-8).") from None
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path}: cannot be used ({error}).") from None

@@ -1,6 +1,6 @@
 """The append-only journal beside the set: each decision is on disk before it is shown as made.
 
-A line is one event (see `labeller.history`). The action ``saved`` says that the set holds all that
+A line is one event, with its ``action``. The action ``saved`` says that the set holds all that
 stands before it. Nothing is ever taken out; a last line that a kill cut short is dropped on
 opening.
 """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar, cast
+from types import UnionType
+from typing import Any, BinaryIO, Generic, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 import orjson
@@ -101,6 +103,53 @@ def _lean(full: type[Record], keys: set[str]) -> type[Record]:
         gc=False,
     )
     return cast(type[Record], struct)
+
+
+@lru_cache(maxsize=256)
+def project(full: type[Record], fields: tuple[str, ...]) -> type[Record]:
+    """A record with some fields of ``full`` alone: the others are neither checked nor decoded.
+
+    ``evidence.claims.text`` names a field of the records within a field; all of them where only
+    the field is named. What it gives reads like ``full``, but is not of that class. Raises
+    KeyError for a field that is none.
+    """
+    inner: dict[str, list[str]] = {}
+    for name, _, rest in (field.partition(".") for field in fields):
+        inner.setdefault(name, []).extend([rest] if rest else [])
+    infos = {info.name: info for info in msgspec.structs.fields(full)}
+    projected: list[Any] = []
+    for name, rests in inner.items():
+        info = infos[name]
+        kind = _within(info.type, tuple(rests)) if rests else info.type
+        if info.required:
+            projected.append((name, kind))
+        elif rests and info.default_factory is not msgspec.NODEFAULT:
+            factory = kind if isinstance(kind, type) else info.default_factory
+            projected.append((name, kind, msgspec.field(default_factory=factory)))
+        else:
+            projected.append((name, kind, _default_of(info)))
+    projected.sort(key=len)  # those without a default come first
+    struct = msgspec.defstruct(
+        full.__name__,
+        projected,
+        rename={name: infos[name].encode_name for name in inner},
+        omit_defaults=full.__struct_config__.omit_defaults,
+        gc=False,
+    )
+    return cast(type[Record], struct)
+
+
+def _within(kind: Any, fields: tuple[str, ...]) -> Any:
+    """A type with each record in it projected: ``list[Claim]``, ``Claim | None``, …"""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return project(kind, fields)
+    arguments = get_args(kind)
+    if not arguments:
+        return kind
+    narrowed = tuple(_within(argument, fields) for argument in arguments)
+    if get_origin(kind) in (Union, UnionType):
+        return Union[narrowed]  # noqa: UP007 - made of a tuple
+    return get_origin(kind)[narrowed]
 
 
 T = TypeVar("T")

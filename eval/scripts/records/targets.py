@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from records.errors import Problem, StorageError
+from records.files import read_toml
 from records.runs import ROOT
 
 TARGETS = ROOT / "eval" / "targets.toml"
@@ -19,7 +19,7 @@ BANDS = "diversity"
 """Table that bounds single cases: diversity_ok checks it."""
 
 GATES = "gates"
-"""Table of rules that are no targets: gating/rules.py reads it."""
+"""Table of rules that are no targets: decisions/gate_rules.py reads it."""
 
 TARGET_FORM = 'write "> 0.7", ">= 0.7", "< 0.2" or "<= 0.2"'
 
@@ -57,16 +57,6 @@ def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
     if problems:
         raise StorageError.from_problems(problems)
     return targets
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file. Raises FileNotFoundError, and StorageError for one that cannot be used."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used ({error}).") from None
 
 
 def parse_target(text: object) -> Target | None:

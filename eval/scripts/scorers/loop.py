@@ -13,7 +13,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, compress, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
@@ -40,12 +40,12 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
+from records.scores import encode_evidence, encode_repeat, encode_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
     Aggregator,
     BlockScorer,
-    Evidence,
     ScoreOutcome,
     Scorer,
     ScoreRow,
@@ -298,9 +298,9 @@ class ScoreLineEncoder:
         pieces = zip(
             repeat(b'{"case_id":'),
             map(orjson.dumps, map(_CASE_ID, cases)),
-            map(_told_repeat, map(_REPEAT, results)),
+            map(encode_repeat, map(_REPEAT, results)),
             [rows[key][1] for key in keys],
-            [_told_evidence(evidence) if evidence else b"}\n" for _, evidence in outcomes],
+            [encode_evidence(evidence) for _, evidence in outcomes],
         )
         text = b"".join(chain.from_iterable(pieces))
         if len(set(map(id, cases))) < len(cases):
@@ -342,28 +342,14 @@ class ScoreLineEncoder:
         self._waiting = 0
 
 
-@lru_cache(maxsize=1024)
-def _told_repeat(repeat: int) -> bytes:
-    return b',"repeat":%d,' % repeat
-
-
-def _told_evidence(evidence: Evidence) -> bytes:
-    text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)
-    return b',"evidence":' + text + b"}\n"
-
-
 def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
     values = row.values
-    if FAILED in values:
-        values = tuple(None if value == FAILED else value for value in values)
+    scores = tuple(None if value == FAILED else value for value in values)
     status = "scored"
-    if values.count(None) == len(values):
+    if scores.count(None) == len(scores):
         status = "failed" if FAILED in row.values else "not_applicable"
-    record: dict[str, Any] = {"status": status, "scores": dict(zip(names, values, strict=True))}
-    if row.reasons:
-        record["reasons"] = dict(row.reasons)
-    return orjson.dumps(record)[1:-1]
+    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics import pipeline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.pipeline import ROWS, RUN_ROWS
-from ragmetrics.pipeline import Expected, Response, Totals
+from ragmetrics.pipeline import Expected, ResponseTotals, ScoredResponse
 from records.cases import TestCase
 from records.results import TestResult
 from scorers.common import citation_count, row_of
@@ -43,7 +43,7 @@ class PipelineScorer:
         self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
-        totals = Totals()
+        totals = ResponseTotals()
         answered = timed = 0
         for line in lines:
             if line["status"] == "failed":
@@ -85,9 +85,9 @@ class PipelineScorer:
         }
 
 
-def response_of(result: TestResult) -> Response:
+def response_of(result: TestResult) -> ScoredResponse:
     """The parts of a result that the checks look at."""
-    return Response(
+    return ScoredResponse(
         retrieved=len(result.retrieved),
         citations=citation_count(result),
         answered=result.answer is not None,

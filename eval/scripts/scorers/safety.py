@@ -12,9 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-import orjson
-
-from clients.safety_prompts import FILE as ANSWERS
 from guardrails import injection, leakage, patterns
 from ragmetrics import catalogue, safety
 from ragmetrics.catalogue.metric import Metric
@@ -23,12 +20,14 @@ from ragmetrics.stats import means as stats_means
 from records.asked import asked_counts, count_results
 from records.cases import iter_cases
 from records.errors import Problem, StorageError
-from records.files import replace_bytes, sha256_file
+from records.files import sha256_file
 from records.jsonl import read_rows
 from records.labels import read_labels as labels_read_labels
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
-from records.runs import CONFIG, RESULTS, SCORES, find_run, read_config
+from records.runs import CONFIG, RESULTS, find_run, read_config
+from records.runs import SAFETY_RESULTS as ANSWERS
+from records.scores import ScoreLine, write_scores
 from scorers.contract import CannotRun, ScoringJob, SectionScorer
 
 if TYPE_CHECKING:
@@ -165,27 +164,21 @@ class SafetyScorer:
             "operating_points": points,
         }
 
-    def line(self, item: JudgedText) -> dict[str, Any]:
+    def line(self, item: JudgedText) -> ScoreLine:
         """The score line of one text, in the form that other scorers write."""
         names = METRICS_OF_KIND[item.label.kind]
         scores = {name: self._reached(name, item) for name in names}
         if item.status != "scored":
             scores = dict.fromkeys(names)
-        line: dict[str, Any] = {
-            "case_id": item.label.case_id,
-            "repeat": 0,
-            "status": item.status,
-            "scores": scores,
-        }
-        if item.reason:
-            line["reasons"] = {"*": item.reason}
+        reasons = {"*": item.reason} if item.reason else {}
         category = item.label.attack_category or item.label.leak_category
         evidence: dict[str, Any] = {"kind": item.label.kind, "category": category}
         if item.label.kind in INPUTS:  # outputs hold what should not be spread
             evidence["text"] = item.label.text
         if item.status == "scored":
             evidence["score"] = round(item.score, 4)
-        return line | {"evidence": evidence | dict(item.evidence)}
+        evidence |= dict(item.evidence)
+        return ScoreLine(item.label.case_id, 0, item.status, scores, reasons, evidence)
 
     def _reached(self, name: str, item: JudgedText) -> float | None:
         """1.0 when the text's score reaches the threshold that the metric asks about."""
@@ -329,8 +322,9 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     for tag, items in sorted(groups.items()):
         lists: dict[str, list[float]] = {}
         for item in items:
-            for name, score in scorer.line(item)["scores"].items():
-                lists.setdefault(name, []).append(score)
+            for name, score in scorer.line(item).scores.items():
+                if score is not None:
+                    lists.setdefault(name, []).append(score)
         means = {name: sum(values) / len(values) for name, values in lists.items()}
         slices[tag] = {"n": len(items), "mean": means}
     return slices
@@ -353,10 +347,7 @@ def score_safety(
         answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
     section = scorer.section_of(judged, guardrails, seed)
-    scores = folder / SCORES
-    scores.mkdir(exist_ok=True)
-    lines = (orjson.dumps(scorer.line(item)) + b"\n" for item in judged)
-    replace_bytes(scores / f"{NAME}.jsonl", b"".join(lines))
+    write_scores(folder, NAME, (scorer.line(item) for item in judged))
     update_metrics(folder, NAME, section, _header(folder, eval_set))
     return section, judged
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from ragmetrics import catalogue
 from records.errors import StorageError
-from records.runs import VERDICTS, scores_file
+from records.runs import VERDICTS
+from records.scores import read_scores
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob
 from scorers.loop import score_run
+from terminal.tables import counted
 
 Status = Literal["scored", "nothing to score", "cannot run"]
 
@@ -56,7 +56,7 @@ def try_section(name: str, job: ScoringJob, values: Mapping[str, Any]) -> Sectio
     except CannotRun as error:
         return SectionOutcome(name, "cannot run", error.message)
     if not any(section["n"].values()):
-        reason = _most_common_reason(scores_file(job.folder, name))
+        reason = _most_common_reason(job.folder, name)
         return SectionOutcome(name, "nothing to score", reason, section)
     return SectionOutcome(name, "scored", _note(section), section)
 
@@ -69,15 +69,14 @@ def _note(section: dict[str, Any]) -> str:
     return "; ".join(guardrails + [f"tpr_at_fpr_*: {note}" for note in sorted(notes)])
 
 
-def _most_common_reason(scores: Path) -> str:
+def _most_common_reason(folder: Path, section: str) -> str:
     reasons: Counter[str] = Counter()
-    with open(scores, "rb") as file:
-        for line in file:
-            reasons.update(set(orjson.loads(line).get("reasons", {}).values()))
+    for _, _, line in read_scores(folder, section, ("reasons",)):
+        reasons.update(set(line.reasons.values()))
     if not reasons:
         return "no case"
     reason, count = reasons.most_common(1)[0]
-    return f"{reason} ({count} cases)"
+    return f"{reason} ({counted(count, 'case')})"
 
 
 def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:

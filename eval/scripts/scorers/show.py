@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import orjson
-
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -19,9 +17,11 @@ from records.files import read_json, sha256_file
 from records.labels import read_labels
 from records.metrics import section_names
 from records.results import RunConfig, iter_results
-from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config, scores_file
+from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
+from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -166,6 +166,7 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
+    from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_targets
     from terminal import tables
 
@@ -174,7 +175,7 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}))
+    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
@@ -225,7 +226,8 @@ def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSe
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        texts.append(f"{failed} cases failed in this run and count nowhere.")
+        verb = "counts" if failed == 1 else "count"
+        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
     return texts
 
 
@@ -254,6 +256,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     return f"{remark} and {counts} nowhere; {remedy}."
 
 
+EXPLAINED = (*SCORES_OF_RESULT, "evidence")
+"""What is read of a score line to find and to explain a bad case."""
+
+
 def worst_cases(
     folder: Path,
     row: MetricSection,
@@ -269,19 +275,17 @@ def worst_cases(
     """
     best = metric.high if metric.higher_is_better else metric.low
     sign = 1.0 if metric.higher_is_better else -1.0
-    heap: list[tuple[float, int, dict[str, Any]]] = []
-    with open(scores_file(folder, row.name), "rb") as file:
-        for number, text in enumerate(file):
-            line = orjson.loads(text)
-            score = line["scores"].get(metric.name)
-            if score is not None and score != best:
-                entry = (-sign * score, -number, line)
-                if len(heap) < count:
-                    heapq.heappush(heap, entry)
-                else:
-                    heapq.heappushpop(heap, entry)
+    heap: list[tuple[float, int, ScoreLine]] = []
+    for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
+        score = line.scores.get(metric.name)
+        if score is not None and score != best:
+            entry = (-sign * score, -number, line)
+            if len(heap) < count:
+                heapq.heappush(heap, entry)
+            else:
+                heapq.heappushpop(heap, entry)
     worst = sorted(heap, reverse=True)
-    keys = {(line["case_id"], line["repeat"]) for _, _, line in worst}
+    keys = {(line.case_id, line.repeat) for _, _, line in worst}
     results = {
         key: result
         for result in iter_results(folder / RESULTS)
@@ -298,14 +302,14 @@ def worst_cases(
         WorstCase(
             -sign * badness,
             _explaining(row, line),
-            cases[line["case_id"]],
-            results[line["case_id"], line["repeat"]],
+            cases[line.case_id],
+            results[line.case_id, line.repeat],
         )
         for badness, _, line in worst
     ]
 
 
-def _explaining(row: MetricSection, line: Mapping[str, Any]) -> dict[str, Any]:
+def _explaining(row: MetricSection, line: ScoreLine) -> dict[str, Any]:
     """The fields of a line's evidence that explain a bad case of this section."""
-    evidence = line.get("evidence", {})
+    evidence = line.evidence or {}
     return {name: evidence[name] for name in row.evidence if name in evidence}

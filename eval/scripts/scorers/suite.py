@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from clients.safety_prompts import FILE as SAFETY_ANSWERS
 from decisions.baseline import Baseline, Measured, caveats, compare, read_baseline
 from decisions.diagnosis import diagnose
 from decisions.gate import check_names, comparable, evaluate
@@ -39,11 +38,12 @@ from records.runs import (
     METRICS,
     RESULTS,
     ROOT,
+    SAFETY_RESULTS,
     SUITE,
     find_run,
     read_config,
-    scores_file,
 )
+from records.scores import read_whole_scores
 from records.targets import TARGETS, Target, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
@@ -107,12 +107,10 @@ def _failed_lines(
         if (row := rows.get(definition))
     }
     must = catalogue.SECTIONS[name].must
-    with open(scores_file(folder, name), "rb") as file:
-        for text in file:
-            line = orjson.loads(text)
-            misses = list(_misses(line["scores"], targets, metrics, must))
-            if misses or line["status"] == "failed":
-                yield (line["case_id"], line["repeat"]), {**line, "failed": misses}
+    for line in read_whole_scores(folder, name):
+        misses = list(_misses(line.scores, targets, metrics, must))
+        if misses or line.status == "failed":
+            yield (line.case_id, line.repeat), msgspec.to_builtins(line) | {"failed": misses}
 
 
 def _misses(
@@ -145,7 +143,7 @@ def _cases(job: ScoringJob, ids: set[str]) -> dict[str, Any]:
 
 def _results(folder: Path, keys: Mapping[Key, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What the bot returned, whole, to the failed cases and labelled prompts."""
-    for name in (RESULTS, SAFETY_ANSWERS):
+    for name in (RESULTS, SAFETY_RESULTS):
         path = folder / name
         for result in iter_results(path) if path.exists() else ():
             key = (result.test_case_id, result.repeat)
@@ -459,8 +457,8 @@ def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     case_ids = set(ids)
     target = parent / folder.name
     target.mkdir()
-    if (folder / SAFETY_ANSWERS).exists():
-        shutil.copyfile(folder / SAFETY_ANSWERS, target / SAFETY_ANSWERS)
+    if (folder / SAFETY_RESULTS).exists():
+        shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
         config = _config_of_part(read_config(folder), len(case_ids))
         replace_json(target / CONFIG, msgspec.to_builtins(config))

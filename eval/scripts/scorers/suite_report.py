@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.baseline import FAILING, BaselineChange
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import Measure
+from decisions.measures import Measure, targets_text
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -18,7 +18,7 @@ from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
 from scorers.sections import SectionOutcome
-from terminal.tables import number, plain
+from terminal.tables import counted, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,19 +156,18 @@ def change_text(change: BaselineChange) -> str:
 
 
 def verdict_text(report: SuiteReport) -> str:
-    """The last line: how many targets are kept, and whether the suite fails."""
+    """The last line: how many targets are met, and whether the suite fails."""
     aimed = [measure for measure in report.measures.values() if measure.target is not None]
     measured = [measure for measure in aimed if measure.passed is not None]
     met = sum(measure.passed is True for measure in measured)
-    text = f"{met} of {len(measured)} measured targets are kept"
-    if len(aimed) > len(measured):
-        text += f", {len(aimed) - len(measured)} could not be measured"
+    text = targets_text(met, len(measured) - met, len(aimed) - len(measured))
     if report.changes is not None:
-        text += f"; {len(report.regressions)} regressions"
+        count = len(report.regressions)
+        text += f"; {count} regression{'s' * (count != 1)}"
     if report.unlike:
         text += "; the baseline is not comparable"
     if report.gates:
-        text += f"; {len(report.gates)} gates missed"
+        text += f"; {len(report.gates)} gate{'s' * (len(report.gates) != 1)} missed"
     return text + "."
 
 
@@ -313,6 +312,7 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
             console.print(Text(text, style="red" if failing else ""))
     better = sum(change.verdict == "better" for change in report.changes)
     console.print(
-        f"{len(report.changes)} metrics compared: {len(report.regressions)} regressions, "
+        f"{counted(len(report.changes), 'metric')} compared: "
+        f"{counted(len(report.regressions), 'regression')}, "
         f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."
     )

@@ -26,8 +26,10 @@ Span = tuple[str, DisplayText]
 
 Line = tuple[Span, ...]
 
-STYLES = ("row", "cursor", "cursor-blurred", "marked", "dim", "term", "rule", "warn", "good", "key")
-"""Component classes `line--NAME` that spans may use; the colours are in labeller.tcss."""
+STYLES = frozenset(
+    "row cursor cursor-blurred marked dim term rule warn bad good key".split()  # noqa: SIM905
+)
+"""Component classes `line--NAME` that spans may use; the colours are in terminal.tcss."""
 
 
 class LineStyles(Widget):
@@ -134,6 +136,16 @@ class LineList(LineStyles, ScrollView, can_focus=False, inherit_bindings=False):
         self.refresh_lines(index)
         self._show_cursor()
         return True
+
+    def grow(self, count: int) -> None:
+        """More (or fewer) rows, the cursor stays where it is; rows in view are not repainted."""
+        if count != self.count:
+            first, self._count = self._count, count
+            self.cursor = max(0, min(self.cursor, count - 1))
+            self.virtual_size = self.virtual_size.with_height(count)
+            top = round(self.scroll_y)
+            for row in range(max(top, first), min(count, top + self.size.height)):
+                self.refresh_lines(row)
 
     def set_active(self, active: bool) -> None:
         """Say whether keys move this cursor."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ragmetrics.stats.means import UNRELIABLE_BELOW
-from records.targets import Target
 from terminal.safe_text import mark_lone_joiners
 
 if TYPE_CHECKING:
@@ -26,6 +24,11 @@ CONTROL |= dict.fromkeys((*range(8206, 8208), *range(8234, 8239), *range(8294, 8
 CONTROL |= dict.fromkeys((0x200B, *range(0x2060, 0x2065), 0xFEFF), "�")  # of no width
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def harmless(text: str) -> str:
     """Foreign text on one line: no control or direction characters, nothing that hides in it."""
     return mark_lone_joiners(text).translate(CONTROL)
@@ -43,8 +46,8 @@ def _table(*columns: str, text: int = 1) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < text else "right", no_wrap=True)
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="left" if index < text else "right", no_wrap=True)
     return table
 
 
@@ -55,10 +58,23 @@ def number(value: float | None) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.{1 if abs(value) < 100 else 0}f}"
 
 
+class Bound(Protocol):
+    """A target of a metric, which prints itself."""
+
+    def passed(self, mean: float | None) -> bool | None:
+        """Does a mean keep it? None when there is no mean."""
+
+
 def print_section(
-    console: Console, section: Mapping[str, Any], targets: Mapping[str, Target]
+    console: Console,
+    section: Mapping[str, Any],
+    targets: Mapping[str, Bound],
+    unreliable_below: int,
 ) -> None:
-    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark."""
+    """Metric, mean, 95 % interval, n, not applicable, failed, target, pass mark.
+
+    An interval of fewer than ``unreliable_below`` cases is marked.
+    """
     table = _table("metric", "mean", "95 % interval", "n", "n/a", "failed", "target", "")
     # On a narrow terminal only the names are folded: a number or mark that is cut is a wrong one.
     names = table.columns[0]
@@ -66,20 +82,20 @@ def print_section(
     small = False
     for name, mean in section["mean"].items():
         interval, n = section["ci95"][name], section["n"][name]
-        small |= 0 < n < UNRELIABLE_BELOW
+        small |= 0 < n < unreliable_below
         shown = "–" if interval is None else f"{number(interval[0])} – {number(interval[1])}"
         target = targets.get(name)
         passed = None if target is None else target.passed(mean)
         mark = {None: "", True: "✓", False: "✗"}[passed]
         style = {None: None, True: "green", False: "red"}[passed]
         counts = (str(n), str(section["not_applicable"][name]), str(section["failed"][name]))
-        note = "*" if 0 < n < UNRELIABLE_BELOW else ""
+        note = "*" if 0 < n < unreliable_below else ""
         table.add_row(
             name, number(mean), shown + note, *counts, str(target or ""), mark, style=style
         )
     console.print(table)
     if small:
-        console.print(f"* n < {UNRELIABLE_BELOW}: interval unreliable")
+        console.print(f"* n < {unreliable_below}: interval unreliable")
 
 
 def print_by(
@@ -96,8 +112,8 @@ def print_by(
     """
     slices: Mapping[str, Any] = section["by"].get(dimension, {})
     if not slices:
-        known = ", ".join(section["by"]) or "none"
-        console.print(f"No case has a {dimension}; dimensions with values: {known}.")
+        dimensions = ", ".join(section["by"]) or "none"
+        console.print(f"No case has a {dimension}; dimensions with values: {dimensions}.")
         return
     table = _table(dimension, "n", *(_in_two(name.removesuffix(suffix)) for name in names))
     for value, part in slices.items():
@@ -108,11 +124,11 @@ def print_by(
 
 def _in_two(name: str, limit: int = 12) -> str:
     """A long name on two lines, broken behind the underscore nearest to its middle."""
-    places = [place + 1 for place, char in enumerate(name) if char == "_"]
-    if len(name) <= limit or not places:
+    breaks = [index + 1 for index, char in enumerate(name) if char == "_"]
+    if len(name) <= limit or not breaks:
         return name
-    place = min(places, key=lambda place: abs(place - len(name) / 2))
-    return f"{name[:place]}\n{name[place:]}"
+    middle = min(breaks, key=lambda index: abs(index - len(name) / 2))
+    return f"{name[:middle]}\n{name[middle:]}"
 
 
 def print_rows(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -136,9 +136,8 @@ class TextPane(LineStyles):
 
 
 class TextWindow(Window[None]):
-    """Subclasses show their text on `pane`; `KEYS` is the line below it."""
+    """A window of text. Subclasses show theirs on `pane`; `foot` is the line below it."""
 
-    KEYS: ClassVar[str]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "leave", show=False),
         Binding("down,j", "scroll(1)", "down", show=False),
@@ -147,14 +146,15 @@ class TextWindow(Window[None]):
         Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, foot: str) -> None:
         super().__init__()
         self.pane = TextPane(id="help-text")
+        self._foot = foot
 
     def compose(self) -> ComposeResult:
         with Vertical(id="help"):
             yield self.pane
-            yield shown(display(self.KEYS), classes="keys")
+            yield shown(display(self._foot), classes="keys")
 
     def on_mount(self) -> None:
         self.show_text()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.containers import Vertical
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, Static
 
@@ -18,17 +22,20 @@ from terminal.safe_text import DisplayText, display, one_line
 Result = TypeVar("Result")
 
 
-class ClosesOnce(Screen[Result]):
-    """A screen whose second `dismiss` does nothing; Textual's would pop the next screen."""
+def dismiss_once(
+    screen: Screen[Result],
+    dismiss: Callable[[Result | None], AwaitComplete],
+    result: Result | None,
+) -> AwaitComplete:
+    """Close a screen that is still open; Textual's own would close the one below as well."""
+    return dismiss(result) if screen in screen.app.screen_stack else AwaitComplete()
+
+
+class Window(ModalScreen[Result]):
+    """A modal window that closes once."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        if self not in self.app.screen_stack:
-            return AwaitComplete()
-        return super().dismiss(result)
-
-
-class Window(ModalScreen[Result], ClosesOnce[Result]):
-    """A modal window that closes once."""
+        return dismiss_once(self, super().dismiss, result)
 
 
 def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Static:  # noqa: A002
@@ -36,7 +43,7 @@ def shown(text: DisplayText, *, id: str | None = None, classes: str = "") -> Sta
     return Static(Content(text), id=id, classes=classes)
 
 
-class Prompt(Window[str | None]):
+class LinePrompt(Window[str | None]):
     """One line at the bottom of the screen. Enter returns it, Esc None.
 
     `live` is called with each change, so that a filter works while it is typed.
@@ -91,44 +98,15 @@ class Ask(Window[str]):
         self.dismiss(key)
 
 
-class NoteForm(Window[tuple[str, bool] | None]):
-    """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
+class Palette(CommandPalette):
+    """Textual's palette, closing once."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", show=False),
-        Binding("ctrl+t", "turn", "cannot tell", show=False),
-    ]
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        return dismiss_once(self, super().dismiss, result)
 
-    def __init__(self, note: str, cannot_tell: bool) -> None:
-        super().__init__()
-        self._note = one_line(note)
-        self._cannot_tell = cannot_tell
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="ask"):
-            yield shown(display("Note to this question"))
-            yield Input(self._note, id="note", compact=True)
-            yield shown(self._box(), id="cannot-tell")
-            yield shown(display("\nEnter keep   Ctrl+t cannot tell   Esc leave"), classes="keys")
-
-    def _box(self) -> DisplayText:
-        sign = "[x]" if self._cannot_tell else "[ ]"
-        return display(f"{sign} I cannot tell whether it is answerable; the note says why")
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss((event.value, self._cannot_tell))
-
-    def action_turn(self) -> None:
-        self._cannot_tell = not self._cannot_tell
-        self.query_one("#cannot-tell", Static).update(Content(self._box()))
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-
-def query_and_k(text: str) -> tuple[str, int | None]:
-    """`extend retention k=50` as words and the number of chunks asked for."""
-    words = text.split()
-    if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
-        return " ".join(words[:-1]), max(1, min(1000, int(words[-1][2:])))
-    return " ".join(words), None
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        """Textual's search, which may begin when the palette is closing and its list is gone."""
+        gather: Any = CommandPalette._gather_commands
+        with contextlib.suppress(NoMatches):
+            await gather.__wrapped__(self, search_value)

@@ -5,83 +5,67 @@ code = run(session)
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Callable
-from pathlib import Path, PurePath
+from functools import partial
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import Screen
-from textual.theme import BUILTIN_THEMES
 
-import labeller
-from labeller.app import THEMES, write_crash_file
-from labeller.lines import Look, cut, hints, rule, status, words_pattern
-from terminal.held_keys import HeldKeys
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import ActionRefused
+from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
+from terminal.frame import Look, cut, rule, words_pattern
 from terminal.lists import Bar, Line, Span
 from terminal.safe_text import SHOWN_LIMIT, DisplayText, display, fit, one_line, wrap
 from terminal.text_pane import Mark, TextPane
 from terminal.windows import Window
-from validation.claim_session import Item, Kind, Refused, Session, by_key, help_text, hinted, words
+from validation.claim_session import (
+    ClaimItem,
+    ClaimSession,
+    Label,
+    LabelKind,
+    actions,
+    help_text,
+    hinted,
+    words,
+)
 
-LINES = Path(labeller.__file__).with_name("labeller.tcss")
 
-
-class VerdictApp(HeldKeys, inherit_bindings=False):
+class ClaimApp(TerminalApp, inherit_bindings=False):
     """Runs the screen. Labels are on disk when a key is done, so it may end at any moment."""
 
     TITLE = "label verdicts"
-    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = [LINES, "verdicts.tcss"]
-    ENABLE_COMMAND_PALETTE = False
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "verdicts.tcss"]
+    FAILURE = (
+        "The screen failed. Every label is in your label file; start it again to go on.\n"
+        "Where it failed is written in {file} (no answers or passages in it)."
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)
     ]
 
-    def __init__(self, session: Session, *, look: Look | None = None, theme: str | None = None):
-        super().__init__()
-        self.main = VerdictScreen(session, look or Look())
-        self.crash_file = ""
-        self.animation_level = "none"
-        self.theme = THEMES.get(theme or "dark", theme or "")
+    def __init__(
+        self, session: ClaimSession, *, look: Look | None = None, theme: str | None = None
+    ):
+        super().__init__(theme)
+        self.main = ClaimScreen(session, look or Look())
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            try:
-                loop.add_signal_handler(getattr(signal, name), self.action_interrupt)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break  # not in the main thread (a test), or no such signals (Windows)
+        self.end_on_signals()
         self.push_screen(self.main)
 
     def action_interrupt(self) -> None:
         self.exit(return_code=130)
 
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return
-        self.crash_file = write_crash_file(error)
-        said = (
-            "The screen failed. Every label is in your label file; start it again to go on.\n"
-            f"Where it failed is written in {self.crash_file} (no answers or passages in it)."
-        )
-        self._exit_renderables.append(Text(display(said)))
 
-
-def run(session: Session, *, ascii_only: bool = False, theme: str | None = None) -> int:
+def run(session: ClaimSession, *, ascii_only: bool = False, theme: str | None = None) -> int:
     """Label in this terminal until the user leaves. Returns the exit code.
 
     Raises ValueError for an unknown theme.
     """
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
-    app = VerdictApp(session, look=Look(ascii=ascii_only), theme=theme)
+    check_theme(theme)
+    app = ClaimApp(session, look=Look(ascii=ascii_only), theme=theme)
     app.run(mouse=True)
     return app.return_code or 0
 
@@ -95,7 +79,7 @@ OTHER_LINES = 13
 """Lines that all but the claim need at least (verdicts.tcss)."""
 
 
-def header(session: Session, width: int) -> Line:
+def header(session: ClaimSession, width: int) -> Line:
     """Place, how many are done, a bar where there is room, who labels."""
     total, done = len(session.items), session.count()
     size = 20 if width >= 110 else 0
@@ -103,7 +87,7 @@ def header(session: Session, width: int) -> Line:
     name = one_line(session.item.name, 30 if width >= 100 else 20)
     shown = "shown" if session.verdict_shown else "hidden"
     spans: list[Span] = [
-        ("term", display(f" {session.kind.noun} {session.place + 1}/{total} {name}")),
+        ("term", display(f" {session.kind.noun} {session.index + 1}/{total} {name}")),
         ("row", display(f" | {done} done, {session.count('cannot_tell')} cannot tell")),
         ("dim", display(f" |{'#' * filled}{'-' * (size - filled)}" if size else "")),
         ("key", display(f" | judge {shown}")),
@@ -120,22 +104,20 @@ def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -
     if len(breaks) > height and lines:
         lines[-1] = DisplayText(fit(DisplayText(lines[-1] + " " * width), width - 3).rstrip(" …"))
         lines[-1] = DisplayText(lines[-1] + "…")
-    found: list[Line] = [((style, DisplayText(f" {line}")),) for line in lines]
-    return found + [()] * (least - len(found))
+    spans: list[Line] = [((style, DisplayText(f" {line}")),) for line in lines]
+    return spans + [()] * (least - len(spans))
 
 
-class VerdictScreen(Screen[None], inherit_bindings=False):
-    """Shows one claim and takes the keys of `verdictlabels.keys`."""
+class ClaimScreen(ActionScreen[None], inherit_bindings=False):
+    """Shows one claim and takes the keys of `claim_session.actions`."""
 
-    def __init__(self, session: Session, look: Look) -> None:
-        super().__init__()
+    def __init__(self, session: ClaimSession, look: Look) -> None:
+        super().__init__(actions(session.kind), hinted(session.kind), look, end="v-end")
         self.session = session
-        self.look = look
         self.passage = 0
-        self._message: Span = ("row", DisplayText(""))
         self._shown = ""
         self._claim_lines = CLAIM_LINES
-        names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule", "v-end")
+        names = ("v-top", "v-answer-rule", "v-claim", "v-passage-rule")
         self.bars = {name: Bar(id=name) for name in names}
         self.answer = TextPane(id="v-answer")
         self.text = TextPane(id="v-text")
@@ -148,13 +130,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             yield self.bars["v-claim"]
             yield self.bars["v-passage-rule"]
             yield self.text
-            yield self.bars["v-end"]
-
-    def on_mount(self) -> None:
-        self.call_after_refresh(self.show)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.show)
+            yield self.end
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -178,12 +154,11 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             self._claim_lines = len(claim)
             self.bars["v-claim"].styles.height = 1 + len(claim)
             self._shown = ""  # the panes have another height now: show the claim anew
-            self.call_after_refresh(self.show)
+            self.call_after_refresh(self.redraw)
             return
         self._show_passage(item, new)
-        self._show_end()
 
-    def _show_answer(self, item: Item, new: bool) -> None:
+    def _show_answer(self, item: ClaimItem, new: bool) -> None:
         span = item.span
         limit = max(SHOWN_LIMIT, span[1] + 4096) if span else SHOWN_LIMIT
         self.answer.show(display(item.answer, limit), [] if span is None else [(*span, "term")])
@@ -192,7 +167,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
             if span is not None:
                 self.answer.reveal(*span)
 
-    def _show_passage(self, item: Item, new: bool) -> None:
+    def _show_passage(self, item: ClaimItem, new: bool) -> None:
         width, total, kind = self.size.width, len(item.passages), self.session.kind
         if not total:
             self.bars["v-passage-rule"].show([rule(self.look, width, f"no {kind.lower}")])
@@ -209,7 +184,7 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         marks: list[Mark] = [(*passage.window, "marked")] if passage.window else []
         pattern = words_pattern(item.words)
         if pattern is not None:
-            marks += [(*found.span(), "term") for found in pattern.finditer(shown)]
+            marks += [(*match.span(), "term") for match in pattern.finditer(shown)]
         self.text.show(shown, marks)
         if new:
             self._to_window()
@@ -220,128 +195,92 @@ class VerdictScreen(Screen[None], inherit_bindings=False):
         if self.text.next_mark("marked", 1):
             self.text.scroll_by(-1)
 
-    def _show_end(self) -> None:
-        width = self.size.width
-        parts = hinted(self.session.kind)
-        self.bars["v-end"].show([status(self._message, "", width), hints(parts, "?", width)])
-
-    def say(self, text: str, style: str = "row") -> None:
-        """A message on the status line."""
-        self._message = (style, one_line(text, 500))
-        if self.is_mounted:
-            self._show_end()
-
     # -- keys ----------------------------------------------------------------------------------
 
-    def take_key(self, key: str, character: str) -> bool:
-        """Do what the key stands for; False leaves it to Textual."""
-        known = by_key(self.session.kind)
-        name = known.get(key) or known.get(character)
-        if name is None:
-            return False
-        self._message = ("row", DisplayText(""))
-        method: Callable[[], None] = getattr(self, f"do_{name}")
-        try:
-            method()
-        except Refused as refusal:
-            self.say(str(refusal), "warn")
-        self.show()
-        return True
+    def acts(self) -> Acts:
+        page = max(1, self.text.size.height - 1)
+        labels: Acts = {
+            f"label-{number}": partial(self._decide, label)
+            for number, label in enumerate(self.session.kind.labels, 1)
+        }
+        return {
+            **labels,
+            "undo": self.undo,
+            "redo": self.redo,
+            "next-passage": lambda: self._turn(1),
+            "previous-passage": lambda: self._turn(-1),
+            "next": lambda: self._move(1),
+            "previous": lambda: self._move(-1),
+            "open": self.goto_open,
+            "best": self.show_best,
+            "down": lambda: self.text.scroll_by(1),
+            "up": lambda: self.text.scroll_by(-1),
+            "page-down": lambda: self.text.scroll_by(page),
+            "page-up": lambda: self.text.scroll_by(-page),
+            "answer-down": lambda: self.answer.scroll_by(1),
+            "answer-up": lambda: self.answer.scroll_by(-1),
+            "verdict": self.show_verdict,
+            "help": lambda: self.app.push_screen(ClaimHelp(self.session.kind)),
+            "quit": lambda: self.app.exit(),
+        }
 
-    def _decide(self, place: int) -> None:
+    def perform(self, name: str) -> None:
+        """Do the action `name`, and draw what came of it."""
+        super().perform(name)
+        self.redraw()
+
+    def _decide(self, label: Label) -> None:
         kind, name = self.session.kind, self.session.item.name
-        label = kind.labels[place]
         self.session.decide(label)
-        said = f"{words(label)}: {name}"
+        message = f"{words(label)}: {name}"
         if not self.session.goto_open():
-            said += f"; every {kind.noun} is labelled: q leaves, n and p look again"
-        self.say(said, "good")
-
-    def do_label_1(self) -> None:
-        self._decide(0)
-
-    def do_label_2(self) -> None:
-        self._decide(1)
-
-    def do_label_3(self) -> None:
-        self._decide(2)
-
-    def do_label_4(self) -> None:
-        self._decide(3)
-
-    def do_next(self) -> None:
-        self._move(1)
-
-    def do_previous(self) -> None:
-        self._move(-1)
+            message += f"; every {kind.noun} is labelled: q leaves, n and p look again"
+        self.say(message, "good")
 
     def _move(self, by: int) -> None:
         if not self.session.move(by):
-            raise Refused(f"that is the {'last' if by > 0 else 'first'} {self.session.kind.noun}")
+            raise ActionRefused(
+                f"that is the {'last' if by > 0 else 'first'} {self.session.kind.noun}"
+            )
 
-    def do_open(self) -> None:
+    def goto_open(self) -> None:
+        """Go to the next claim without a label."""
         if not self.session.goto_open():
             noun = self.session.kind.noun
-            raise Refused(f"every {noun} is labelled: q leaves, n and p look again")
+            raise ActionRefused(f"every {noun} is labelled: q leaves, n and p look again")
 
-    def do_undo(self) -> None:
+    def undo(self) -> None:
+        """Take the last label back."""
         self.session.undo()
         self.say(f"undone: {self.session.item.name}")
 
-    def do_redo(self) -> None:
+    def redo(self) -> None:
+        """Do again what was undone."""
         self.session.redo()
         self.say(f"done again: {self.session.item.name}")
 
-    def do_verdict(self) -> None:
+    def show_verdict(self) -> None:
+        """Say what the judge said, of what is labelled."""
         self.session.reveal()
         self.say(f"judge: {self.session.item.verdict}", "key")
-
-    def do_next_passage(self) -> None:
-        self._turn(1)
-
-    def do_previous_passage(self) -> None:
-        self._turn(-1)
 
     def _turn(self, by: int) -> None:
         total = len(self.session.item.passages)
         if total < 2:
-            raise Refused(f"there is no other {self.session.kind.lower}")
+            raise ActionRefused(f"there is no other {self.session.kind.lower}")
         self.passage = (self.passage + by) % total
         self._show_passage(self.session.item, True)
 
-    def do_best(self) -> None:
+    def show_best(self) -> None:
+        """Show the window that holds most of the claim's words."""
         self.passage = self.session.item.best
         self._show_passage(self.session.item, True)
 
-    def do_down(self) -> None:
-        self.text.scroll_by(1)
 
-    def do_up(self) -> None:
-        self.text.scroll_by(-1)
-
-    def do_page_down(self) -> None:
-        self.text.scroll_by(max(1, self.text.size.height - 1))
-
-    def do_page_up(self) -> None:
-        self.text.scroll_by(-max(1, self.text.size.height - 1))
-
-    def do_answer_down(self) -> None:
-        self.answer.scroll_by(1)
-
-    def do_answer_up(self) -> None:
-        self.answer.scroll_by(-1)
-
-    def do_help(self) -> None:
-        self.app.push_screen(HelpPage(self.session.kind))
-
-    def do_quit(self) -> None:
-        self.app.exit()
-
-
-class HelpPage(Window[None]):
+class ClaimHelp(Window[None]):
     """Keys and guideline; any key that does not scroll closes it."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: LabelKind) -> None:
         super().__init__()
         self._kind = kind
         self._pane = TextPane(id="help-text")

@@ -6,24 +6,21 @@ history is rebuilt from the recorded decisions, so undo goes back over a restart
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, Literal, TextIO
 
-from terminal.safe_text import display, one_line
+from terminal.actions import Action, ActionRefused, UndoSteps
+from terminal.line_mode import LineTerminal
+from terminal.safe_text import one_line
 
 Label = Literal["supported", "not_supported", "cannot_tell", "present", "missing", "contradicted"]
 
 Act = Literal["label", "undo", "redo"]
 
 
-class Refused(Exception):
-    """What was asked for cannot be done now; one sentence for the status line. Nothing changed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LabelKind:
     """What is labelled. ``labels``: in the order of their keys, 1 for the first.
 
     ``upper`` names the text above the item, ``lower`` the texts below that it is held against.
@@ -37,7 +34,7 @@ class Kind:
     """What is said where there is no text below."""
 
 
-CLAIMS = Kind(
+CLAIMS = LabelKind(
     "claim",
     ("supported", "not_supported", "cannot_tell"),
     "answer",
@@ -45,7 +42,7 @@ CLAIMS = Kind(
     "The bot answered without any passage.",
 )
 
-FACTS = Kind(
+FACTS = LabelKind(
     "fact",
     ("present", "missing", "cannot_tell", "contradicted"),
     "reference answer",
@@ -55,7 +52,7 @@ FACTS = Kind(
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ClaimContext:
     """A context. ``window``: where most of the claim's words stand, as offsets into ``text``."""
 
     title: str
@@ -64,7 +61,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ClaimItem:
     """A claim or fact to label. ``best``: the place of the passage to show first.
 
     ``answer`` is shown above ``claim``, ``passages`` below: see ``Kind``. ``verdict`` is what the
@@ -76,7 +73,7 @@ class Item:
     question: str
     answer: str
     claim: str
-    passages: Sequence[Passage] = ()
+    passages: Sequence[ClaimContext] = ()
     span: tuple[int, int] | None = None
     best: int = 0
     words: frozenset[str] = frozenset()
@@ -84,7 +81,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LabelDecision:
     """One event: the label that a claim has from now on (None: none), and by which act."""
 
     key: str
@@ -100,17 +97,17 @@ class _Step:
     after: Label | None
 
 
-class Session:
+class ClaimSession:
     """One annotator's pass over a sample of claims or facts. ``items`` must not be empty."""
 
     def __init__(
         self,
-        items: Sequence[Item],
-        record: Callable[[Decision], None],
+        items: Sequence[ClaimItem],
+        record: Callable[[LabelDecision], None],
         *,
         annotator: str = "",
-        decided: Iterable[Decision] = (),
-        kind: Kind = CLAIMS,
+        decided: Iterable[LabelDecision] = (),
+        kind: LabelKind = CLAIMS,
     ) -> None:
         self.items = items
         self.kind = kind
@@ -118,21 +115,20 @@ class Session:
         self.labels: dict[str, Label] = {}
         self.seen_verdict: set[str] = set()
         self._record = record
-        self._places: Mapping[str, int] = {item.key: n for n, item in enumerate(items)}
-        self._undo: list[_Step] = []
-        self._redo: list[_Step] = []
+        self._indices: Mapping[str, int] = {item.key: n for n, item in enumerate(items)}
+        self._steps: UndoSteps[_Step] = UndoSteps()
         for decision in decided:
-            if decision.key in self._places:
+            if decision.key in self._indices:
                 self._take(decision)
-        self.place = 0
+        self.index = 0
         if not self.goto_open(0):
-            self.place = 0
+            self.index = 0
 
     # -- what there is -------------------------------------------------------------------------
 
     @property
-    def item(self) -> Item:
-        return self.items[self.place]
+    def item(self) -> ClaimItem:
+        return self.items[self.index]
 
     @property
     def label(self) -> Label | None:
@@ -146,96 +142,81 @@ class Session:
 
     def count(self, label: Label | None = None) -> int:
         """Claims with this label; with any label for None."""
-        return sum(label is None or one == label for one in self.labels.values())
+        return sum(label in (None, labelled) for labelled in self.labels.values())
 
     # -- moving --------------------------------------------------------------------------------
 
     def move(self, by: int) -> bool:
         """Go to a neighbour; False at the ends."""
-        place = max(0, min(len(self.items) - 1, self.place + by))
-        moved = place != self.place
-        self.place = place
+        index = max(0, min(len(self.items) - 1, self.index + by))
+        moved = index != self.index
+        self.index = index
         return moved
 
     def goto_open(self, start: int | None = None) -> bool:
         """Go to the next claim without a label, from ``start`` on and around; False without any."""
-        first = self.place + 1 if start is None else start
+        first = self.index + 1 if start is None else start
         for step in range(len(self.items)):
-            place = (first + step) % len(self.items)
-            if self.items[place].key not in self.labels:
-                self.place = place
+            index = (first + step) % len(self.items)
+            if self.items[index].key not in self.labels:
+                self.index = index
                 return True
         return False
 
     # -- deciding ------------------------------------------------------------------------------
 
     def decide(self, label: Label) -> None:
-        """Label the claim on screen. Raises Refused when it cannot be kept, or is no change."""
+        """Label the claim on screen; `ActionRefused` when it cannot be kept, or is no change."""
         key = self.item.key
         if self.labels.get(key) == label:
-            raise Refused("it has that label already")
-        self._keep(Decision(key, label, "label", key in self.seen_verdict))
+            raise ActionRefused("it has that label already")
+        self._keep(LabelDecision(key, label, "label", key in self.seen_verdict))
 
     def undo(self) -> None:
-        """Take the last decision back, and go to its claim. Raises Refused without one."""
-        if not self._undo:
-            raise Refused("nothing to undo")
-        step = self._undo[-1]
-        self._keep(Decision(step.key, step.before, "undo", step.key in self.seen_verdict))
-        self.place = self._places[step.key]
+        """Take the last decision back, and go to its claim. Raises ActionRefused without one."""
+        if not self._steps.done:
+            raise ActionRefused("nothing to undo")
+        step = self._steps.done[-1]
+        self._keep(LabelDecision(step.key, step.before, "undo", step.key in self.seen_verdict))
+        self.index = self._indices[step.key]
 
     def redo(self) -> None:
-        """Do again what was undone last. Raises Refused without it."""
-        if not self._redo:
-            raise Refused("nothing to redo")
-        step = self._redo[-1]
-        self._keep(Decision(step.key, step.after, "redo", step.key in self.seen_verdict))
-        self.place = self._places[step.key]
+        """Do again what was undone last. Raises ActionRefused without it."""
+        if not self._steps.undone:
+            raise ActionRefused("nothing to redo")
+        step = self._steps.undone[-1]
+        self._keep(LabelDecision(step.key, step.after, "redo", step.key in self.seen_verdict))
+        self.index = self._indices[step.key]
 
     def reveal(self) -> None:
-        """Show the judge's verdict on the claim on screen. Raises Refused before it is labelled."""
+        """Show the judge's verdict on a claim; `ActionRefused` before it is labelled."""
         if self.label is None:
             noun = self.kind.noun
-            raise Refused(f"label the {noun} first: the judge's verdict would pull yours")
+            raise ActionRefused(f"label the {noun} first: the judge's verdict would pull yours")
         self.seen_verdict.add(self.item.key)
 
-    def _keep(self, decision: Decision) -> None:
+    def _keep(self, decision: LabelDecision) -> None:
         try:
             self._record(decision)
         except OSError as error:
-            raise Refused(f"NOT SAVED, nothing changed: {error.strerror or error}") from error
+            raise ActionRefused(f"NOT SAVED, nothing changed: {error.strerror or error}") from error
         self._take(decision)
 
-    def _take(self, decision: Decision) -> None:
+    def _take(self, decision: LabelDecision) -> None:
         """Let a recorded decision count."""
         step = _Step(decision.key, self.labels.get(decision.key), decision.label)
-        if decision.act == "undo" and self._undo:
-            self._redo.append(self._undo.pop())
-        elif decision.act == "redo" and self._redo:
-            self._undo.append(self._redo.pop())
+        if decision.act == "undo" and self._steps.done:
+            self._steps.undo()
+        elif decision.act == "redo" and self._steps.undone:
+            self._steps.redo()
         else:
-            self._undo.append(step)
-            self._redo.clear()
+            self._steps.add(step)
         if decision.label is None:
             self.labels.pop(decision.key, None)
         else:
             self.labels[decision.key] = decision.label
         if decision.after_verdict:
             self.seen_verdict.add(decision.key)
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """``name``: method ``do_<name>`` of the screen. ``keys`` as Textual names them.
-
-    ``hint``: its word on the last line of the screen, "" for none.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    shown: str
-    hint: str
-    help: str
 
 
 _KEYS = (("1", "y"), ("2", "x"), ("3", "c"), ("4", "d"))
@@ -245,7 +226,7 @@ _HINTS = {"not_supported": "not"}
 
 
 def words(label: Label | None) -> str:
-    """A label as it is told: "not supported"; "open" for none."""
+    """A label in words: "not supported"; "open" for none."""
     return "open" if label is None else label.replace("_", " ")
 
 
@@ -254,71 +235,57 @@ def hint(label: Label) -> str:
     return _HINTS.get(label, words(label))
 
 
-def _deciding(kind: Kind) -> tuple[Action, ...]:
-    """An action a label: ``do_label_1`` and so on."""
+def _action(name: str, keys: str, hint_words: str, sentence: str, shown: str = "") -> Action:
+    """A row of the table; no `hint_words` for what the last line of the screen leaves out."""
+    return Action(name, tuple(keys.split()), hint_words, sentence, shown=shown or keys)
+
+
+def _deciding(kind: LabelKind) -> Iterator[Action]:
+    """An action a label: ``label-1`` and so on."""
     more = "; every decision goes on to the next open one"
-    return tuple(
-        Action(
-            f"label_{place}",
-            keys,
-            " ".join(keys),
-            hint(label),
-            words(label) + (more if place == 1 else ""),
-        )
-        for place, (label, keys) in enumerate(zip(kind.labels, _KEYS, strict=False), 1)
-    )
+    for number, (label, keys) in enumerate(zip(kind.labels, _KEYS, strict=False), 1):
+        sentence = words(label) + (more if number == 1 else "")
+        yield _action(f"label-{number}", " ".join(keys), hint(label), sentence)
 
 
-def label_keys(kind: Kind) -> dict[str, Label]:
+def label_keys(kind: LabelKind) -> dict[str, Label]:
     """The label that each key gives."""
     pairs = zip(kind.labels, _KEYS, strict=False)
     return {key: label for label, keys in pairs for key in keys}
 
 
 _COMMON = (
-    Action("undo", ("u", "backspace", "ctrl+z"), "u", "undo", "take the last label back"),
-    Action("redo", ("U", "upper_u", "ctrl+r"), "U", "", "do again what was undone"),
-    Action("next_passage", ("right_square_bracket", "tab"), "] Tab", "passage", "the next passage"),
-    Action("previous_passage", ("left_square_bracket", "shift+tab"), "[", "", "the passage before"),
-    Action("next", ("n", "l", "right"), "n →", "next", "the next one, nothing is decided"),
-    Action("previous", ("p", "h", "left"), "p ←", "back", "the one before"),
-    Action("open", ("enter",), "Enter", "", "the next one without a label"),
-    Action("best", ("w",), "w", "", "the window that holds most of its words"),
-    Action("down", ("j", "down"), "j ↓", "", "scroll the text below down"),
-    Action("up", ("k", "up"), "k ↑", "", "scroll it up"),
-    Action("page_down", ("pagedown", "space", "ctrl+d"), "PgDn", "", "a page of it down"),
-    Action("page_up", ("pageup", "ctrl+u"), "PgUp", "", "a page up"),
-    Action("answer_down", ("J", "upper_j"), "J", "", "scroll the text above down"),
-    Action("answer_up", ("K", "upper_k"), "K", "", "scroll it up"),
-    Action(
-        "verdict",
-        ("v",),
-        "v",
-        "",
-        "what the judge said, of what you have labelled",
-    ),
-    Action("help", ("question_mark", "f1"), "? F1", "", "this page"),
-    Action("quit", ("q", "ctrl+q"), "q", "quit", "leave; every label is on disk already"),
+    _action("undo", "u backspace ctrl+z", "undo", "take the last label back", "u"),
+    _action("redo", "U ctrl+r", "", "do again what was undone", "U"),
+    _action("next-passage", "] tab", "passage", "the next passage", "] Tab"),
+    _action("previous-passage", "[ shift+tab", "", "the passage before", "["),
+    _action("next", "n l right", "next", "the next one, nothing is decided", "n →"),
+    _action("previous", "p h left", "back", "the one before", "p ←"),
+    _action("open", "enter", "", "the next one without a label", "Enter"),
+    _action("best", "w", "", "the window that holds most of its words"),
+    _action("down", "j down", "", "scroll the text below down", "j ↓"),
+    _action("up", "k up", "", "scroll it up", "k ↑"),
+    _action("page-down", "pagedown space ctrl+d", "", "a page of it down", "PgDn"),
+    _action("page-up", "pageup ctrl+u", "", "a page up", "PgUp"),
+    _action("answer-down", "J", "", "scroll the text above down"),
+    _action("answer-up", "K", "", "scroll it up"),
+    _action("verdict", "v", "", "what the judge said, of what you have labelled"),
+    _action("help", "? f1", "", "this page", "? F1"),
+    _action("quit", "q ctrl+q", "quit", "leave; every label is on disk already", "q"),
 )
 
 
-@cache
-def actions(kind: Kind) -> tuple[Action, ...]:
+def actions(kind: LabelKind) -> tuple[Action, ...]:
     """All actions of the screen; labels first. A fact has but one text below it."""
-    common = (one for one in _COMMON if kind is not FACTS or not one.name.endswith("_passage"))
+    common = (
+        action for action in _COMMON if kind is not FACTS or not action.id.endswith("-passage")
+    )
     return (*_deciding(kind), *common)
 
 
-@cache
-def by_key(kind: Kind) -> dict[str, str]:
-    """The action's name of each key."""
-    return {key: action.name for action in actions(kind) for key in action.keys}
-
-
-def hinted(kind: Kind) -> list[tuple[str, str]]:
-    """What the last line of the screen shows, as far as it fits: key and word."""
-    shown = (action for action in actions(kind) if action.hint)
-    return [(action.shown.split()[0], action.hint) for action in shown]
+def hinted(kind: LabelKind) -> list[str]:
+    """The actions that the last line of the screen shows, as far as they fit."""
+    return [action.id for action in actions(kind) if action.label]
 
 
 _CLAIMS = """
@@ -365,12 +332,12 @@ undoes, also after a restart.
 """
 
 
-def guideline(kind: Kind) -> str:
+def guideline(kind: LabelKind) -> str:
     """How to label items of this kind."""
     return (_FACTS if kind is FACTS else _CLAIMS) + _COMMON_END
 
 
-def help_text(kind: Kind) -> str:
+def help_text(kind: LabelKind) -> str:
     """The keys, then the guideline."""
     keys = "\n".join(f"{action.shown:<9} {action.help}" for action in actions(kind))
     return (
@@ -394,13 +361,13 @@ WIDER: Final = 1500
 """Characters by which a window may be widened to whole paragraphs."""
 
 
-def short_help(kind: Kind) -> str:
+def short_help(kind: LabelKind) -> str:
     """``1 supported, 2 not, 3 cannot tell, ? more``."""
-    told = (f"{place} {hint(label)}" for place, label in enumerate(kind.labels, 1))
-    return f"{', '.join(told)}, ? more"
+    labels = (f"{number} {hint(label)}" for number, label in enumerate(kind.labels, 1))
+    return f"{', '.join(labels)}, ? more"
 
 
-def long_help(kind: Kind) -> str:
+def long_help(kind: LabelKind) -> str:
     """All commands."""
     keys = list(label_keys(kind))
     labels = f"{' '.join(keys[::2]):<8} {', '.join(map(words, kind.labels))}"
@@ -408,7 +375,7 @@ def long_help(kind: Kind) -> str:
     return HELP.format(labels=labels, noun=kind.noun, upper=kind.upper)
 
 
-def _paragraph(passage: Passage) -> tuple[int, int]:
+def _paragraph(passage: ClaimContext) -> tuple[int, int]:
     """The window, widened to the blank lines around it; the whole text without one."""
     text = passage.text
     if passage.window is None:
@@ -419,30 +386,31 @@ def _paragraph(passage: Passage) -> tuple[int, int]:
     return wide if wide[1] - wide[0] <= end - start + WIDER else (start, end)
 
 
-class Plain:
+class ClaimLines:
     """One line session. ``prompt``: a person sits at the other end."""
 
-    def __init__(self, session: Session, stdin: TextIO, stdout: TextIO, *, prompt: bool) -> None:
+    def __init__(
+        self, session: ClaimSession, stdin: TextIO, stdout: TextIO, *, prompt: bool
+    ) -> None:
         self.session = session
-        self._in, self._out, self._prompt = stdin, stdout, prompt
         self._kind = session.kind
+        self._terminal = LineTerminal(stdin, stdout, short_help(session.kind) if prompt else "")
         self._labels = label_keys(session.kind)
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
         self.show()
-        while True:
-            if self._prompt:
-                self._out.write(f"{short_help(self._kind)}> ")
-                self._out.flush()
-            line = self._in.readline()
-            if not line or line.strip() in ("q", "quit"):
-                return 0
-            self.obey(line.strip())
+        for line in self._terminal.lines():
+            self.obey(line)
+        return 0
+
+    def say(self, text: str) -> None:
+        """Print own or foreign text, made safe, at once."""
+        self._terminal.say(text)
 
     def obey(self, line: str) -> None:
         """Do what one line says, and say what was done; a refusal is said in the same way."""
-        session, name, place = self.session, self.session.item.name, self.session.place
+        session, name, index = self.session, self.session.item.name, self.session.index
         try:
             if line in self._labels:
                 label = self._labels[line]
@@ -453,21 +421,16 @@ class Plain:
                     self.say(f"Every {noun} is labelled: q leaves, n and p look again.")
             else:
                 self._command(line)
-        except Refused as refusal:
+        except ActionRefused as refusal:
             self.say(str(refusal))
-        if session.place != place:
+        if session.index != index:
             self.show()
-
-    def say(self, text: str) -> None:
-        """Print own or foreign text, made safe, at once."""
-        self._out.write(display(text) + "\n")
-        self._out.flush()
 
     def show(self) -> None:
         """The claim or fact, its question, and where most of its words stand."""
         session, item, noun = self.session, self.session.item, self._kind.noun
         self.say(
-            f"\n{noun} {session.place + 1} of {len(session.items)}, {session.count()} done: "
+            f"\n{noun} {session.index + 1} of {len(session.items)}, {session.count()} done: "
             f"{one_line(item.name)}, {words(session.label)}"
         )
         self.say(f"question: {one_line(item.question)}")
@@ -487,12 +450,12 @@ class Plain:
         if name == "t":
             self._passages(self.session.item, rest.strip())
             return
-        do = self._commands().get(line)
-        if do is None:
-            raise Refused(
+        command = self._commands().get(line)
+        if command is None:
+            raise ActionRefused(
                 f"{line!r} is no command; ? lists them" if line else short_help(self._kind)
             )
-        do()
+        command()
 
     def _commands(self) -> dict[str, Callable[[], object]]:
         session = self.session
@@ -510,11 +473,11 @@ class Plain:
 
     def _move(self, by: int) -> None:
         if not self.session.move(by):
-            raise Refused(f"that is the {'last' if by > 0 else 'first'} {self._kind.noun}")
+            raise ActionRefused(f"that is the {'last' if by > 0 else 'first'} {self._kind.noun}")
 
     def _open(self) -> None:
         if not self.session.goto_open():
-            raise Refused(f"every {self._kind.noun} is labelled")
+            raise ActionRefused(f"every {self._kind.noun} is labelled")
 
     def _undo(self) -> None:
         self.session.undo()
@@ -528,14 +491,14 @@ class Plain:
         self.session.reveal()
         self.say(f"judge: {self.session.item.verdict}")
 
-    def _passages(self, item: Item, number: str) -> None:
+    def _passages(self, item: ClaimItem, number: str) -> None:
         if not item.passages:
-            raise Refused(self._kind.none)
+            raise ActionRefused(self._kind.none)
         if not number:
-            for place, passage in enumerate(item.passages, 1):
-                self.say(f"{place}: {one_line(passage.title)}")
+            for index, passage in enumerate(item.passages, 1):
+                self.say(f"{index}: {one_line(passage.title)}")
             return
         if not number.isdecimal() or not 1 <= int(number) <= len(item.passages):
-            raise Refused(f"t takes a number from 1 to {len(item.passages)}")
+            raise ActionRefused(f"t takes a number from 1 to {len(item.passages)}")
         passage = item.passages[int(number) - 1]
         self.say(f"{one_line(passage.title)}:\n{passage.text}")

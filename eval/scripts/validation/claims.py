@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from records.errors import StorageError
 from records.judgements import Judgement, Verdicts, read_verdicts
 from records.results import TestResult, iter_results
 from records.runs import RESULTS, VERDICTS
-from scorers.judged_scores import Line
 
 GOOD = {"groundedness": "supported", "correctness": "present"}
 """The verdict that counts for each metric; anything else is against."""
@@ -35,7 +34,7 @@ Key = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class JudgedContext:
     """A context as the judge saw it."""
 
     id: str
@@ -63,7 +62,7 @@ class JudgedClaim:
     question: str = ""
     answer: str = ""
     reference: str = ""
-    contexts: tuple[Passage, ...] = ()
+    contexts: tuple[JudgedContext, ...] = ()
     quote: str = ""
     context: str = ""
     reason: str = ""
@@ -86,7 +85,7 @@ class JudgedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRun:
     """All claims of a run that a metric's verdicts decide, and who decided them."""
 
     claims: list[JudgedClaim]
@@ -107,7 +106,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged:
+def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> JudgedRun:
     """The claims of a run that its present judge decided, in the order of the file.
 
     What counts is what the scores are counted from: the last line for the same thing, of the judge
@@ -127,11 +126,11 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
         )
     answers = _answers(run, verdicts, metric, cases)
     claims: list[JudgedClaim] = []
-    decided: list[Line] = []
+    decided: list[Mapping[str, Any]] = []
     counts: Counter[str] = Counter()
     for key in verdicts.by_answer:
-        answer = answers.get(key, _Answer(stale=True))
-        sound = [one.lines for one in answer.opinions if one.status == "ok"]
+        answer = answers.get(key, _AnswerJudgements(stale=True))
+        sound = [judgement.lines for judgement in answer.opinions if judgement.status == "ok"]
         first = sound[0] if sound else []
         if any(part.get("mode") == "code" for part in first):
             counts["by_code"] += sum(len(part["verdicts"]) for part in first)
@@ -140,9 +139,11 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
             decided += first
         elif answer.stale:
             counts["changed"] += 1
-        elif not answer.opinions or any(one.status == "failed" for one in answer.opinions):
+        elif not answer.opinions or any(
+            judgement.status == "failed" for judgement in answer.opinions
+        ):
             counts["failed"] += 1
-    return Judged(
+    return JudgedRun(
         _weighted(claims),
         _distinct(line.get("judge") for line in decided),
         _distinct(line.get("prompt") for line in decided),
@@ -154,7 +155,7 @@ def read_judged(run: Path, metric: str, cases: Mapping[str, TestCase]) -> Judged
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _AnswerJudgements:
     """What the judge said of one answer: its whole opinions in order, and the chunks' titles."""
 
     opinions: Sequence[Judgement] = ()
@@ -164,21 +165,23 @@ class _Answer:
 
 def _answers(
     run: Path, verdicts: Verdicts, metric: str, cases: Mapping[str, TestCase]
-) -> dict[tuple[str, int], _Answer]:
+) -> dict[tuple[str, int], _AnswerJudgements]:
     """The answers of a run that are still there, as far as there are verdicts on them."""
-    found = {}
+    answers = {}
     for result in iter_results(run / RESULTS):
         key, case = (result.test_case_id, result.repeat), cases.get(result.test_case_id)
         if key in verdicts.by_answer and case is not None:
             opinions, stale = verdicts.opinions(case, result)
             judgements = [opinions[n][metric] for n in sorted(opinions) if metric in opinions[n]]
-            found[key] = _Answer(judgements, _titles(result), stale)
-    return found
+            answers[key] = _AnswerJudgements(judgements, _titles(result), stale)
+    return answers
 
 
 def _distinct(values: Any) -> list[dict[str, Any]]:
-    found = {orjson.dumps(value, option=orjson.OPT_SORT_KEYS): value for value in values if value}
-    return [found[key] for key in sorted(found)]
+    by_bytes = {
+        orjson.dumps(value, option=orjson.OPT_SORT_KEYS): value for value in values if value
+    }
+    return [by_bytes[key] for key in sorted(by_bytes)]
 
 
 def _claims(
@@ -189,7 +192,7 @@ def _claims(
     metric: str,
 ) -> Iterator[JudgedClaim]:
     """The items of one answer: the first opinion's verdicts, all opinions' share as the score."""
-    said = [
+    verdicts = [
         {str(item["id"]): item for part in parts for item in part.get("verdicts") or ()}
         for parts in opinions
     ]
@@ -197,20 +200,20 @@ def _claims(
         inputs = part.get("input") or {}
         is_local = (part.get("judge") or {}).get("provider") == "local"
         passages = tuple(
-            Passage(
-                str(one.get("id", "")),
-                titles.get(str(one.get("chunk_id", "")), str(one.get("chunk_id", ""))),
-                str(one.get("text", "")),
+            JudgedContext(
+                str(context.get("id", "")),
+                titles.get(str(context.get("chunk_id", "")), str(context.get("chunk_id", ""))),
+                str(context.get("text", "")),
             )
-            for one in inputs.get("contexts") or ()
+            for context in inputs.get("contexts") or ()
         )
         for claim in inputs.get(ITEMS[metric]) or ():
-            item = said[0].get(str(claim["id"]))
+            item = verdicts[0].get(str(claim["id"]))
             if item is None:
                 continue  # not decided: judge_answers counts it
             text = str(claim.get("text", ""))
             span = claim.get("span")
-            score = _score(str(claim["id"]), item, said, GOOD[metric])
+            score = _score(str(claim["id"]), item, verdicts, GOOD[metric])
             if score is None and is_local:
                 texts = [passage.text for passage in passages] or [str(inputs.get("answer", ""))]
                 lead, question = str(claim.get("lead", "")), str(inputs.get("question", ""))
@@ -235,29 +238,33 @@ def _claims(
 
 
 def _score(
-    claim_id: str, item: Mapping[str, Any], said: list[dict[str, Any]], good: str
+    claim_id: str, item: Mapping[str, Any], opinions: list[dict[str, Any]], good: str
 ) -> float | None:
     """The judge's own score of support; else the share of its repeats with the good verdict."""
     own = item.get("score")
     if isinstance(own, int | float) and not isinstance(own, bool):
         return float(own)
-    votes = [one[claim_id].get("verdict") == good for one in said if claim_id in one]
+    votes = [
+        verdicts[claim_id].get("verdict") == good for verdicts in opinions if claim_id in verdicts
+    ]
     return sum(votes) / len(votes) if len(votes) > 1 else None
 
 
 def support_score(claim: str, contexts: list[str], question: str, lead: str = "") -> float:
     """What the local judge decides by: the support of the claim, 0 when a number vetoes it."""
-    known = numbers.index(question) if question else None
-    found = score_claim(claim, [prepare(text) for text in contexts], question=known, lead=lead)
-    return 0.0 if found is None else found.strength
+    question_numbers = numbers.index(question) if question else None
+    support = score_claim(
+        claim, [prepare(text) for text in contexts], question=question_numbers, lead=lead
+    )
+    return 0.0 if support is None else support.strength
 
 
 def claim_slices(case: TestCase | None, claim: str) -> dict[str, str]:
     """What a claim is grouped by: the case's own fields, and the kind of claim."""
-    found = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
-    found["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
-    found["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"
-    return found
+    slices = {name: value for name in DIMENSIONS if case and (value := getattr(case, name))}
+    slices["claim_type"] = ragmetrics_claims.claim_type(ragmetrics_claims.bare(claim))
+    slices["numbers"] = "with" if any(char.isdigit() for char in claim) else "without"
+    return slices
 
 
 def _titles(result: TestResult) -> dict[str, str]:
@@ -276,8 +283,6 @@ def _document(title: str) -> str:
 
 def _weighted(claims: list[JudgedClaim]) -> list[JudgedClaim]:
     """Every case counts the same, within it every answer, within that every claim."""
-    from dataclasses import replace
-
     size = Counter((claim.case_id, claim.repeat) for claim in claims)
     repeats = Counter(case_id for case_id, _ in size)
     return [

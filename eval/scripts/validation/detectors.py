@@ -55,7 +55,7 @@ class PromptSet:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class LabelledPrompt:
     """One text with its label; rows of one `group` are copies or twins of each other."""
 
     set: str
@@ -93,24 +93,24 @@ SETS = (
 _KEPT_TAGS = ("origin", "category", "hint", "type", "quotes", "words", "attack_family", "kind")
 
 
-def _prompts(known: PromptSet, folder: Path) -> Iterator[Prompt]:
-    paths = sorted(folder.glob(known.files)) if folder.is_dir() else []
-    rows = (row for path in paths for row in _rows(known, path))
+def _prompts(prompt_set: PromptSet, folder: Path) -> Iterator[LabelledPrompt]:
+    paths = sorted(folder.glob(prompt_set.files)) if folder.is_dir() else []
+    rows = (row for path in paths for row in _rows(prompt_set, path))
     for count, (text, label, group, tags) in enumerate(rows):
-        if count % known.every == 0:
-            yield Prompt(known.name, text, label, f"{known.folder}/{group}", tags)
+        if count % prompt_set.every == 0:
+            yield LabelledPrompt(prompt_set.name, text, label, f"{prompt_set.folder}/{group}", tags)
 
 
-def _rows(known: PromptSet, path: Path) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
+def _rows(prompt_set: PromptSet, path: Path) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
     if path.suffix == ".md":
         for piece in _pieces(path.read_text(encoding="utf-8")):
-            yield piece, known.label or 0, path.name, {}
+            yield piece, prompt_set.label or 0, path.name, {}
         return
     for number, row in read_rows(path):
-        text = row.get(known.field)
-        label = row.get("label") if known.label is None else known.label
+        text = row.get(prompt_set.field)
+        label = row.get("label") if prompt_set.label is None else prompt_set.label
         if not isinstance(text, str) or label not in (0, 1):
-            field = "label" if isinstance(text, str) else known.field
+            field = "label" if isinstance(text, str) else prompt_set.field
             problem = Problem(
                 str(path), number, field, "is missing or wrong; see the set's own notes"
             )
@@ -131,19 +131,23 @@ def _pieces(page: str) -> Iterator[str]:
         yield piece
 
 
-def read_prompts(data: Path) -> list[Prompt]:
+def read_prompts(data: Path) -> list[LabelledPrompt]:
     """All prompts of the known sets under `data`, in the order of `SETS`, then our own."""
-    found = [prompt for known in SETS for prompt in _prompts(known, data / known.folder)]
+    prompts = [
+        prompt for prompt_set in SETS for prompt in _prompts(prompt_set, data / prompt_set.folder)
+    ]
     own = _same("own_benign", files=OWN.name)
-    return found + list(_prompts(own, OWN.parent))
+    return prompts + list(_prompts(own, OWN.parent))
 
 
 def trainable_sets() -> frozenset[str]:
     """Names of the sets whose licence lets derived weights be shipped."""
-    return frozenset(known.name for known in SETS if known.trainable) | {"own_benign"}
+    return frozenset(prompt_set.name for prompt_set in SETS if prompt_set.trainable) | {
+        "own_benign"
+    }
 
 
-def fingerprint(prompt: Prompt) -> str:
+def fingerprint(prompt: LabelledPrompt) -> str:
     """A short hash of a text, to tell later whether a model was trained on it."""
     return hashlib.sha256(prompt.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -156,17 +160,17 @@ _PROMPT_SETS = ("injection", "jailbreak", "benign")
 Split = tuple[list[int], list[int]]
 
 
-def measure(prompts: Sequence[Prompt], *, retrain: bool = True) -> dict[str, Any]:
+def measure(prompts: Sequence[LabelledPrompt], *, retrain: bool = True) -> dict[str, Any]:
     """Pooled and per-set numbers for each way of looking; {} without prompts."""
     if not prompts:
         return {}
-    reports = [score_injection(prompt.text) for prompt in prompts]
-    known = trained_on()
-    found: dict[str, Any] = {
-        "trained": sum(fingerprint(prompt) in known for prompt in prompts),
+    verdicts = [score_injection(prompt.text) for prompt in prompts]
+    trained_sets = trained_on()
+    report: dict[str, Any] = {
+        "trained": sum(fingerprint(prompt) in trained_sets for prompt in prompts),
         "prompts": len(prompts),
-        "shipped": _numbers(prompts, [report.score for report in reports]),
-        "rules_only": _numbers(prompts, [report.rule_score for report in reports]),
+        "shipped": _numbers(prompts, [verdict.score for verdict in verdicts]),
+        "rules_only": _numbers(prompts, [verdict.rule_score for verdict in verdicts]),
     }
     if retrain and {prompt.label for prompt in prompts} == {0, 1}:
         features = fitting.featurize([prompt.text for prompt in prompts])
@@ -174,13 +178,13 @@ def measure(prompts: Sequence[Prompt], *, retrain: bool = True) -> dict[str, Any
             ("cross_validated", _folds(prompts)),
             ("leave_one_set_out", _left_out(prompts)),
         ):
-            scores = _retrained(prompts, reports, features, splits)
-            found[name] = _numbers(prompts, scores)
-    return found
+            scores = _retrained(prompts, verdicts, features, splits)
+            report[name] = _numbers(prompts, scores)
+    return report
 
 
 def _retrained(
-    prompts: Sequence[Prompt],
+    prompts: Sequence[LabelledPrompt],
     reports: Sequence[InjectionReport],
     features: Sequence[dict[int, float]],
     splits: Iterable[Split],
@@ -197,18 +201,18 @@ def _retrained(
     return scores
 
 
-def _folds(prompts: Sequence[Prompt]) -> Iterator[Split]:
+def _folds(prompts: Sequence[LabelledPrompt]) -> Iterator[Split]:
     """Groups dealt out to folds, largest first to the smallest fold."""
     sizes: dict[str, list[int]] = {}
-    for place, prompt in enumerate(prompts):
-        sizes.setdefault(prompt.group, []).append(place)
+    for index, prompt in enumerate(prompts):
+        sizes.setdefault(prompt.group, []).append(index)
     folds: list[list[int]] = [[] for _ in range(FOLDS)]
     for group in sorted(sizes, key=lambda name: (-len(sizes[name]), name)):
         min(folds, key=len).extend(sizes[group])
     yield from _splits(folds)
 
 
-def _left_out(prompts: Sequence[Prompt]) -> Iterator[Split]:
+def _left_out(prompts: Sequence[LabelledPrompt]) -> Iterator[Split]:
     names = list(dict.fromkeys(prompt.set for prompt in prompts))
     yield from _splits([[i for i, p in enumerate(prompts) if p.set == name] for name in names])
 
@@ -218,19 +222,19 @@ def _splits(parts: Sequence[list[int]]) -> Iterator[Split]:
         yield [i for other in parts if other is not part for i in other], part
 
 
-def _numbers(prompts: Sequence[Prompt], scores: Sequence[float]) -> dict[str, Any]:
-    def side(label: int, wanted: Callable[[Prompt], bool]) -> list[float]:
+def _numbers(prompts: Sequence[LabelledPrompt], scores: Sequence[float]) -> dict[str, Any]:
+    def side(label: int, selects: Callable[[LabelledPrompt], bool]) -> list[float]:
         return [
             score
             for prompt, score in zip(prompts, scores, strict=True)
-            if prompt.label == label and wanted(prompt)
+            if prompt.label == label and selects(prompt)
         ]
 
-    def numbers(wanted: Callable[[Prompt], bool]) -> dict[str, Any]:
-        attacks = [("", score) for score in side(1, wanted)]
-        found = safety.input_guardrail(attacks, side(0, wanted))
-        del found["categories"]
-        return found
+    def numbers(selects: Callable[[LabelledPrompt], bool]) -> dict[str, Any]:
+        attacks = [("", score) for score in side(1, selects)]
+        rates = safety.input_guardrail(attacks, side(0, selects))
+        del rates["categories"]
+        return rates
 
     names = list(dict.fromkeys(prompt.set for prompt in prompts))
     return {
@@ -261,16 +265,18 @@ def _measure_leakage_rows(folder: Path) -> Iterator[dict[str, Any]]:
 
 def measure_measure_leakage(data: Path) -> dict[str, Any]:
     """Numbers of every set that is there; a set that is absent has no entry."""
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     if (data / "pii_presidio_synth").is_dir():
-        found["pii_presidio_synth"] = _spans(data / "pii_presidio_synth")
+        report["pii_presidio_synth"] = _spans(data / "pii_presidio_synth")
     if (data / "pii_presidio_cases").is_dir():
-        found["pii_presidio_cases"] = _counts(data / "pii_presidio_cases")
-    found["benign"] = {name: _false_finds(data / name) for name in BENIGN if (data / name).is_dir()}
+        report["pii_presidio_cases"] = _counts(data / "pii_presidio_cases")
+    report["benign"] = {
+        name: _false_finds(data / name) for name in BENIGN if (data / name).is_dir()
+    }
     for name in ("secrets_rules", "secrets_fixtures"):
         if (data / name).is_dir():
-            found[name] = _secrets(data / name)
-    return found
+            report[name] = _secrets(data / name)
+    return report
 
 
 def _spans(folder: Path) -> dict[str, Any]:
@@ -280,12 +286,12 @@ def _spans(folder: Path) -> dict[str, Any]:
     false: Counter[str] = Counter()
     for row in _measure_leakage_rows(folder):
         finds = list(find_pii(row["text"]))
-        wanted = [span for span in row["spans"] if span["type"] in KINDS]
-        for span in wanted:
+        expected = [span for span in row["spans"] if span["type"] in KINDS]
+        for span in expected:
             total[span["type"]] += 1
             hits[span["type"]] += any(_fits(find, span) for find in finds)
         for find in finds:
-            false[find[0]] += not any(_fits(find, span) for span in wanted)
+            false[find[0]] += not any(_fits(find, span) for span in expected)
     return {
         "recall": {kind: _share(hits[kind], total[kind]) for kind in KINDS},
         "labelled": {kind: total[kind] for kind in KINDS},
@@ -345,18 +351,18 @@ def _secrets(folder: Path) -> dict[str, Any]:
         ours[side, _overlaps(finds, spans)] += 1
         if scan is not None:
             theirs[side, _overlaps(scan(row["text"]), spans)] += 1
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "secrets": total["secrets"],
         "lookalikes": total["lookalikes"],
         "recall": _share(ours["secrets", True], total["secrets"]),
         "lookalikes_flagged": _share(ours["lookalikes", True], total["lookalikes"]),
     }
     if scan is not None:
-        found["detect_secrets_recall"] = _share(theirs["secrets", True], total["secrets"])
-        found["detect_secrets_lookalikes_flagged"] = _share(
+        report["detect_secrets_recall"] = _share(theirs["secrets", True], total["secrets"])
+        report["detect_secrets_lookalikes_flagged"] = _share(
             theirs["lookalikes", True], total["lookalikes"]
         )
-    return found
+    return report
 
 
 def _overlaps(finds: list[tuple[int, int]], spans: list[dict[str, Any]]) -> bool:
@@ -388,8 +394,8 @@ def detect_secrets_scanner() -> Any:
             for plugin in plugins:
                 for secret in plugin.analyze_line(filename="text", line=line, line_number=number):
                     value = secret.secret_value or ""
-                    place = re.search(re.escape(value), line)
-                    start = offset + (place.start() if place else 0)
+                    match = re.search(re.escape(value), line)
+                    start = offset + (match.start() if match else 0)
                     spans.append((start, start + max(1, len(value))))
             offset += len(line)
         return spans

@@ -140,7 +140,7 @@ def expertqa(folder: Path) -> Iterator[LabelledClaim]:
     """Claims against their own evidence; Complete is supported, Partial and Incomplete are not."""
     for _, row in read_rows(folder / "expertqa" / FILE):
         for claim in row["claims"]:
-            evidence = [row["contexts"][place] for place in claim["evidence"]]
+            evidence = [row["contexts"][index] for index in claim["evidence"]]
             if evidence:
                 yield _row(row, claim["text"], int(claim["support"] == "Complete"), evidence)
 
@@ -226,18 +226,18 @@ ABSTENTION: tuple[LabelledSet[LabelledAbstention], ...] = (
 
 
 def _problems(path: Path, line: int, row: dict[str, Any]) -> list[Problem]:
-    found: list[tuple[str, str]] = []
+    faults: list[tuple[str, str]] = []
     if not isinstance(row.get("claim"), str) or not row["claim"].strip():
-        found.append(("claim", "must be a text; write the claim that was checked"))
+        faults.append(("claim", "must be a text; write the claim that was checked"))
     contexts = row.get("contexts")
     if not isinstance(contexts, list) or not all(isinstance(text, str) for text in contexts):
-        found.append(("contexts", "must be a list of texts; write what it was checked against"))
+        faults.append(("contexts", "must be a list of texts; write what it was checked against"))
     if isinstance(row.get("supported"), bool) or row.get("supported") not in (0, 1):
-        found.append(("supported", "must be 1 (all of it supported) or 0"))
+        faults.append(("supported", "must be 1 (all of it supported) or 0"))
     for name in ("group", "question"):
         if name in row and not isinstance(row[name], str):
-            found.append((name, "must be a text; leave it out if there is none"))
-    return [Problem(str(path), line, name, message) for name, message in found]
+            faults.append((name, "must be a text; leave it out if there is none"))
+    return [Problem(str(path), line, name, message) for name, message in faults]
 
 
 def read_own(path: Path) -> list[LabelledClaim]:
@@ -249,9 +249,9 @@ def read_own(path: Path) -> list[LabelledClaim]:
     rows: list[LabelledClaim] = []
     problems: list[Problem] = []
     for line, row in read_rows(path):
-        found = _problems(path, line, row)
-        problems.extend(found)
-        if not found:
+        faults = _problems(path, line, row)
+        problems.extend(faults)
+        if not faults:
             rows.append(
                 LabelledClaim(
                     row["claim"],

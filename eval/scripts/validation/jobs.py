@@ -1,41 +1,43 @@
-"""What calibrate_judge.py does, in its order: label, join, report, gate."""
+"""A calibration of a judge from its options to the stored report: label, join, compare, gate."""
 
 from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import click
-import orjson
-
-import options
 from decisions import calibration_words, gate_calibration
-from judging.connect import LOCAL, Wanted, connect
-from judging.run import say_notes
-from options import Exit
+from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records.calibration import SCHEMA
 from records.errors import StorageError
 from records.judgements import STALE
 from records.labels import read_cases
-from records.metrics import rounded
 from records.runs import find_run
 from validation import judge as validation_judge
 from validation import labels, show
-from validation.claims import ITEMS, Judged, Key, read_judged
+from validation.claims import ITEMS, JudgedRun, Key, read_judged
 from validation.judge import attacked
 from validation.labels import Joined, labels_sha256
 
 METRIC = records_calibration.METRICS[0]
 
 
+Talk = Callable[[str], None]
+"""Takes a line that a person should read while the work goes on."""
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The options of the script, by their names."""
+class CalibrateOptions:
+    """Which judge is compared with which labels, and how.
+
+    ``run``, ``results_dir``, ``eval_set``, ``labels_dir`` name the judged run and the labels of its
+    claims; ``labels_file``, ``data`` with ``set_name`` name labels elsewhere; ``judge`` is the one
+    that is asked about those, and that is attacked.
+    """
 
     run: str
     results_dir: Path
@@ -62,15 +64,7 @@ class Plan:
     seed: int
     as_json: bool
     quiet: bool
-    wanted: Wanted
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Plan:
-        """From the command line's values."""
-        judge = {"revision": given["judge_revision"], "file": given["judge_file"]}
-        judge |= {name: given[name] for name in Wanted.__dataclass_fields__ if name in given}
-        own = {name: given[name] for name in cls.__dataclass_fields__ if name in given}
-        return cls(**own, wanted=Wanted(**judge))
+    judge: JudgeOptions
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""
@@ -101,13 +95,18 @@ class Plan:
             )
 
     @property
-    def who(self) -> str:
-        """The annotator's name: the one given, else the user's."""
+    def annotator_name(self) -> str:
+        """The annotator's name: the option, else the user's."""
         return self.annotator or re.sub(r"[^A-Za-z0-9._-]", "", _user()) or "me"
 
     @property
     def folder(self) -> Path:
         return find_run(self.results_dir, self.run)
+
+    @property
+    def workers(self) -> int:
+        """Threads wait for a server; the local judge only gets slower by them."""
+        return 1 if self.judge.judge == LOCAL else self.judge.concurrency
 
 
 def _user() -> str:
@@ -117,61 +116,92 @@ def _user() -> str:
         return ""
 
 
-def run(plan: Plan) -> int:
-    """Everything; returns the exit code."""
-    plan.check()
-    if plan.calibration is not None:
-        known = records_calibration.read(plan.calibration)
-        return _gate(plan, known, _judged(plan, known["metric"]))
-    if plan.set_name is not None or _are_rows(plan):
-        found = _from_rows(plan)
-        _say_report(plan, found)
-        return _gate(plan, found, None) if plan.gate else Exit.DONE
-    judged = _judged(plan, plan.metric)
-    if plan.label and (code := _label(plan, judged)) != Exit.DONE:
+@dataclass(frozen=True, slots=True)
+class CalibratedJudge:
+    """A calibration: one that was just made, or a stored one that a run is checked against."""
+
+    report: dict[str, Any]
+    judged: JudgedRun | None
+    """The verdicts that the gate is about; None: those of the report itself."""
+    stored: bool = False
+
+
+def calibrate(options: CalibrateOptions, talk: Talk) -> CalibratedJudge | int:
+    """Label where that is asked for, then compare judge and people, and store the report.
+
+    An exit code in place of a calibration: of the labelling, when nothing came of it to compare.
+    """
+    options.check()
+    if options.calibration is not None:
+        stored = records_calibration.read(options.calibration)
+        return CalibratedJudge(stored, _judged(options, stored["metric"], talk), stored=True)
+    if options.set_name is not None or _are_rows(options):
+        return _stored(options, CalibratedJudge(_from_rows(options, talk), None))
+    judged = _judged(options, options.metric, talk)
+    if options.label and (code := _label(options, judged)):
         return code
-    files = labels.label_files(plan.labels_dir, plan.labels_file)
-    joined = labels.join(labels.read_labels(files), judged.claims, plan.metric)
+    files = labels.label_files(options.labels_dir, options.labels_file)
+    joined = labels.join(labels.read_labels(files), judged.claims, options.metric)
     if not joined.human:
-        if plan.label and not plan.gate:
-            click.echo(_undecided(plan, joined), err=True)
-            return Exit.DONE
-        raise StorageError(_undecided(plan, joined))
-    found = _report(plan, plan.folder, judged, joined, files)
-    if plan.attack:
-        found["attack"] = _attack(plan, judged, joined.human)
-    records_calibration.write(plan.folder / records_calibration.name_of(plan.metric), found)
-    _say_report(plan, found)
-    return _gate(plan, found, judged) if plan.gate else Exit.DONE
+        if options.label and not options.gate:
+            talk(_undecided(options, joined))
+            return 0
+        raise StorageError(_undecided(options, joined))
+    report = _report(options, options.folder, judged, joined, files)
+    if options.attack:
+        report["attack"] = _attack(options, judged, joined.human, talk)
+    records_calibration.write(options.folder / records_calibration.name_of(options.metric), report)
+    return _stored(options, CalibratedJudge(report, judged))
 
 
-def _judged(plan: Plan, metric: str) -> Judged:
-    cases = read_cases(plan.eval_set, plan.labels_dir)
-    judged = read_judged(plan.folder, metric, {case.id: case for case in cases})
-    if judged.changed:
-        told = f"Note: the verdicts on {judged.changed} answers do not count: {STALE}."
-        click.echo(f"{told} Judge the run again with judge_answers.py.", err=True)
-    return judged
-
-
-def _label(plan: Plan, judged: Judged) -> int:
-    return labels.label(
-        judged.claims,
-        plan.metric,
-        plan.labels_dir,
-        plan.who,
-        sample=plan.sample,
-        seed=plan.seed,
-        ascii_only=plan.ascii_only,
-        theme=plan.theme,
-        plain=plan.plain,
+def objections(options: CalibrateOptions, calibrated: CalibratedJudge) -> list[str]:
+    """What stands against the figures of the judge, a sentence each; empty: nothing."""
+    report, judged = calibrated.report, calibrated.judged
+    return gate_calibration.objections(
+        report,
+        [report["judge"]] if judged is None else judged.judges,
+        [report["prompt"]] if judged is None else judged.prompts,
+        parameters=report["parameters"] if judged is None else judged.parameters,
+        min_kappa=options.min_kappa,
+        min_balanced_accuracy=options.min_balanced_accuracy,
     )
 
 
-def _are_rows(plan: Plan) -> bool:
+def _stored(options: CalibrateOptions, calibrated: CalibratedJudge) -> CalibratedJudge:
+    if options.output is not None:
+        records_calibration.write(options.output, calibrated.report, texts=False)
+    return calibrated
+
+
+def _judged(options: CalibrateOptions, metric: str, talk: Talk) -> JudgedRun:
+    cases = read_cases(options.eval_set, options.labels_dir)
+    judged = read_judged(options.folder, metric, {case.id: case for case in cases})
+    if judged.changed:
+        talk(
+            f"Note: the verdicts on {judged.changed} answers do not count: {STALE}. "
+            "Judge the run again with judge_answers.py."
+        )
+    return judged
+
+
+def _label(options: CalibrateOptions, judged: JudgedRun) -> int:
+    return labels.label(
+        judged.claims,
+        options.metric,
+        options.labels_dir,
+        options.annotator_name,
+        sample=options.sample,
+        seed=options.seed,
+        ascii_only=options.ascii_only,
+        theme=options.theme,
+        plain=options.plain,
+    )
+
+
+def _are_rows(options: CalibrateOptions) -> bool:
     """Are the files claims with contexts of their own? Both kinds at once are refused."""
-    kinds = {labels.is_labelled_rows(path) for path in plan.labels_file}
-    if len(kinds) > 1 or (kinds == {True} and len(plan.labels_file) > 1):
+    kinds = {labels.is_labelled_rows(path) for path in options.labels_file}
+    if len(kinds) > 1 or (kinds == {True} and len(options.labels_file) > 1):
         raise StorageError(
             "--labels-file: name several files of verdict labels, or one file of claims with "
             "contexts."
@@ -179,102 +209,79 @@ def _are_rows(plan: Plan) -> bool:
     return kinds == {True}
 
 
-def _from_rows(plan: Plan) -> dict[str, Any]:
-    """A judge against claims that people labelled outside of any run."""
-    if plan.attack:
+def _from_rows(options: CalibrateOptions, talk: Talk) -> dict[str, Any]:
+    """The report of a judge on claims that people labelled outside of any run."""
+    if options.attack:
         raise StorageError("--attack needs a run with labels; leave --labels-file out.")
-    if plan.metric != METRIC:
+    if options.metric != METRIC:
         raise StorageError(f"--labels-file: claims with contexts are labelled for {METRIC} alone.")
-    path = plan.labels_file[0] if plan.labels_file else None
-    loaded = validation_judge.drawn(
-        validation_judge.load(path, plan.data, plan.set_name), plan.limit, plan.seed
+    path = options.labels_file[0] if options.labels_file else None
+    rows = validation_judge.drawn(
+        validation_judge.load(path, options.data, options.set_name), options.limit, options.seed
     )
-    with connect(plan.wanted) as link:
-        judged, human = validation_judge.judged_rows(loaded, link.judge, link.salt, _workers(plan))
+    with connect(options.judge) as link:
+        judged, human = validation_judge.judged_rows(rows, link.judge, link.salt, options.workers)
         judged = replace(judged, parameters=link.describe().get("parameters"))
-        say_notes(link.notes(), plan.quiet)
+        _talk_of(link, options, talk)
     if not human:
         raise StorageError(f"the judge failed on all {judged.failed} claims; nothing to compare.")
-    name = path.name if path is not None else str(plan.set_name)
+    name = path.name if path is not None else str(options.set_name)
     every = Joined(human, dict.fromkeys(labels.COUNTS, 0), {name: len(human)}, None, False)
-    files = [validation_judge.file_of(path, plan.data, plan.set_name)]
-    return _report(plan, Path(name), judged, every, files)
+    files = [validation_judge.file_of(path, options.data, options.set_name)]
+    return _report(options, Path(name), judged, every, files)
 
 
-def _workers(plan: Plan) -> int:
-    """Threads wait for a server; the local judge only gets slower by them."""
-    return 1 if plan.wanted.judge == LOCAL else plan.wanted.concurrency
-
-
-def _attack(plan: Plan, judged: Judged, human: Mapping[Key, int]) -> dict[str, Any]:
+def _attack(
+    options: CalibrateOptions, judged: JudgedRun, human: Mapping[Key, int], talk: Talk
+) -> dict[str, Any]:
     """Attacks on the judge of the run, and on no other."""
-    with connect(plan.wanted) as link:
+    with connect(options.judge) as link:
         identity = link.judge.identity
         if [identity.to_dict()] != judged.judges:
-            name = ", ".join(calibration_words.judge_name(one) for one in judged.judges)
+            name = ", ".join(calibration_words.judge_name(judge) for judge in judged.judges)
             raise StorageError(
                 f"--attack: the run was judged by {name}, and --judge is {identity}; name the "
                 "run's judge."
             )
-        workers = _workers(plan)
-        found = attacked(judged.claims, human, link.judge, link.salt, plan.seed, workers)
-        say_notes(link.notes(), plan.quiet)
-        return found
+        figures = attacked(
+            judged.claims, human, link.judge, link.salt, options.seed, options.workers
+        )
+        _talk_of(link, options, talk)
+        return figures
 
 
-def _undecided(plan: Plan, joined: Joined) -> str:
+def _talk_of(link: Connection, options: CalibrateOptions, talk: Talk) -> None:
+    """What a reader of the verdicts should know of the judge."""
+    for note in () if options.quiet else link.notes():
+        talk(f"Note: {note}")
+
+
+def _undecided(options: CalibrateOptions, joined: Joined) -> str:
     """That nothing can be compared yet, in words."""
-    item = ITEMS[plan.metric].removesuffix("s")
+    item = ITEMS[options.metric].removesuffix("s")
     left = ", ".join(f"{n} {show.LEFT_OUT[name]}" for name, n in joined.counts.items() if n)
     return (
-        f"{plan.folder.name}: people have decided no {item} of this run yet"
+        f"{options.folder.name}: people have decided no {item} of this run yet"
         f"{f' ({left})' if left else ''}; label some with --label, or name --labels-file."
     )
 
 
 def _report(
-    plan: Plan,
+    options: CalibrateOptions,
     folder: Path,
-    judged: Judged,
+    judged: JudgedRun,
     joined: Joined,
     files: list[Path],
 ) -> dict[str, Any]:
-    draws = validation_judge.Draws(seed=plan.seed)
-    head = calibration_document(folder, plan.metric, judged, joined, files, plan.seed)
+    draws = validation_judge.Draws(seed=options.seed)
+    head = calibration_document(folder, options.metric, judged, joined, files, options.seed)
     return head | validation_judge.report(
-        judged.claims, joined.human, draws, plan.worst, plan.metric
+        judged.claims, joined.human, draws, options.worst, options.metric
     )
-
-
-def _say_report(plan: Plan, found: dict[str, Any]) -> None:
-    if plan.output is not None:
-        records_calibration.write(plan.output, found, texts=False)
-    if plan.as_json:
-        shown = rounded(found)
-        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
-    else:
-        show.print_report(options.stdout_console(), found)
-
-
-def _gate(plan: Plan, found: dict[str, Any], judged: Judged | None) -> int:
-    """Say on stderr what stands against the run's judged figures; 1 when anything does."""
-    said = gate_calibration.objections(
-        found,
-        [found["judge"]] if judged is None else judged.judges,
-        [found["prompt"]] if judged is None else judged.prompts,
-        parameters=found["parameters"] if judged is None else judged.parameters,
-        min_kappa=plan.min_kappa,
-        min_balanced_accuracy=plan.min_balanced_accuracy,
-    )
-    for sentence in said:
-        click.echo(f"Gate: {sentence}.", err=True)
-    if not said and not plan.quiet:
-        click.echo("Gate: the judge is calibrated and unchanged.", err=True)
-    return Exit.GATE_FAILED if said else Exit.DONE
 
 
 def calibration_document(
-    run: Path, metric: str, judged: Judged, joined: Joined, files: Sequence[Path], seed: int
+    run: Path, metric: str, judged: JudgedRun, joined: Joined, files: Sequence[Path], seed: int
 ) -> dict[str, Any]:
     """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
     return {
@@ -300,11 +307,11 @@ def calibration_document(
     }
 
 
-def single(found: Sequence[dict[str, Any]], what: str) -> dict[str, Any]:
+def single(identities: Sequence[dict[str, Any]], noun: str) -> dict[str, Any]:
     """The single judge or prompt of a run. Raises StorageError when there are several."""
-    if len(found) > 1:
+    if len(identities) > 1:
         raise StorageError(
-            f"the run's verdicts come from {len(found)} different {what}; judge the whole run "
+            f"the run's verdicts come from {len(identities)} different {noun}; judge the whole run "
             "again with one of them."
         )
-    return found[0] if found else {}
+    return identities[0] if identities else {}

@@ -19,11 +19,18 @@ from ragmetrics.judged import groundedness
 from ragmetrics.stats import agreement as stats_agreement
 from ragmetrics.stats import calibration
 from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
-from ragmetrics.stats.calibration import MIN_CLASS, Confusion, Estimate
+from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
-from records.verdicts import GROUNDEDNESS
-from validation.claims import Judged, JudgedClaim, Key, Passage, claim_slices, support_score
+from records.verdicts import KINDS
+from validation.claims import (
+    JudgedClaim,
+    JudgedContext,
+    JudgedRun,
+    Key,
+    claim_slices,
+    support_score,
+)
 from validation.human import FILE, SUPPORT, LabelledClaim, read_own
 
 RESAMPLES = stats_agreement.RESAMPLES
@@ -44,14 +51,14 @@ class Draws:
     def interval(
         self, name: str, groups: Sequence[str], statistic: stats_agreement.Statistic
     ) -> list[float] | None:
-        found = stats_agreement.interval(
+        bounds = stats_agreement.interval(
             groups, statistic, generator(self.seed, name), self.resamples
         )
-        return None if found is None else list(found)
+        return None if bounds is None else list(bounds)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class LabelledPairs:
     """Labelled claims with people's verdict beside them."""
 
     claims: list[JudgedClaim]
@@ -67,18 +74,18 @@ class Pairs:
 
     def scores(self) -> list[float] | None:
         """The judge's scores; None when it gives none."""
-        found = [claim.score for claim in self.claims if claim.score is not None]
-        return found if found and len(found) == len(self.claims) else None
+        scores = [claim.score for claim in self.claims if claim.score is not None]
+        return scores if scores and len(scores) == len(self.claims) else None
 
-    def where(self, wanted: Callable[[JudgedClaim], bool]) -> Pairs:
-        kept = [pair for pair in zip(self.claims, self.human, strict=True) if wanted(pair[0])]
-        return Pairs([claim for claim, _ in kept], [human for _, human in kept])
+    def where(self, condition: Callable[[JudgedClaim], bool]) -> LabelledPairs:
+        pairs = [pair for pair in zip(self.claims, self.human, strict=True) if condition(pair[0])]
+        return LabelledPairs([claim for claim, _ in pairs], [human for _, human in pairs])
 
 
-def pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> Pairs:
+def labelled_pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> LabelledPairs:
     """The claims that people decided, in the order of the run."""
-    kept = [claim for claim in claims if claim.key in human]
-    return Pairs(kept, [human[claim.key] for claim in kept])
+    labelled = [claim for claim in claims if claim.key in human]
+    return LabelledPairs(labelled, [human[claim.key] for claim in labelled])
 
 
 def report(
@@ -89,24 +96,24 @@ def report(
     metric: str = "groundedness",
 ) -> dict[str, Any]:
     """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
-    found = pairs(claims, human)
-    table = calibration.confusion(found.human, found.judge)
+    pairs = labelled_pairs(claims, human)
+    table = calibration.confusion(pairs.human, pairs.judge)
     few = min(table.supported, table.unsupported) < MIN_CLASS
     return {
-        "n": len(found.human),
-        "sources": len(set(found.sources)),
+        "n": len(pairs.human),
+        "sources": len(set(pairs.sources)),
         "judged_claims": len(claims),
         "supported": int(table.supported),
         "unsupported": int(table.unsupported),
         "too_few": few,
         "confusion": confusion_counts(table),
         "prevalence": table.prevalence,
-        "figures": None if few else agreement(found, draws),
-        "answers": answers(found, claims, draws),
-        "threshold": None if few else threshold(found, draws),
-        "by": slices(found),
+        "figures": None if few else agreement(pairs, draws),
+        "answers": answers(pairs, claims, draws),
+        "threshold": None if few else threshold(pairs, draws),
+        "by": slices(pairs),
         "corrected": corrected(claims, human, table, metric),
-        "worst": disagreements(found, worst),
+        "worst": disagreements(pairs, worst),
     }
 
 
@@ -120,9 +127,9 @@ def confusion_counts(table: Confusion) -> dict[str, int]:
     }
 
 
-def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
+def agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     """Rates, kappa and AUROC with intervals over source documents."""
-    human, judge, sources = found.human, found.judge, found.sources
+    human, judge, sources = pairs.human, pairs.judge, pairs.sources
     table = calibration.confusion(human, judge)
 
     def drawn(name: str) -> list[float] | None:
@@ -140,7 +147,7 @@ def agreement(found: Pairs, draws: Draws) -> dict[str, Any]:
         }
         for name in names
     }
-    scores = found.scores()
+    scores = pairs.scores()
     rows["auroc"] = {"value": None, "ci95": None}
     if scores is not None:
         rows["auroc"] = {
@@ -159,7 +166,9 @@ def _wider(drawn: list[float] | None, of_claims: calibration.Interval | None) ->
     return [min(of_claims[0], drawn[0]), max(of_claims[1], drawn[1])]
 
 
-def answers(found: Pairs, claims: Sequence[JudgedClaim], draws: Draws) -> dict[str, Any] | None:
+def answers(
+    pairs: LabelledPairs, claims: Sequence[JudgedClaim], draws: Draws
+) -> dict[str, Any] | None:
     """Whole answers on the scale 0 to 5, quadratic weighted kappa: where every claim is labelled.
 
     None when no answer is, and when no answer has two claims: then it is the kappa of the claims.
@@ -168,17 +177,19 @@ def answers(found: Pairs, claims: Sequence[JudgedClaim], draws: Draws) -> dict[s
     for claim in claims:
         size[claim.case_id, claim.repeat] = size.get((claim.case_id, claim.repeat), 0) + 1
     rows: dict[tuple[str, int], list[tuple[int, bool, str]]] = {}
-    for claim, human in zip(found.claims, found.human, strict=True):
+    for claim, human in zip(pairs.claims, pairs.human, strict=True):
         row = (human, claim.supported, claim.source)
         rows.setdefault((claim.case_id, claim.repeat), []).append(row)
     whole = [row for answer, row in rows.items() if len(row) == size[answer]]
     if not whole or max(size.values()) < 2:
         return None
     clusters: dict[str, list[tuple[int, int]]] = {}
-    for one in whole:
-        people = _grade(sum(human for human, _, _ in one), len(one))
-        judge = _grade(sum(said for _, said, _ in one), len(one))
-        clusters.setdefault(one[0][2], []).append((people, judge))
+    for labels_of_answer in whole:
+        people = _grade(sum(human for human, _, _ in labels_of_answer), len(labels_of_answer))
+        judge = _grade(
+            sum(supported for _, supported, _ in labels_of_answer), len(labels_of_answer)
+        )
+        clusters.setdefault(labels_of_answer[0][2], []).append((people, judge))
 
     def kappa(units: list[tuple[int, int]]) -> float | None:
         return weighted_kappa([a for a, _ in units], [b for _, b in units], SCALE)
@@ -199,17 +210,17 @@ def _grade(supported: int, claims: int) -> int:
     return (10 * supported + claims) // (2 * claims)
 
 
-def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
+def threshold(pairs: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
     """The cut that fits best on half of the sources, and what it does on the other half.
 
     None without scores, with one source, or when a half lacks a class.
     """
-    scores = found.scores()
+    scores = pairs.scores()
     if scores is None:
         return None
-    fit = calibration.halves(found.sources, generator(draws.seed, "halves"))
-    rows = list(zip(found.human, scores, found.judge, fit, strict=True))
-    tested = [(human, score, said) for human, score, said, first in rows if not first]
+    fit = calibration.halves(pairs.sources, generator(draws.seed, "halves"))
+    rows = list(zip(pairs.human, scores, pairs.judge, fit, strict=True))
+    tested = [(human, score, decided) for human, score, decided, first in rows if not first]
     cut = calibration.best_threshold(
         [human for human, _, _, first in rows if first],
         [score for _, score, _, first in rows if first],
@@ -218,7 +229,7 @@ def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
     if cut is None or len(set(labels)) < 2:
         return None
     there = stats_agreement.balanced_accuracy(labels, [score >= cut for _, score, _ in tested])
-    now = stats_agreement.balanced_accuracy(labels, [said for _, _, said in tested])
+    now = stats_agreement.balanced_accuracy(labels, [decided for _, _, decided in tested])
     return {
         "cut": cut,
         "fit_n": len(rows) - len(tested),
@@ -228,13 +239,13 @@ def threshold(found: Pairs, draws: Draws) -> dict[str, Any] | None:
     }
 
 
-def slices(found: Pairs) -> dict[str, dict[str, Any]]:
+def slices(pairs: LabelledPairs) -> dict[str, dict[str, Any]]:
     """The same table for each value of each dimension."""
-    named = sorted({name for claim in found.claims for name in claim.slices})
+    named = sorted({name for claim in pairs.claims for name in claim.slices})
     result: dict[str, dict[str, Any]] = {}
     for name in named:
-        values = sorted({claim.slices[name] for claim in found.claims if name in claim.slices})
-        result[name] = {value: _slice(found.where(partial(_has, name, value))) for value in values}
+        values = sorted({claim.slices[name] for claim in pairs.claims if name in claim.slices})
+        result[name] = {value: _slice(pairs.where(partial(_has, name, value))) for value in values}
     return result
 
 
@@ -242,23 +253,23 @@ def _has(name: str, value: str, claim: JudgedClaim) -> bool:
     return claim.slices.get(name) == value
 
 
-def _slice(found: Pairs) -> dict[str, Any]:
-    table = calibration.confusion(found.human, found.judge)
+def _slice(pairs: LabelledPairs) -> dict[str, Any]:
+    table = calibration.confusion(pairs.human, pairs.judge)
     enough = min(table.supported, table.unsupported) >= LEAST_IN_SLICE
     names = ("specificity", "sensitivity", "balanced_accuracy", "kappa")
     figures = {name: getattr(table, name) if enough else None for name in names}
     return {
-        "n": len(found.human),
+        "n": len(pairs.human),
         "unsupported": int(table.unsupported),
         "agree": int(table.supported_supported + table.not_not),
     } | figures
 
 
-def disagreements(found: Pairs, limit: int) -> list[dict[str, Any]]:
+def disagreements(pairs: LabelledPairs, limit: int) -> list[dict[str, Any]]:
     """Where the judge is wrong: passed though unsupported first, the surest first."""
     wrong = [
         (claim, human)
-        for claim, human in zip(found.claims, found.human, strict=True)
+        for claim, human in zip(pairs.claims, pairs.human, strict=True)
         if bool(human) != claim.supported
     ]
 
@@ -304,7 +315,11 @@ def corrected(
     weights = [claim.weight for claim in claims]
     rate = sum(judged) / len(judged) if judged else None
     total = sum(weights)
-    mean = sum(w * one for w, one in zip(weights, judged, strict=True)) / total if total else None
+    mean = (
+        sum(w * judged_value for w, judged_value in zip(weights, judged, strict=True)) / total
+        if total
+        else None
+    )
     result: dict[str, Any] = {
         "claim_rate": rate,
         **_of_cases(mean, metric),
@@ -340,14 +355,14 @@ def _of_cases(mean: float | None, metric: str) -> dict[str, float | None]:
     return {"faithfulness": mean, "groundedness": None if mean is None else 5 * mean}
 
 
-def _row(found: Estimate | None) -> dict[str, Any] | None:
-    if found is None:
+def _row(estimate: CorrectedMean | None) -> dict[str, Any] | None:
+    if estimate is None:
         return None
-    weight = {} if found.weight is None else {"lambda": found.weight}
-    return {"mean": found.mean, "ci95": [found.low, found.high]} | weight
+    weight = {} if estimate.weight is None else {"lambda": estimate.weight}
+    return {"mean": estimate.mean, "ci95": [estimate.low, estimate.high]} | weight
 
 
-SETS = {one.key: one for one in SUPPORT}
+SETS = {labelled_set.key: labelled_set for labelled_set in SUPPORT}
 
 
 def load(path: Path | None, data: Path | None, name: str | None) -> list[LabelledClaim]:
@@ -358,10 +373,12 @@ def load(path: Path | None, data: Path | None, name: str | None) -> list[Labelle
         raise StorageError("--set needs --data DIR (or RAG_EVAL_DATA), the folder of the sets.")
     if name not in SETS:
         raise StorageError(f"--set {name}: unknown; use one of: {', '.join(SETS)}.")
-    known = SETS[name]
-    if not known.present(data):
-        raise StorageError(f"{data / known.folder}: no such folder; {known.title} lies there.")
-    return list(known.load(data))
+    labelled_set = SETS[name]
+    if not labelled_set.present(data):
+        raise StorageError(
+            f"{data / labelled_set.folder}: no such folder; {labelled_set.title} lies there."
+        )
+    return list(labelled_set.load(data))
 
 
 def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[LabelledClaim]:
@@ -369,7 +386,7 @@ def drawn(rows: list[LabelledClaim], limit: int | None, seed: int) -> list[Label
     if limit is None or limit >= len(rows):
         return rows
     chosen = generator(seed, "rows").permutation(len(rows))[:limit]
-    return [rows[place] for place in sorted(chosen.tolist())]
+    return [rows[index] for index in sorted(chosen.tolist())]
 
 
 def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
@@ -383,7 +400,7 @@ def file_of(path: Path | None, data: Path | None, name: str | None) -> Path:
 
 def judged_rows(
     rows: Iterable[LabelledClaim], judge: Judge, salt: bytes, workers: int
-) -> tuple[Judged, dict[Key, int]]:
+) -> tuple[JudgedRun, dict[Key, int]]:
     """Every row with the judge's verdict, and people's label of it.
 
     A row that the judge fails on is counted and left out. A row is a question of its own: a judge
@@ -393,37 +410,39 @@ def judged_rows(
 
     def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
         number, row = job
-        return number, row, ask(judge, GROUNDEDNESS, _material(row), salt=salt)
+        return number, row, ask(judge, KINDS["groundedness"], _material(row), salt=salt)
 
     answers = ask_all(numbered, opinion, workers, threading.Event())
-    found = sorted(answers, key=lambda answer: answer[0])
+    opinions = sorted(answers, key=lambda answer: answer[0])
     local = judge.identity.provider == "local"
     claims = [
-        _claim(number, row, said, local=local) for number, row, said in found if not said.failure
+        _claim(number, row, opinion_of_row, local=local)
+        for number, row, opinion_of_row in opinions
+        if not opinion_of_row.failure
     ]
     decided = {claim.case_id for claim in claims}
     human = {
         (f"row {number}", 0, "1"): row.supported
-        for number, row, _ in found
+        for number, row, _ in opinions
         if f"row {number}" in decided
     }
-    prompt = prompt_files.load(GROUNDEDNESS.prompt).id
-    known = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
-    failed = len(found) - len(claims)
-    return Judged(claims, [judge.identity.to_dict()], [known], failed), human
+    prompt = prompt_files.load(KINDS["groundedness"].prompt).id
+    prompt_identity = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
+    failed = len(opinions) - len(claims)
+    return JudgedRun(claims, [judge.identity.to_dict()], [prompt_identity], failed), human
 
 
 def _material(row: LabelledClaim) -> Material:
-    contexts = [{"id": f"c{place}", "text": text} for place, text in enumerate(row.contexts, 1)]
+    contexts = [{"id": f"c{number}", "text": text} for number, text in enumerate(row.contexts, 1)]
     lead = {"lead": row.lead} if row.lead else {}
     return Material(
         question=row.question, contexts=contexts, claims=[{"id": "1", "text": row.claim} | lead]
     )
 
 
-def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> JudgedClaim:
+def _claim(number: int, row: LabelledClaim, opinion: Opinion, *, local: bool) -> JudgedClaim:
     """A row as a claim of a run: its number names the case, its group is the source."""
-    (entry,) = said.entries
+    (entry,) = opinion.entries
     return JudgedClaim(
         f"row {number}",
         0,
@@ -432,7 +451,7 @@ def _claim(number: int, row: LabelledClaim, said: Opinion, *, local: bool) -> Ju
         entry["verdict"],
         support_score(row.claim, list(row.contexts), row.question, row.lead) if local else None,
         question=row.question,
-        contexts=tuple(Passage(f"c{n}", "", one) for n, one in enumerate(row.contexts, 1)),
+        contexts=tuple(JudgedContext(f"c{n}", "", text) for n, text in enumerate(row.contexts, 1)),
         quote=entry.get("quote") or "",
         reason=entry.get("reason") or "",
         source=row.group,
@@ -461,41 +480,41 @@ def attacked(
     """
     chosen = _chosen(claims, human, seed)
     jobs = [
-        (place, attack, material)
-        for place, answer in enumerate(chosen)
+        (index, attack, material)
+        for index, answer in enumerate(chosen)
         for attack, material in _materials(answer)
     ]
 
     def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
-        place, attack, material = job
-        found = ask(judge, GROUNDEDNESS, material, salt=salt)
-        said = {entry["id"]: entry["verdict"] for entry in found.entries}
-        return place, attack, None if found.failure else said
+        index, attack, material = job
+        outcome = ask(judge, KINDS["groundedness"], material, salt=salt)
+        verdicts = {entry["id"]: entry["verdict"] for entry in outcome.entries}
+        return index, attack, None if outcome.failure else verdicts
 
     answers = list(ask_all(jobs, opinion, max(1, min(workers, len(jobs))), threading.Event()))
-    said = {(place, attack): verdicts for place, attack, verdicts in answers}
+    verdicts_of = {(index, attack): verdicts for index, attack, verdicts in answers}
     shifts: dict[int, list[float]] = {0: [], 1: []}
-    for (place, attack), after in said.items():
-        before = said[place, 0]
+    for (index, attack), after in verdicts_of.items():
+        before = verdicts_of[index, 0]
         if attack and before is not None and after is not None:
-            for label, found in shifts.items():
-                ids = [one.claim_id for one in chosen[place] if human[one.key] == label]
+            for label, values in shifts.items():
+                ids = [claim.claim_id for claim in chosen[index] if human[claim.key] == label]
                 if ids:
-                    found.append(_score(ids, after) - _score(ids, before))
+                    values.append(_score(ids, after) - _score(ids, before))
     bad = _mean(shifts[0])
-    good = _mean([abs(one) for one in shifts[1]])
-    kept = None
+    good = _mean([abs(shift) for shift in shifts[1]])
+    passed = None
     if bad is not None:
-        kept = bad < MOST_SHIFT_BAD and (good is None or good < MOST_SHIFT_GOOD)
+        passed = bad < MOST_SHIFT_BAD and (good is None or good < MOST_SHIFT_GOOD)
     return {
         "answers": len(chosen),
         "opinions": len(answers),
-        "failed": sum(verdicts is None for verdicts in said.values()),
+        "failed": sum(verdicts is None for verdicts in verdicts_of.values()),
         "shift_unsupported": bad,
         "shift_supported": good,
         "limit_unsupported": MOST_SHIFT_BAD,
         "limit_supported": MOST_SHIFT_GOOD,
-        "passed": kept,
+        "passed": passed,
     }
 
 
@@ -509,8 +528,8 @@ def _chosen(
             answers.setdefault((claim.case_id, claim.repeat), []).append(claim)
     every = [answers[name] for name in sorted(answers)]
     order = generator(seed, "attack").permutation(len(every)).tolist()
-    drawn = [every[place] for place in order]
-    drawn.sort(key=lambda found: min(human[claim.key] for claim in found))
+    drawn = [every[index] for index in order]
+    drawn.sort(key=lambda claims_of_answer: min(human[claim.key] for claim in claims_of_answer))
     return drawn[:MOST_ANSWERS]
 
 
@@ -520,17 +539,17 @@ def _materials(answer: Sequence[JudgedClaim]) -> list[tuple[int, Material]]:
     plain = Material(
         question=first.question,
         answer=first.answer,
-        contexts=[{"id": one.id, "text": one.text} for one in first.contexts],
+        contexts=[{"id": context.id, "text": context.text} for context in first.contexts],
         claims=[{"id": claim.claim_id, "text": claim.claim} for claim in answer],
     )
-    found = [(0, plain)]
+    materials = [(0, plain)]
     for number, attack in enumerate(ATTACKS, 1):
-        found.append((number, replace(plain, answer=f"{plain.answer} {attack}")))
-    return found
+        materials.append((number, replace(plain, answer=f"{plain.answer} {attack}")))
+    return materials
 
 
-def _score(ids: Sequence[str], said: Verdicts) -> float:
-    return groundedness([said.get(name, "") for name in ids]) or 0.0
+def _score(ids: Sequence[str], verdicts: Verdicts) -> float:
+    return groundedness([verdicts.get(name, "") for name in ids]) or 0.0
 
 
 def _mean(values: Sequence[float]) -> float | None:

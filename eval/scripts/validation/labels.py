@@ -27,7 +27,14 @@ from records.errors import Problem, StorageError
 from records.files import SetLock
 from records.journal import ANNOTATOR_NAME, Journal
 from records.jsonl import read_rows
-from validation.claim_session import CLAIMS, FACTS, Decision, Item, Passage, Session
+from validation.claim_session import (
+    CLAIMS,
+    FACTS,
+    ClaimContext,
+    ClaimItem,
+    ClaimSession,
+    LabelDecision,
+)
 from validation.claims import ITEMS, JudgedClaim, Key
 
 FOLDER = "verdicts"
@@ -52,7 +59,7 @@ _TEXTS = ("case_id", "claim_id", "annotator")
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class ClaimLabel:
     """What one annotator says of one claim; ``label`` None: taken back."""
 
     key: Key
@@ -82,24 +89,24 @@ class Joined:
     """Labels of each word, by the judge's verdict of the same claim or fact."""
 
 
-def label_files(folder: Path, given: Sequence[Path]) -> list[Path]:
+def label_files(folder: Path, named: Sequence[Path]) -> list[Path]:
     """The files asked for, else all of the labels' folder, by name."""
-    return list(given) or sorted((folder / FOLDER).glob("*.jsonl"))
+    return list(named) or sorted((folder / FOLDER).glob("*.jsonl"))
 
 
-def read_labels(paths: Iterable[Path]) -> list[Label]:
+def read_labels(paths: Iterable[Path]) -> list[ClaimLabel]:
     """Every decision of the files, in their order. Raises StorageError with all problems."""
-    found: list[Label] = []
+    labels: list[ClaimLabel] = []
     problems: list[Problem] = []
     for path in paths:
         for line, row in read_rows(path):
             faults = list(_faults(row, path.stem))
             problems += [Problem(str(path), line, name, message) for name, message in faults]
             if not faults:
-                found.append(_label(row, path.stem))
+                labels.append(_label(row, path.stem))
     if problems:
         raise StorageError.from_problems(problems)
-    return found
+    return labels
 
 
 def is_labelled_rows(path: Path) -> bool:
@@ -116,18 +123,18 @@ def _faults(row: Mapping[str, Any], stem: str) -> Iterable[tuple[str, str]]:
             yield name, "must be a text; it names what was labelled"
     if not isinstance(row.get("repeat", 0), int) or isinstance(row.get("repeat"), bool):
         yield "repeat", "must be a whole number; 0 when the bot was asked once"
-    known = LABELS.get(str(row.get("metric", METRIC)))
-    if known is None:
+    allowed = LABELS.get(str(row.get("metric", METRIC)))
+    if allowed is None:
         yield "metric", f"must be one of {', '.join(LABELS)}; others have no labels"
-    elif "label" not in row or (row["label"] is not None and row["label"] not in known):
-        yield "label", f"must be one of {', '.join(known)}, or null to take it back"
+    elif "label" not in row or (row["label"] is not None and row["label"] not in allowed):
+        yield "label", f"must be one of {', '.join(allowed)}, or null to take it back"
     for name in ("claim", "answer_sha256", "metric", "at", "sample"):
         if not isinstance(row.get(name, ""), str):
             yield name, "must be a text; leave it out if there is none"
 
 
-def _label(row: Mapping[str, Any], stem: str) -> Label:
-    return Label(
+def _label(row: Mapping[str, Any], stem: str) -> ClaimLabel:
+    return ClaimLabel(
         (row["case_id"], row.get("repeat", 0), row["claim_id"]),
         row.get("metric", METRIC),
         row.get("claim", ""),
@@ -144,7 +151,7 @@ def _label(row: Mapping[str, Any], stem: str) -> Label:
 def labels_sha256(paths: Iterable[Path]) -> str:
     """One hash over the bytes of all files, in the order of their names."""
     digest = hashlib.sha256()
-    for path in sorted(paths, key=lambda one: one.name):
+    for path in sorted(paths, key=lambda file: file.name):
         try:
             digest.update(path.read_bytes())
         except OSError as error:
@@ -152,7 +159,7 @@ def labels_sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) -> Joined:
+def join(labels: Iterable[ClaimLabel], claims: Iterable[JudgedClaim], metric: str) -> Joined:
     """People's verdict of the judged claims.
 
     Left out and counted: labels of claims that the run does not hold (``unknown``), of an answer or
@@ -160,51 +167,56 @@ def join(labels: Iterable[Label], claims: Iterable[JudgedClaim], metric: str) ->
     those on which as many annotators say yes as no (``disputed``). A label of other words, from
     another run, takes nothing from one that fits.
     """
-    known = {claim.key: claim for claim in claims}
-    last: dict[str, dict[tuple[Key, str], Label]] = {"fits": {}, "stale": {}, "unknown": {}}
+    claim_of = {claim.key: claim for claim in claims}
+    last: dict[str, dict[tuple[Key, str], ClaimLabel]] = {"fits": {}, "stale": {}, "unknown": {}}
     for label in labels:
         if label.metric == metric:
-            last[_place(label, known.get(label.key))][label.key, label.annotator] = label
+            last[_fit(label, claim_of.get(label.key))][label.key, label.annotator] = label
     fits = last.pop("fits")
     counts: Counter[str] = Counter()
     for name, others in last.items():
-        counts[name] = sum(one.label is not None for of, one in others.items() if of not in fits)
-    by_claim: dict[Key, list[Label]] = {}
+        counts[name] = sum(
+            label.label is not None for of, label in others.items() if of not in fits
+        )
+    by_claim: dict[Key, list[ClaimLabel]] = {}
     for label in fits.values():
         if label.label is not None:
             by_claim.setdefault(label.key, []).append(label)
     human: dict[Key, int] = {}
-    for key, given in by_claim.items():
-        votes = [VALUE[one.label] for one in given if one.label in VALUE]
+    for key, labels_of_claim in by_claim.items():
+        votes = [VALUE[label.label] for label in labels_of_claim if label.label in VALUE]
         if not votes:
             counts["cannot_tell"] += 1
         elif 2 * sum(votes) == len(votes):
             counts["disputed"] += 1
         else:
             human[key] = int(2 * sum(votes) > len(votes))
-    used = [one for given in by_claim.values() for one in given]
-    counts["after_verdict"] = sum(one.after_verdict for one in used)
-    votes_of = [[VALUE.get(one.label or "") for one in given] for given in by_claim.values()]
+    used = [label for labels_of_claim in by_claim.values() for label in labels_of_claim]
+    counts["after_verdict"] = sum(label.after_verdict for label in used)
+    votes_of = [
+        [VALUE.get(label.label or "") for label in labels_of_claim]
+        for labels_of_claim in by_claim.values()
+    ]
     return Joined(
         human,
         {name: counts[name] for name in COUNTS},
-        dict(sorted(Counter(one.annotator for one in used).items())),
+        dict(sorted(Counter(label.annotator for label in used).items())),
         krippendorff_alpha(votes_of),
-        bool(used) and all(one.sample.startswith("random") for one in used),
-        _by_verdict(used, known),
+        bool(used) and all(label.sample.startswith("random") for label in used),
+        _by_verdict(used, claim_of),
     )
 
 
 def _by_verdict(
-    used: Iterable[Label], claims: Mapping[Key, JudgedClaim]
+    used: Iterable[ClaimLabel], claims: Mapping[Key, JudgedClaim]
 ) -> dict[str, dict[str, int]]:
     table: dict[str, Counter[str]] = {}
-    for one in used:
-        table.setdefault(one.label or "", Counter())[claims[one.key].verdict] += 1
-    return {label: dict(sorted(counts.items())) for label, counts in sorted(table.items())}
+    for label in used:
+        table.setdefault(label.label or "", Counter())[claims[label.key].verdict] += 1
+    return {word: dict(sorted(counts.items())) for word, counts in sorted(table.items())}
 
 
-def _place(label: Label, claim: JudgedClaim | None) -> str:
+def _fit(label: ClaimLabel, claim: JudgedClaim | None) -> str:
     """Does a label fit the claim of its key? Fields that the file leaves out are not compared."""
     if claim is None:
         return "unknown"
@@ -235,8 +247,7 @@ def label(
     for stream, name in ((sys.stdin, "stdin"), (sys.stderr, "stderr")):
         if not plain and not stream.isatty():
             raise StorageError(
-                f"{name} is no terminal, so the screen has no place; start it in one, or use "
-                "--plain."
+                f"{name} is not a terminal, so the full-screen view cannot start. Use --plain."
             )
     if not claims:
         raise StorageError(
@@ -244,15 +255,15 @@ def label(
         )
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
         chosen = drawn(claims, sample, seed)
-        store = Store(file, chosen, metric, annotator, f"random:{seed}")
+        store = DecisionStore(file, chosen, metric, annotator, f"random:{seed}")
         facts = metric == "correctness"
         items = [fact_item(claim) if facts else item(claim) for claim in chosen]
         kind, decided = FACTS if facts else CLAIMS, store.decided()
-        session = Session(items, store.record, annotator=annotator, decided=decided, kind=kind)
+        session = ClaimSession(items, store.record, annotator=annotator, decided=decided, kind=kind)
         if plain:
-            from validation.claim_session import Plain
+            from validation.claim_session import ClaimLines
 
-            return Plain(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
+            return ClaimLines(session, sys.stdin, sys.stdout, prompt=sys.stdin.isatty()).run()
         from validation.claim_screen import run
 
         try:
@@ -268,7 +279,7 @@ def drawn(claims: Sequence[JudgedClaim], size: int, seed: int) -> list[JudgedCla
     """
     every = sorted(claims, key=lambda claim: claim.key)
     order = generator(seed, "label sample").permutation(len(every)).tolist()
-    return [every[place] for place in order[:size]]
+    return [every[index] for index in order[:size]]
 
 
 class LabelFile:
@@ -301,7 +312,7 @@ class LabelFile:
         self._journal.append(line)
 
 
-class Store:
+class DecisionStore:
     """Turns decisions into lines of the file, and the file's lines back into decisions."""
 
     def __init__(
@@ -318,7 +329,7 @@ class Store:
         self._annotator = annotator
         self._sample = sample
 
-    def record(self, decision: Decision) -> None:
+    def record(self, decision: LabelDecision) -> None:
         """Append one decision. Raises OSError."""
         claim = self._claims[decision.key]
         line: dict[str, Any] = {
@@ -338,23 +349,27 @@ class Store:
             line["after_verdict"] = True
         self._file.append(line)
 
-    def decided(self) -> Iterator[Decision]:
+    def decided(self) -> Iterator[LabelDecision]:
         """What this annotator decided before on these claims, as they stand now."""
         if not self._file.path.exists():
             return
-        for one in read_labels([self._file.path]):
-            claim = self._claims.get(name_of(one.key))
-            if claim is not None and _same(one, claim, self._metric):
-                yield Decision(
-                    name_of(one.key),
-                    one.label,  # type: ignore[arg-type]  # read_labels has checked it
-                    one.act,
-                    one.after_verdict,
+        for label in read_labels([self._file.path]):
+            claim = self._claims.get(name_of(label.key))
+            if claim is not None and _same(label, claim, self._metric):
+                yield LabelDecision(
+                    name_of(label.key),
+                    label.label,  # type: ignore[arg-type]  # read_labels has checked it
+                    label.act,
+                    label.after_verdict,
                 )
 
 
-def _same(one: Label, claim: JudgedClaim, metric: str) -> bool:
-    return (one.metric, one.answer_sha256, one.claim) == (metric, claim.answer_sha256, claim.claim)
+def _same(label: ClaimLabel, claim: JudgedClaim, metric: str) -> bool:
+    return (label.metric, label.answer_sha256, label.claim) == (
+        metric,
+        claim.answer_sha256,
+        claim.claim,
+    )
 
 
 def name_of(key: Key) -> str:
@@ -366,13 +381,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def item(claim: JudgedClaim) -> Item:
+def item(claim: JudgedClaim) -> ClaimItem:
     """One claim for the screen; its best window is found by words, not by the judge."""
     passages = [(passage.title, passage.text) for passage in claim.contexts]
     return _item(claim, claim.answer, passages, claim.span)
 
 
-def fact_item(claim: JudgedClaim) -> Item:
+def fact_item(claim: JudgedClaim) -> ClaimItem:
     """One fact for the screen: the reference above it, the bot's answer below."""
     answer = [("what the bot said", claim.answer)] if claim.answer.strip() else []
     return _item(claim, claim.reference, answer, None)
@@ -383,20 +398,20 @@ def _item(
     above: str,
     below: Sequence[tuple[str, str]],
     span: tuple[int, int] | None,
-) -> Item:
+) -> ClaimItem:
     chunks = [prepare(text) for _, text in below]
-    found = score_claim(claim.claim, chunks) if chunks else None
-    best = found.chunk if found is not None and found.chunk is not None else 0
-    window = found.window if found is not None else None
-    return Item(
+    support = score_claim(claim.claim, chunks) if chunks else None
+    best = support.chunk if support is not None and support.chunk is not None else 0
+    window = support.window if support is not None else None
+    return ClaimItem(
         name_of(claim.key),
         f"{claim.case_id} [{claim.claim_id}]",
         claim.question,
         above,
         claim.claim,
         tuple(
-            Passage(title, text, window if place == best else None)
-            for place, (title, text) in enumerate(below)
+            ClaimContext(title, text, window if index == best else None)
+            for index, (title, text) in enumerate(below)
         ),
         span,
         best,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics import abstention, groundedness
 from ragmetrics.case_scores import Passage
-from ragmetrics.claims import Support, prepare, score_claim
+from ragmetrics.claims import ClaimSupport, prepare, score_claim
 from ragmetrics.stats import agreement
 from ragmetrics.text import numbers
 from validation.human import AnswerPair, LabelledAbstention, LabelledClaim, RatedAnswer
@@ -29,7 +29,7 @@ MIN_CLASS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class Resampling:
     """How intervals are drawn: the same seed gives the same interval."""
 
     resamples: int = agreement.RESAMPLES
@@ -39,14 +39,14 @@ class Draws:
         """The interval of a statistic over groups, as a list for JSON."""
         import numpy as np
 
-        found = agreement.interval(
+        bounds = agreement.interval(
             groups, statistic, np.random.default_rng(self.seed), self.resamples
         )
-        return None if found is None else list(found)
+        return None if bounds is None else list(bounds)
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _ContextChunk:
     """A context as a retrieved chunk."""
 
     chunk_id: str
@@ -56,7 +56,7 @@ class _Text:
     truncated: bool = False
 
 
-def score_row(row: LabelledClaim) -> Support | None:
+def score_row(row: LabelledClaim) -> ClaimSupport | None:
     """The support scorer on one row; None for a claim without a content word."""
     return score_claim(
         row.claim,
@@ -68,7 +68,7 @@ def score_row(row: LabelledClaim) -> Support | None:
 
 def measure_support(
     rows: Iterable[LabelledClaim],
-    draws: Draws,
+    draws: Resampling,
     encode: Encode | None = None,
     naive_rows: int = 0,
 ) -> dict[str, Any]:
@@ -80,23 +80,23 @@ def measure_support(
     of the groups.
     """
     every = list(rows)
-    kept = [(row, found) for row in every if (found := score_row(row)) is not None]
-    labels = [row.supported for row, _ in kept]
-    groups = [row.group for row, _ in kept]
+    scored = [(row, support) for row in every if (support := score_row(row)) is not None]
+    labels = [row.supported for row, _ in scored]
+    groups = [row.group for row, _ in scored]
     result: dict[str, Any] = {
-        "n": len(kept),
-        "skipped": len(every) - len(kept),
+        "n": len(scored),
+        "skipped": len(every) - len(scored),
         "groups": len(set(groups)),
         "unsupported": labels.count(0),
     }
-    strengths = [found.strength for _, found in kept]
-    verdicts = [found.supported for _, found in kept]
+    strengths = [support.strength for _, support in scored]
+    verdicts = [support.supported for _, support in scored]
     result |= _fit(labels, strengths, verdicts, groups, draws)
-    flagged = [row.supported for row, found in kept if found.vetoing]
+    flagged = [row.supported for row, support in scored if support.vetoing]
     result["number_flags"] = len(flagged)
     result["number_flag_precision"] = flagged.count(0) / len(flagged) if flagged else None
     if encode is not None:
-        sample = _sample([row for row, _ in kept], naive_rows, draws.seed)
+        sample = _sample([row for row, _ in scored], naive_rows, draws.seed)
         result["naive"] = _naive(sample, encode, draws)
     return result
 
@@ -106,7 +106,7 @@ def _fit(
     scores: Sequence[float],
     verdicts: Sequence[bool],
     groups: Sequence[str],
-    draws: Draws,
+    draws: Resampling,
 ) -> dict[str, Any]:
     return {
         "auroc": agreement.auroc(labels, scores),
@@ -126,21 +126,21 @@ def _sample(rows: Sequence[LabelledClaim], size: int, seed: int) -> list[Labelle
     if not size or len(rows) <= size:
         return list(rows)
     order = {
-        name: place
-        for place, name in enumerate(
+        name: index
+        for index, name in enumerate(
             np.random.default_rng(seed).permutation(sorted({row.group for row in rows})).tolist()
         )
     }
     return sorted(rows, key=lambda row: order[row.group])[:size]
 
 
-def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Draws) -> dict[str, Any]:
+def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Resampling) -> dict[str, Any]:
     texts = list(dict.fromkeys(text for row in rows for text in (row.claim, *row.contexts)))
     vectors = encode(texts)
-    place = {text: number for number, text in enumerate(texts)}
+    index = {text: number for number, text in enumerate(texts)}
     best = [
         max(
-            (float(vectors[place[row.claim]] @ vectors[place[text]]) for text in row.contexts),
+            (float(vectors[index[row.claim]] @ vectors[index[text]]) for text in row.contexts),
             default=0.0,
         )
         for row in rows
@@ -150,15 +150,15 @@ def _naive(rows: Sequence[LabelledClaim], encode: Encode, draws: Draws) -> dict[
     return {"n": len(rows)} | _fit(labels, best, verdicts, groups, draws)
 
 
-def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]:
+def measure_ratings(rows: Iterable[RatedAnswer], draws: Resampling) -> dict[str, Any]:
     """Spearman correlation of mean_claim_support and of claim_support_rate with people's ratings.
 
     Answers that abstain or claim nothing have no score and are counted apart.
     """
     every = list(rows)
-    found: list[tuple[float, float, float, str]] = []
+    scored: list[tuple[float, float, float, str]] = []
     for row in every:
-        chunks: list[Passage] = [_Text(str(n), text) for n, text in enumerate(row.contexts)]
+        chunks: list[Passage] = [_ContextChunk(str(n), text) for n, text in enumerate(row.contexts)]
         scores = groundedness.score_case(
             row.answer,
             chunks,
@@ -167,14 +167,14 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]
         ).values
         mean, rate = scores["mean_claim_support"], scores["claim_support_rate"]
         if mean is not None and rate is not None:
-            found.append((mean, rate, row.rating, row.group))
-    means = [mean for mean, _, _, _ in found]
-    rates = [rate for _, rate, _, _ in found]
-    ratings = [rating for _, _, rating, _ in found]
-    groups = [group for _, _, _, group in found]
+            scored.append((mean, rate, row.rating, row.group))
+    means = [mean for mean, _, _, _ in scored]
+    rates = [rate for _, rate, _, _ in scored]
+    ratings = [rating for _, _, rating, _ in scored]
+    groups = [group for _, _, _, group in scored]
     return {
-        "n": len(found),
-        "not_applicable": len(every) - len(found),
+        "n": len(scored),
+        "not_applicable": len(every) - len(scored),
         "spearman_mean_claim_support": agreement.spearman(means, ratings),
         "spearman_mean_claim_support_ci95": draws.interval(
             groups, lambda w: agreement.spearman(means, ratings, w)
@@ -183,27 +183,27 @@ def measure_ratings(rows: Iterable[RatedAnswer], draws: Draws) -> dict[str, Any]
     }
 
 
-def measure_pairs(rows: Iterable[AnswerPair], draws: Draws) -> dict[str, Any]:
+def measure_pairs(rows: Iterable[AnswerPair], draws: Resampling) -> dict[str, Any]:
     """Pearson correlation of the difference in answer_overlap with people's overall preference."""
-    found: list[tuple[float, float, str]] = []
+    scored: list[tuple[float, float, str]] = []
     for row in rows:
         first = groundedness.overlap(row.first, row.reference)
         second = groundedness.overlap(row.second, row.reference)
         if first is not None and second is not None:
-            found.append((second[0] - first[0], row.preference, row.group))
-    gains = [gain for gain, _, _ in found]
-    wanted = [preference for _, preference, _ in found]
-    groups = [group for _, _, group in found]
+            scored.append((second[0] - first[0], row.preference, row.group))
+    gains = [gain for gain, _, _ in scored]
+    preferences = [preference for _, preference, _ in scored]
+    groups = [group for _, _, group in scored]
     return {
-        "n": len(found),
-        "pearson_answer_overlap": agreement.pearson(gains, wanted),
+        "n": len(scored),
+        "pearson_answer_overlap": agreement.pearson(gains, preferences),
         "pearson_answer_overlap_ci95": draws.interval(
-            groups, lambda w: agreement.pearson(gains, wanted, w)
+            groups, lambda w: agreement.pearson(gains, preferences, w)
         ),
     }
 
 
-def measure_abstention(rows: Iterable[LabelledAbstention], draws: Draws) -> dict[str, Any]:
+def measure_abstention(rows: Iterable[LabelledAbstention], draws: Resampling) -> dict[str, Any]:
     """Precision, recall and F1 of the phrase detector, the positive class being "abstained"."""
     every = list(rows)
     labels = [row.abstained for row in every]

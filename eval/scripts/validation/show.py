@@ -40,81 +40,87 @@ def _cut(console: Console, words: str) -> str:
     return plain(words, max(10, console.width - ONE_FIGURE))
 
 
-def interval(found: Sequence[float] | None) -> str:
+def interval(bounds: Sequence[float] | None) -> str:
     """``0.512 – 0.740``, an en dash where there is none."""
-    return "–" if found is None else f"{number(found[0])} – {number(found[1])}"
+    return "–" if bounds is None else f"{number(bounds[0])} – {number(bounds[1])}"
 
 
-def print_report(console: Console, found: Mapping[str, Any]) -> None:
+def print_report(console: Console, report: Mapping[str, Any]) -> None:
     """Everything, the worst news first."""
-    prompt = found["prompt"]
+    prompt = report["prompt"]
     named = f", prompt {prompt.get('name')}@{prompt.get('version')}" if prompt else ""
-    console.print(f"{found['metric']}: {judge_name(found['judge'])}{plain(named)} against people")
-    _print_labels(console, found)
-    if found["figures"] is None:
+    console.print(f"{report['metric']}: {judge_name(report['judge'])}{plain(named)} against people")
+    _print_labels(console, report)
+    if report["figures"] is None:
         console.print(
-            f"\nToo few to calibrate: {labelled(found)} are labelled; {MIN_CLASS} of each are "
+            f"\nToo few to calibrate: {labelled(report)} are labelled; {MIN_CLASS} of each are "
             "needed."
         )
     else:
-        _print_figures(console, found)
-        _print_slices(console, found)
-    _print_rates(console, found)
-    _print_attack(console, found["attack"])
-    _print_worst(console, found)
+        _print_figures(console, report)
+        _print_slices(console, report)
+    _print_rates(console, report)
+    _print_attack(console, report["attack"])
+    _print_worst(console, report)
 
 
-def _print_labels(console: Console, found: Mapping[str, Any]) -> None:
-    labels, words = found["labels"], words_of(found)
+def _print_labels(console: Console, report: Mapping[str, Any]) -> None:
+    labels, words = report["labels"], words_of(report)
     items = words["items"]
     who = ", ".join(f"{plain(name, 40)} {n}" for name, n in labels["annotators"].items())
     console.print(
-        f"{found['n']} of {found['judged_claims']} judged {items} are labelled, from "
-        f"{found['sources']} {words['sources']} ({who or 'nobody'})."
+        f"{report['n']} of {report['judged_claims']} judged {items} are labelled, from "
+        f"{report['sources']} {words['sources']} ({who or 'nobody'})."
     )
-    told = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
-    if told:
-        console.print(f"Labels: {', '.join(told)}.")
+    left_out = [f"{labels[name]} {words}" for name, words in LEFT_OUT.items() if labels.get(name)]
+    if left_out:
+        console.print(f"Labels: {', '.join(left_out)}.")
     if labels["alpha"] is not None:
         console.print(
             f"Annotators among themselves: Krippendorff's alpha {number(labels['alpha'])}."
         )
-    if found["failed_answers"]:
-        console.print(f"The judge failed on {found['failed_answers']} answers: they do not count.")
-    if found["claims_by_code"]:
-        console.print(f"{found['claims_by_code']} {items} needed no judge: they do not count here.")
+    if report["failed_answers"]:
+        console.print(f"The judge failed on {report['failed_answers']} answers: they do not count.")
+    if report["claims_by_code"]:
+        console.print(
+            f"{report['claims_by_code']} {items} needed no judge: they do not count here."
+        )
 
 
-def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
-    words = words_of(found)
-    for head, counts in verdict_tables(found):
+def _print_figures(console: Console, report: Mapping[str, Any]) -> None:
+    words = words_of(report)
+    for head, counts in verdict_tables(report):
         console.print()
         print_rows(console, head, counts)
     console.print()
     rows = [
         (
-            _cut(console, said),
+            _cut(console, figure_name),
             number(row["value"]),
             interval(row["ci95"]),
         )
-        for name, said in figure_names(found).items()
-        if (row := found["figures"][name])["value"] is not None
+        for name, figure_name in figure_names(report).items()
+        if (row := report["figures"][name])["value"] is not None
     ]
     rows.append(
         (
             _cut(console, f"{words['good']}, say people (prevalence)"),
-            number(found["prevalence"]),
+            number(report["prevalence"]),
             "",
         )
     )
-    answers = found["answers"]
+    answers = report["answers"]
     if answers and not answers["too_few"]:
-        said = f"weighted kappa of {answers['n']} answers, 0 to 5"
+        kappa_name = f"weighted kappa of {answers['n']} answers, 0 to 5"
         rows.append(
-            (_cut(console, said), number(answers["weighted_kappa"]), interval(answers["ci95"]))
+            (
+                _cut(console, kappa_name),
+                number(answers["weighted_kappa"]),
+                interval(answers["ci95"]),
+            )
         )
     print_rows(console, ("figure", "value", "95 % interval"), rows)
-    advice = found["threshold"]
+    advice = report["threshold"]
     if advice is not None:
         console.print(
             f"\nThreshold: {number(advice['cut'])} fits best on {advice['fit_n']} "
@@ -124,7 +130,7 @@ def _print_figures(console: Console, found: Mapping[str, Any]) -> None:
         )
 
 
-def _print_slices(console: Console, found: Mapping[str, Any]) -> None:
+def _print_slices(console: Console, report: Mapping[str, Any]) -> None:
     rows = [
         (
             plain(f"{name}: {value}", max(10, console.width - SLICE_FIGURES)),
@@ -135,56 +141,56 @@ def _print_slices(console: Console, found: Mapping[str, Any]) -> None:
             number(part["sensitivity"]),
             number(part["kappa"]),
         )
-        for name, values in found["by"].items()
+        for name, values in report["by"].items()
         for value, part in values.items()
     ]
     if rows:
         console.print()
-        bad = "absent" if words_of(found)["bad"] == "absent" else "unsup."
+        bad = "absent" if words_of(report)["bad"] == "absent" else "unsup."
         head = ("slice", "n", bad, "agree", "spec.", "sens.", "kappa")
         print_rows(console, head, rows)
 
 
-def _print_rates(console: Console, found: Mapping[str, Any]) -> None:
-    rates = found["corrected"]
+def _print_rates(console: Console, report: Mapping[str, Any]) -> None:
+    rates = report["corrected"]
     rows = []
-    for name, said in share_names(found).items():
+    for name, share_name in share_names(report).items():
         rate = rates[name]
         if isinstance(rate, Mapping):
-            rows.append((_cut(console, said), number(rate["mean"]), interval(rate["ci95"])))
+            rows.append((_cut(console, share_name), number(rate["mean"]), interval(rate["ci95"])))
         elif name not in RATES:
-            rows.append((_cut(console, said), number(rate), ""))
+            rows.append((_cut(console, share_name), number(rate), ""))
     console.print()
-    print_rows(console, (f"share {words_of(found)['good']}", "mean", "95 % interval"), rows)
+    print_rows(console, (f"share {words_of(report)['good']}", "mean", "95 % interval"), rows)
     if rates["labels_only"] is None:
         console.print(f"Below {LEAST_FOR_MEAN} labels no mean is corrected.")
-    elif rates["ppi"] is not None and not found["labels"]["random_sample"]:
+    elif rates["ppi"] is not None and not report["labels"]["random_sample"]:
         console.print("The corrected means hold only if the labels are a random sample.")
-    if rates["rogan_gladen"] is None and found["figures"] is not None:
+    if rates["rogan_gladen"] is None and report["figures"] is not None:
         console.print(
             f"No Rogan-Gladen rate: sensitivity + specificity is not above {LEAST_INFORMATION}."
         )
 
 
-def _print_attack(console: Console, found: Mapping[str, Any] | None) -> None:
-    if found is None:
+def _print_attack(console: Console, attack: Mapping[str, Any] | None) -> None:
+    if attack is None:
         return
-    mark = {None: "not measured", True: "kept", False: "BROKEN"}[found["passed"]]
+    mark = {None: "not measured", True: "kept", False: "BROKEN"}[attack["passed"]]
     console.print(
-        f"\nAttacks in {found['answers']} answers move the score of unsupported claims by "
-        f"{number(found['shift_unsupported'])} (limit {found['limit_unsupported']:g} of 5), of "
-        f"supported ones by {number(found['shift_supported'])} (limit "
-        f"{found['limit_supported']:g}): {mark}."
+        f"\nAttacks in {attack['answers']} answers move the score of unsupported claims by "
+        f"{number(attack['shift_unsupported'])} (limit {attack['limit_unsupported']:g} of 5), of "
+        f"supported ones by {number(attack['shift_supported'])} (limit "
+        f"{attack['limit_supported']:g}): {mark}."
     )
-    if found["failed"]:
-        console.print(f"{found['failed']} of {found['opinions']} opinions could not be had.")
+    if attack["failed"]:
+        console.print(f"{attack['failed']} of {attack['opinions']} opinions could not be had.")
 
 
-def _print_worst(console: Console, found: Mapping[str, Any]) -> None:
-    if found["worst"]:
+def _print_worst(console: Console, report: Mapping[str, Any]) -> None:
+    if report["worst"]:
         console.print("\nWorst disagreements:")
-    for row in found["worst"]:
-        people = people_say(found, row["human"]).replace("not ", "NOT ")
+    for row in report["worst"]:
+        people = people_say(report, row["human"]).replace("not ", "NOT ")
         console.print(
             f"- {plain(row['case_id'], 40)} [{row['claim_id']}] people: {people}, judge: "
             f"{plain(row['verdict'], 30)}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,11 +25,13 @@ from views.runs import (
 )
 from views.snapshot import Replaced, Snapshot, line_at
 
-LABEL_SCRIPT = Path(__file__).resolve().parents[1] / "label_eval.py"
-
 
 class RunLibrary:
-    """A results folder, as `browser.model.Library` says it. ``extra``: runs given by path."""
+    """A results folder, as `browser.model.Library` says it.
+
+    ``extra``: runs given by path. ``labeller``: the words of a command line that start the
+    labeller, which the script knows.
+    """
 
     def __init__(
         self,
@@ -38,13 +39,15 @@ class RunLibrary:
         eval_set: Path,
         labels_dir: Path | None,
         *,
-        wanted: Sequence[str] = (),
+        metrics: Sequence[str] = (),
         extra: Sequence[Path] = (),
+        labeller: Sequence[str] = (),
     ) -> None:
+        self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
-        self._wanted = wanted
+        self._first_metrics = metrics
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
-        self._known: dict[Path, tuple[Signature, RunInfo]] = {}
+        self._cached: dict[Path, tuple[Signature, RunInfo]] = {}
 
     @property
     def folder(self) -> str:
@@ -55,15 +58,15 @@ class RunLibrary:
         folders = [*self._paths.values()]
         if self._results_dir.is_dir():
             folders += [path for path in self._results_dir.iterdir() if _is_run(path)]
-        self._known = {path: self._look(path) for path in folders}
-        found = [info for _, info in self._known.values()]
-        return sorted(found, key=lambda info: (info.started, info.run_id), reverse=True)
+        self._cached = {path: self._look(path) for path in folders}
+        runs = [info for _, info in self._cached.values()]
+        return sorted(runs, key=lambda info: (info.started, info.run_id), reverse=True)
 
     def _look(self, path: Path) -> tuple[Signature, RunInfo]:
         now = signature(path)
-        known = self._known.get(path)
-        if known is not None and known[0] == now and known[1].state != "running":
-            return known
+        cached = self._cached.get(path)
+        if cached is not None and cached[0] == now and cached[1].state != "running":
+            return cached
         return now, run_info(path)
 
     def path_of(self, run_id: str) -> Path:
@@ -75,7 +78,7 @@ class RunLibrary:
         folder = self.path_of(run_id)
         if not folder.is_dir():
             raise ValueError(f"{folder}: no such folder any more")
-        return Opened(folder, self._eval_set, lambda: self._labels, self._wanted)
+        return Opened(folder, self._eval_set, lambda: self._labels, self._first_metrics)
 
     @cached_property
     def _labels(self) -> Labels:
@@ -86,13 +89,15 @@ class RunLibrary:
             return {}
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
-        """label_eval.py on this case, with the chunks of this run; or why it cannot be started."""
+        """The labeller on this case, with the chunks of this run; or why it cannot be started."""
+        if not self._labeller:
+            return "no labeller was given to this view; start label_eval.py yourself"
         folder = self.path_of(run_id)
         if not (folder / RESULTS).exists():
             return "this run is not complete yet: labelling takes its chunks from results.jsonl"
         if not self._eval_set.exists():
             return f"{self._eval_set} is not there; give the set with --eval-set"
-        command = [sys.executable, str(LABEL_SCRIPT), "--eval-set", str(self._eval_set)]
+        command = [*self._labeller, "--eval-set", str(self._eval_set)]
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
         return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
@@ -119,11 +124,11 @@ class Opened:
         folder: Path,
         eval_set: Path,
         labels: Callable[[], Labels],
-        wanted: Sequence[str],
+        metrics: Sequence[str],
     ) -> None:
         self.run_id = folder.name
         self._folder, self._eval_set, self._labels = folder, eval_set, labels
-        self._wanted = list(wanted)
+        self._metrics = list(metrics)
         self._tell: Callable[[], None] = lambda: None
         self._wake = threading.Event()
         self._closed = False
@@ -131,7 +136,7 @@ class Opened:
         self.failure = ""
         self._snapshot = Snapshot(folder, eval_set, labels)
         with contextlib.suppress(Replaced, OSError):
-            self._snapshot.first_look(self._wanted)
+            self._snapshot.first_look(self._metrics)
         self._signature = signature(folder)
         self.info: RunInfo = run_info(folder)
 
@@ -152,9 +157,9 @@ class Opened:
 
     def want(self, metrics: Sequence[str]) -> None:
         """Read these columns as well, soon."""
-        new = [name for name in dict.fromkeys(metrics) if name not in self._wanted]
+        new = [name for name in dict.fromkeys(metrics) if name not in self._metrics]
         if new:
-            self._wanted += new
+            self._metrics += new
             self._wake.set()
 
     def close(self) -> None:
@@ -187,19 +192,19 @@ class Opened:
         """Read until nothing is left for now. Raises Replaced."""
         snapshot.check()
         self.failure = ""
-        told = time.monotonic()
+        last_call = time.monotonic()
         version, was_reading = snapshot.table.version, bool(self.reading)
         shown, judged = snapshot is self._snapshot, False
         while not self._closed:
-            snapshot.want(self._wanted)
+            snapshot.want(self._metrics)
             name = snapshot.step()
             if not name:
                 break
             self.reading = name
             judged |= name == VERDICTS
-            if shown and time.monotonic() - told > TELL_SECONDS:
+            if shown and time.monotonic() - last_call > TELL_SECONDS:
                 self._tell()
-                told = time.monotonic()
+                last_call = time.monotonic()
             time.sleep(PAUSE_SECONDS)
         self.reading = ""
         changed = snapshot.table.version != version or was_reading or judged
@@ -231,9 +236,9 @@ class Opened:
         offset = table.case_offsets[row]
         score_lines = {
             section: line
-            for section, places in sorted(table.places.items())
-            if places[row] != UNSCORED
-            and (line := line_at(scores_file(folder, section), places[row]))
+            for section, offsets in sorted(table.score_offsets.items())
+            if offsets[row] != UNSCORED
+            and (line := line_at(scores_file(folder, section), offsets[row]))
         }
         return build(
             line_at(snapshot.path, table.offsets[row]),
@@ -244,8 +249,8 @@ class Opened:
             key,
         )
 
-    def _verdicts(self, places: Sequence[int]) -> Verdicts:
+    def _verdicts(self, offsets: Sequence[int]) -> Verdicts:
         """The verdicts of the run's judge among some lines; none when the file is gone."""
-        if not places or not (self._folder / VERDICTS).exists():
+        if not offsets or not (self._folder / VERDICTS).exists():
             return Verdicts({})
-        return read_verdicts(self._folder, judge_of(self._folder), at=places, texts=True)
+        return read_verdicts(self._folder, judge_of(self._folder), at=offsets, texts=True)

@@ -60,22 +60,22 @@ def results_path(folder: Path) -> Path:
 
 def signature(folder: Path) -> Signature:
     """Changes when any of the files that a RunInfo is made of does."""
-    found: list[tuple[int, int] | None] = []
+    stats: list[tuple[int, int] | None] = []
     for name in (CONFIG, METRICS, PARTIAL, RESULTS):
         try:
             stat = (folder / name).stat()
         except OSError:
-            found.append(None)
+            stats.append(None)
         else:
-            found.append((stat.st_mtime_ns, stat.st_size))
-    return tuple(found)
+            stats.append((stat.st_mtime_ns, stat.st_size))
+    return tuple(stats)
 
 
 def dataset_hash(folder: Path) -> str:
     """sha256 of the set that the run was asked with; empty when config.json does not say."""
     config, _ = _read(folder / CONFIG, _Config)
-    found = config.dataset.get("sha256") if config is not None else None
-    return found if isinstance(found, str) else ""
+    sha256 = config.dataset.get("sha256") if config is not None else None
+    return sha256 if isinstance(sha256, str) else ""
 
 
 def run_info(folder: Path) -> RunInfo:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import storage
 from clients.http import Interrupted, ask_all
-from clients.run_counts import Tally, printable, rows, table
+from clients.run_counts import RunTally, printable, rows, table
 from clients.run_plan import Job, expand, select
 
 
@@ -102,7 +102,7 @@ def test_the_summary() -> None:
     def ok(total: float, **fields: Any) -> storage.TestResult:
         return storage.TestResult("a", latency_ms={"total": total, "retrieve": 1.0}, **fields)
 
-    tally = Tally(
+    tally = RunTally(
         [
             *(ok(float(n), usage={"tokens": 2, "model": "m"}, cost_usd=0.5) for n in range(1, 21)),
             ok(100.0, abstained=True),
@@ -123,7 +123,7 @@ def test_the_summary() -> None:
 def test_a_long_title_is_not_broken() -> None:
     shown = io.StringIO()
     title = "Run 20261122-051743-a-long-name-of-a-profile"
-    Console(file=shown, width=80).print(table(Tally().to_dict(), title))
+    Console(file=shown, width=80).print(table(RunTally().to_dict(), title))
     assert shown.getvalue().splitlines()[0].strip() == title
 
 

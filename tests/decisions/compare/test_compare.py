@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from decisions.compare import CompareOptions, compare, compare_many
+from decisions.pairs import read_pairs
 from decisions.rows import MetricRow
 from ragmetrics.stats.significance import holm, mcnemar
 from records.errors import StorageError
-from records.scores import read_pairs
 
 Targets = Callable[[str], Path]
 Runs = Any

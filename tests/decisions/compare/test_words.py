@@ -35,11 +35,11 @@ def test_the_headline_counts_verdicts_and_names_them() -> None:
 
 def test_the_headline_of_one_direction_of_none_and_of_nothing() -> None:
     first = compare_print.headline(comparison(row("a", -0.2, 0.01)))[0]
-    assert first == "WORSE: of 1 declared metrics 1 worse."
+    assert first == "WORSE: of 1 declared metric 1 worse."
     first = compare_print.headline(comparison(row("a", 0.2, 0.01), row("b", 0.0)))[0]
     assert first.startswith("BETTER: of 2 declared metrics 1 better, 1 without")
     first = compare_print.headline(comparison(row("a", 0.01)))[0]
-    assert first.startswith("NO EVIDENCE of a difference: of 1 declared metrics 1 without evid")
+    assert first.startswith("NO EVIDENCE of a difference: of 1 declared metric 1 without evid")
     assert compare_print.headline(comparison()) == [
         "No metric could be tested: no case has one in both runs."
     ]
@@ -49,7 +49,7 @@ def test_without_declared_metrics_the_others_speak_and_are_called_exploratory() 
     one = comparison(row("a", -0.2, 0.001, family=False, p_holm=None, p_bh=0.001))
     assert (
         compare_print.headline(one)[0]
-        == "WORSE: of 1 exploratory (none is declared) metrics 1 worse."
+        == "WORSE: of 1 exploratory (none is declared) metric 1 worse."
     )
 
 
@@ -78,8 +78,8 @@ def test_declared_rows_stand_with_the_worse_ones_first() -> None:
 
 
 def test_cases_scored_in_one_run_only_are_told_once_for_metrics_alike() -> None:
-    counts: dict[str, Any] = {"base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
+    counts: dict[str, Any] = {"n": 18, "base_n": 30, "new_n": 20, "base_cases": 40, "new_cases": 40}
     found = [row(name, 0.01, lost=12, gained=2, **counts) for name in ("a", "b")]
     assert compare_print.remarks(comparison(*found, row("c", 0.01))) == [
-        "Scored in old only: 12 cases, in now only: 2 (coverage 75 % → 50 %): a, b."
+        "a, b (18 of 40 compared): 12 cases scored only in old, 2 only in now; these are left out."
     ]

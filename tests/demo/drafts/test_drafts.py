@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.draft_templates import Casing, Question, flat, holders, questions, sections
-from demo.drafts import Asked, append, drafts, make_case, new_id, turns, write_new
+from demo.draft_templates import Casing, DraftQuestion, flat, holders, questions, sections
+from demo.drafts import AskedQuestions, append, drafts, make_case, new_id, turns, write_new
 from demo.vault import Note, python_reference
 from records.cases import CATEGORIES, case_from_dict
 from storage import StorageError
@@ -41,14 +41,16 @@ def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
     twin = Note("v", "twin.md", "# Copy\n\nA crane is a kind of machine that people rent.\n")
     every = sections([*NOTES, twin])
     home = every[0]
-    question = Question("What is a crane?", home.sentences[0], "definition", "factual", "A fact.")
+    question = DraftQuestion(
+        "What is a crane?", home.sentences[0], "definition", "factual", "A fact."
+    )
     taken: set[str] = set()
     case = make_case(question, home, every, taken, "template@1: definition")
     assert case["tags"] == ["draft"]
     assert [one["rel_path"] for one in case["gold_supports"]] == ["n0.md", "twin.md"]
     assert case["required_support_groups"] == [[0], [1]]  # either will do
     assert (case["id"], taken) == ("draft-crane", {"draft-crane"})
-    made_up = Question("What?", "Cranes fly at night.", "r", "factual", "f")
+    made_up = DraftQuestion("What?", "Cranes fly at night.", "r", "factual", "f")
     with pytest.raises(ValueError, match="does not stand"):
         make_case(made_up, home, every, set(), "x")
 
@@ -56,7 +58,7 @@ def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
 def test_a_question_holds_no_command_to_a_terminal() -> None:
     bad = "A \x1b[31mcrane\x1b[0m is a kind of machine\u202e that people rent."
     (home,) = sections([Note("v", "n.md", f"# Crane\n\n{bad}\n")])
-    question = Question("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
+    question = DraftQuestion("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
     case = make_case(question, home, [home], set(), "x")
     assert (case["question"], case["id"]) == ("What is a crane?", "draft-crane")
     assert case["gold_supports"][0]["snippets"] == [bad]  # a quotation is kept as it stands
@@ -73,7 +75,7 @@ def test_ids_never_clash() -> None:
 
 
 def test_nearly_the_same_question_is_not_new() -> None:
-    asked = Asked(["How do I clean a crane?"])
+    asked = AskedQuestions(["How do I clean a crane?"])
     assert not asked.add("How do I clean the crane?")
     assert not asked.add("how DO i clean cranes?")
     assert asked.add("How do I rent a crane?")
@@ -84,7 +86,7 @@ def test_nearly_the_same_question_is_not_new() -> None:
 
 @given(st.lists(st.text("abc xyz?", min_size=1, max_size=12), max_size=15))
 def test_a_question_is_never_new_twice(texts: list[str]) -> None:
-    asked = Asked()
+    asked = AskedQuestions()
     for text in texts:
         asked.add(text)
         assert not asked.add(text)

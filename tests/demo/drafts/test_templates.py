@@ -6,7 +6,7 @@ import pytest
 
 from demo.draft_templates import (
     Casing,
-    Section,
+    NoteSection,
     from_heading,
     from_text,
     questions,
@@ -19,8 +19,8 @@ PLAIN = Casing()
 """Of an empty vault: a capital is no name."""
 
 
-def section(sentence: str, heading: str = "Plans > Gold plan", text: str = "") -> Section:
-    return Section("v", "a.md", "", heading, text or sentence, (sentence,))
+def section(sentence: str, heading: str = "Plans > Gold plan", text: str = "") -> NoteSection:
+    return NoteSection("v", "a.md", "", heading, text or sentence, (sentence,))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_heading_in_ing_asks_how(heading: str, question: str) -> None:
 
 def test_a_heading_rests_on_the_sentence_that_tells_most_of_it() -> None:
     told = ("Listing 3 shows an invoice.", "Prices rise in spring.", "An invoice lists a price.")
-    home = Section("v", "a.md", "", "Price of an Invoice", " ".join(told), told)
+    home = NoteSection("v", "a.md", "", "Price of an Invoice", " ".join(told), told)
     found = from_heading(home, PLAIN)
     assert found is not None
     assert found.snippet == told[2]

@@ -126,7 +126,7 @@ def test_a_stored_calibration_gates_another_run(
         (["--calibration", "x.json"], "--calibration goes with --gate"),
         (["--gate", "--calibration", "/no/such.json"], "no such file"),
         (["--label", "--annotator", "a/b"], "--annotator"),
-        (["--label"], "is no terminal"),
+        (["--label"], "is not a terminal"),
         (["--set", "nope", "--data", "."], "unknown; use one of"),
         (["--set", "ragtruth_qa"], "--set needs --data"),
         (["--set", "ragtruth_qa", "--data", "."], "no such folder"),

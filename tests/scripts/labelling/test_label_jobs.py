@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pty
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.plan import Plan
+from labeller.jobs import LabelOptions
 from records import errors
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-def plan(**fields: Any) -> Plan:
-    wanted: dict[str, Any] = dict.fromkeys(Plan._fields)
-    return Plan(**(wanted | fields))
+def label_options(**fields: Any) -> LabelOptions:
+    values: dict[str, Any] = dict.fromkeys(f.name for f in dataclasses.fields(LabelOptions))
+    return LabelOptions(**(values | fields))
 
 
 def test_agreement_needs_two(tool: Tool) -> None:
@@ -69,7 +70,7 @@ def test_export_qrels(tool: Tool) -> None:
 def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
     done = tool.run(typed="")
     assert done.returncode == 2
-    assert "stdin is no terminal" in done.stderr
+    assert "stdin is not a terminal" in done.stderr
     assert "--plain" in done.stderr
     main, side = pty.openpty()
     child = subprocess.run(
@@ -78,7 +79,7 @@ def test_a_full_screen_needs_a_terminal(tool: Tool) -> None:
     os.close(main)
     os.close(side)
     assert child.returncode == 2
-    assert b"stderr is no terminal" in child.stderr
+    assert b"stderr is not a terminal" in child.stderr
 
 
 @pytest.mark.parametrize(
@@ -134,15 +135,15 @@ def test_help_loads_nothing_slow(tool: Tool) -> None:
 def test_the_keymap_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text('mark = "m"\n')
-    assert plan(keymap=path).keys() == {"mark": "m"}
+    assert label_options(keymap=path).keys() == {"mark": "m"}
     path.write_text("mark = 5\n")
     with pytest.raises(errors.StorageError, match="write the key as text"):
-        plan(keymap=path).keys()
+        label_options(keymap=path).keys()
     path.write_text("mark = \n")
     with pytest.raises(errors.StorageError, match="cannot be used"):
-        plan(keymap=path).keys()
+        label_options(keymap=path).keys()
     with pytest.raises(errors.StorageError, match="no such file"):
-        plan(keymap=tmp_path / "none.toml").keys()
+        label_options(keymap=tmp_path / "none.toml").keys()
 
 
 @pytest.mark.parametrize(
@@ -181,9 +182,9 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("TEXTUAL_DRIVER", raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    assert plan(plain=False).lines
+    assert label_options(plain=False).lines
     monkeypatch.setenv("TERM", "xterm")
-    assert not plan(plain=False).lines
+    assert not label_options(plain=False).lines
 
 
 def test_two_sets_in_one_folder_keep_their_judgements_apart(tool: Tool) -> None:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from labeller import window_commands
+from terminal.actions import ActionRefused
+
 
 async def test_edit(action: Any) -> None:
     async with action("edit") as (b, pilot, key):
@@ -12,16 +17,39 @@ async def test_edit(action: Any) -> None:
         assert b.session.case["question"].startswith("XHow long")
 
 
-async def test_edit_text(action: Any) -> None:
+async def test_edit_text(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with action("edit-text") as (b, pilot, key):
-        b.main._run_editor = lambda text: text.replace("How long", "Until when")
+        monkeypatch.setattr(
+            window_commands,
+            "edit_outside",
+            lambda app, text: text.replace("How long", "Until when"),
+        )
         await pilot.press(key)
         assert b.session.case["question"].startswith("Until when")
-        b.main._run_editor = lambda text: "{"
+        monkeypatch.setattr(window_commands, "edit_outside", lambda app, text: "{")
         await pilot.press(key)
         assert "The record was not taken" in b.shown()
         await pilot.press("d")
         assert b.session.case["question"].startswith("Until when")
+
+
+async def test_an_editor_that_fails_the_second_time_is_refused_too(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = bench()
+    texts = iter(["{"])
+
+    def edit_once(app: object, text: str) -> str:
+        try:
+            return next(texts)
+        except StopIteration:
+            raise ActionRefused("the editor ended with 1; nothing was changed") from None
+
+    monkeypatch.setattr(window_commands, "edit_outside", edit_once)
+    async with b.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("E", "e")
+        await pilot.pause()
+        assert b.status == "the editor ended with 1; nothing was changed"
 
 
 async def test_new(action: Any) -> None:

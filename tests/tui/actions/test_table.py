@@ -7,8 +7,10 @@ from pathlib import Path
 
 from tests.key_names import textual_name
 
-from labeller.actions import ACTIONS, actions_of, keymap_id, keymap_problems
-from labeller.keys import keys_for
+from labeller.actions import ACTIONS, actions_of, keymap_problems
+from labeller.commands import COMMANDS
+from terminal.action_screen import keys_for
+from terminal.actions import keymap_id
 
 CHECK = re.compile(r'async with action\("([a-z-]+)"\)')
 
@@ -29,10 +31,13 @@ def test_the_table_is_sound() -> None:
     assert all(action.label and action.help.endswith(".") for action in ACTIONS)
 
 
+def test_every_action_of_the_main_screen_has_a_function() -> None:
+    assert list(COMMANDS) == [action.id for action in actions_of("main")]
+
+
 def test_every_key_of_the_table_is_bound() -> None:
     for where in ("main", "snippet", "adjudicate"):
-        keys = keys_for(where, {})
+        keys = keys_for(actions_of(where))
         for action in actions_of(where):
-            for number, key in enumerate(action.keys, start=1):
-                wanted = str(number % 10) if action.id == "mark-row" else ""
-                assert keys[textual_name(key)] == (action.id, wanted)
+            for index, key in enumerate(action.keys):
+                assert keys[textual_name(key)] == (action, index)

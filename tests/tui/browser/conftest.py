@@ -10,8 +10,17 @@ import pytest
 from textual.geometry import Size
 
 from views.browser.app import BrowseApp
-from views.browser.cases_screen import CasesScreen
-from views.browser.model import Claim, Detail, Gold, Judged, Key, Passage, RunInfo, SectionScores
+from views.browser.lists import CasesScreen
+from views.browser.model import (
+    Claim,
+    Detail,
+    GoldMatch,
+    JudgedMetric,
+    Key,
+    RetrievedPassage,
+    RunInfo,
+    SectionScores,
+)
 from views.browser.table import Table
 
 Scores = dict[str, tuple[float | None, float | None]]
@@ -48,7 +57,7 @@ class FakeRun:
     reading: str = ""
     notices: Sequence[str] = ()
     state: Any = "complete"
-    more: Sequence[Judged] = ()
+    more: Sequence[JudgedMetric] = ()
     wanted: list[str] = field(default_factory=list)
     tell: Callable[[], None] = lambda: None
 
@@ -93,15 +102,19 @@ class FakeRun:
             ),
             claims_by=f"support rules{text}",
             passages=(
-                Passage(1, f"c1{text}", f"{text}a.md", f"{text}kept " * 200, True, 9, gold=True),
+                RetrievedPassage(
+                    1, f"c1{text}", f"{text}a.md", f"{text}kept " * 200, True, 9, gold=True
+                ),
             ),
             hits=(1,),
             match=f"anchor{text}",
-            gold=(Gold(f"{text}a.md", (f"{text}kept",), rank=1),),
+            gold=(GoldMatch(f"{text}a.md", (f"{text}kept",), rank=1),),
             labels=(("key fact", f"{text}30 days"),),
             scores=(SectionScores(f"x{text}", "scored", {f"m{text}": 0.5}, {"n": f"no {text}"}),),
             judged=(
-                Judged(text, text, text, text, (Claim(text, None, "unclear", text),), (text,)),
+                JudgedMetric(
+                    text, text, text, text, (Claim(text, None, "unclear", text),), (text,)
+                ),
                 *self.more,
             ),
             trace=(("flags", f"{text}late"),),
@@ -150,7 +163,7 @@ def listed(app: BrowseApp) -> str:
     screen = app.screen_stack[-1]
     while not isinstance(screen, CasesScreen):
         screen = app.screen_stack[app.screen_stack.index(screen) - 1]
-    return "".join(screen.table.ids[row][1] for row in screen.listed)
+    return "".join(screen.cases.table.ids[row][1] for row in screen.cases.listed)
 
 
 async def press_everywhere(pilot: Any, app: BrowseApp) -> list[str]:

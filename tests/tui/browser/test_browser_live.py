@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from views.browser.app import BrowseApp
-from views.browser.model import Judged
+from views.browser.model import JudgedMetric
 
 NUMBERS = {"latency": 1.0, "confidence": None, "cost": None}
 
@@ -45,7 +45,7 @@ async def test_what_is_said_of_a_case_later_comes_to_its_page(fakes: Any) -> Non
         await pilot.press("enter")
         await pilot.pause()
         assert "late-verdict" not in fakes.shown(app)
-        run.more = [Judged("late-verdict", "a judge", "ok")]
+        run.more = [JudgedMetric("late-verdict", "a judge", "ok")]
         run.tell()  # the table is what it was: verdicts are in none of its columns
         await pilot.pause()
         assert "late-verdict" in fakes.shown(app)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from views.browser.actions import ACTIONS, HINTS
 from views.browser.app import BrowseApp
 
 
@@ -192,3 +193,21 @@ async def test_the_help_window_names_its_own_pages(fakes: Any) -> None:
         assert "guideline" not in fakes.shown(app)
         await pilot.press("tab")
         assert "terms side by side must all hold" in fakes.shown(app)
+
+
+async def test_every_action_of_the_table_has_a_function_and_every_hint_an_action(
+    fakes: Any,
+) -> None:
+    """Keys that move through all five screens: each is checked where it is open."""
+    app = BrowseApp(fakes.library())
+    checked = set()
+    async with app.run_test(size=(120, 40)) as pilot:
+        for keys in ("", "enter", "enter", "escape d enter", "a enter"):
+            for key in keys.split():
+                await pilot.press(key)
+                await pilot.pause()
+            screen: Any = app.screen
+            checked.add(screen.where)
+            assert set(screen.acts()) >= set(ACTIONS[screen.where])
+            assert set(HINTS[screen.where].split()) <= set(ACTIONS[screen.where])
+    assert checked == {"runs", "cases", "case", "flips", "pair"}

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from ragmetrics.stats.calibration import confusion
 from validation.claims import JudgedClaim, Key
-from validation.judge import Draws, corrected, disagreements, pairs, report
+from validation.judge import Draws, corrected, disagreements, labelled_pairs, report
 
 DRAWS = Draws(resamples=200)
 
@@ -159,10 +159,10 @@ def test_worst_are_false_passes_the_surest_first() -> None:
         claim(3, 1, "supported", score=0.9),
     ]
     human = {claims[0].key: 1, claims[1].key: 0, claims[2].key: 0, claims[3].key: 1}
-    found = disagreements(pairs(claims, human), 10)
+    found = disagreements(labelled_pairs(claims, human), 10)
     assert [row["case_id"] for row in found] == ["q2", "q1", "q0"]
     assert [row["human"] for row in found] == ["not_supported", "not_supported", "supported"]
-    assert len(disagreements(pairs(claims, human), 1)) == 1
+    assert len(disagreements(labelled_pairs(claims, human), 1)) == 1
 
 
 def test_the_same_seed_gives_the_same_report() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from storage import StorageError
-from validation.claim_session import Decision, Session
-from validation.claims import JudgedClaim, Passage
-from validation.labels import LabelFile, Store, drawn, item, label, name_of, read_labels
+from validation.claim_session import ClaimSession, LabelDecision
+from validation.claims import JudgedClaim, JudgedContext
+from validation.labels import DecisionStore, LabelFile, drawn, item, label, name_of, read_labels
 
 CLAIMS = [
     JudgedClaim(f"q{n}", 0, "1", f"Claim {n} holds.", "supported" if n % 4 else "not_found")
@@ -38,8 +38,8 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     path = tmp_path / "labels" / "verdicts" / "maria.jsonl"
     claims = CLAIMS[:3]
     with LabelFile(path) as file:
-        store = Store(file, claims, "groundedness", "maria", "random:0")
-        session = Session([item(claim) for claim in claims], store.record)
+        store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
+        session = ClaimSession([item(claim) for claim in claims], store.record)
         session.decide("supported")
         session.goto_open()
         session.decide("cannot_tell")
@@ -62,8 +62,10 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
         assert list(store.decided())[2].act == "undo"
     assert [one.label for one in read_labels([path])] == ["supported", "cannot_tell", None]
     with LabelFile(path) as file:
-        store = Store(file, claims, "groundedness", "maria", "random:0")
-        again = Session([item(claim) for claim in claims], store.record, decided=store.decided())
+        store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
+        again = ClaimSession(
+            [item(claim) for claim in claims], store.record, decided=store.decided()
+        )
         assert again.labels == {name_of(claims[0].key): "supported"}
         again.redo()  # over the restart
         assert again.labels[name_of(claims[1].key)] == "cannot_tell"
@@ -72,11 +74,11 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
 def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:
     path = tmp_path / "maria.jsonl"
     with LabelFile(path) as file:
-        Store(file, CLAIMS[:1], "groundedness", "maria", "s").record(
-            Decision(name_of(CLAIMS[0].key), "supported")
+        DecisionStore(file, CLAIMS[:1], "groundedness", "maria", "s").record(
+            LabelDecision(name_of(CLAIMS[0].key), "supported")
         )
         changed = [JudgedClaim("q0", 0, "1", "Claim 0 holds.", "supported", answer="new")]
-        assert list(Store(file, changed, "groundedness", "maria", "s").decided()) == []
+        assert list(DecisionStore(file, changed, "groundedness", "maria", "s").decided()) == []
 
 
 def test_a_torn_line_is_cut_and_two_sessions_do_not_meet(tmp_path: Path) -> None:
@@ -91,8 +93,10 @@ def test_a_torn_line_is_cut_and_two_sessions_do_not_meet(tmp_path: Path) -> None
 
 def test_the_best_window_is_marked_and_the_verdict_kept_apart() -> None:
     passages = (
-        Passage("c1", "a.md", "Cats sleep all day."),
-        Passage("c2", "b.md", "First. Dogs bark at night. Dogs eat meat. Birds sing. Fish swim."),
+        JudgedContext("c1", "a.md", "Cats sleep all day."),
+        JudgedContext(
+            "c2", "b.md", "First. Dogs bark at night. Dogs eat meat. Birds sing. Fish swim."
+        ),
     )
     claim = JudgedClaim(
         "q", 0, "1", "Dogs eat meat.", "not_found", contexts=passages, reason="no such"
@@ -116,5 +120,5 @@ def test_an_annotator_is_a_plain_name(name: str, tmp_path: Path) -> None:
 
 def test_without_a_terminal_there_is_no_screen(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    with pytest.raises(StorageError, match="no terminal"):
+    with pytest.raises(StorageError, match="not a terminal"):
         label(CLAIMS, "groundedness", tmp_path, "maria", sample=1, seed=0)

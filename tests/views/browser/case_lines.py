@@ -94,7 +94,7 @@ def detail_of(
         line(result),
         line(case) if case else b"",
         {},
-        {name: line(score) for name, score in scores.items()},
+        {name: line({"repeat": 0, "status": "scored"} | own) for name, own in scores.items()},
         lambda: verdicts,
         ("q", 0),
     )

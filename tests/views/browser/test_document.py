@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.views.browser.case_lines import RESULT, SCORES, detail_of, marked
 
-from views.browser.case_page import Side, pair_docs, raw_doc
+from views.browser.case_page import CaseInRun, pair_docs, raw_doc
 from views.browser.document import Doc, find_snippets
 
 
@@ -47,8 +47,8 @@ def test_a_pair_says_what_changed() -> None:
     base, new = detail_of(), detail_of(RESULT | {"answer": "Forever."}, scores=new_scores)
     left, right = pair_docs(
         Doc,
-        Side("k10", base, ""),
-        Side("k5", new, "no gold support was retrieved"),
+        CaseInRun("k10", base, ""),
+        CaseInRun("k5", new, "no gold support was retrieved"),
         ("BROKE", "bad"),
         two=False,
     )
@@ -59,6 +59,8 @@ def test_a_pair_says_what_changed() -> None:
     assert "gold chunks at: base 1; new none" in left.text
     assert "recall@5           0.50 → 0" in left.text
     assert "1 changed, 3 equal" in left.text
-    left, right = pair_docs(Doc, Side("k10", base, ""), Side("k5", new, "x"), ("ok", ""), two=True)
+    left, right = pair_docs(
+        Doc, CaseInRun("k10", base, ""), CaseInRun("k5", new, "x"), ("ok", ""), two=True
+    )
     assert right is not None
     assert ("Base: k10" in left.text, "New: k5" in right.text) == (True, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from views.browser.case_page import flips
+from views.browser.listing import flips
 from views.browser.query import parse
 from views.browser.success import CUSTOM, RULES, Success
 from views.browser.table import Table

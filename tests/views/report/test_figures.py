@@ -170,18 +170,18 @@ def test_the_verdict_names_what_is_missed_unsure_and_open() -> None:
         measured(0.0, (0.0, 0.0), 50, "<= 0"),
         measured(None, None, 0, "> 0.1"),
     )
-    assert found["says"] == "3 of 4 measured targets are kept, 1 could not be measured."
+    assert found["says"] == "3 of 5 targets met, 1 missed, 1 not measured."
     names = {key: [one["metric"] for one in found[key]] for key in ("missed", "unsure", "open")}
     assert names == {"missed": ["> 0.6"], "unsure": ["> 0.65"], "open": ["> 0.1"]}
     assert found["missed"][0]["place"] == 1
     (doubt,) = found["doubts"]
-    assert doubt.startswith("Verdicts that may be chance (≈): 2 of 4.")
+    assert doubt.startswith("2 of 4 results are too close to call (≈)")
 
 
 def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
     kept = measured(0.9, (0.8, 1.0), 19, "> 0.7")
     empty = verdict_of(measured(None, None, 0, "> 0.1"), answers=0)
-    assert empty["says"].startswith("The run holds no answer to a case; 0 of 0 measured targets")
+    assert empty["says"].startswith("The run holds no answer to a case; 0 of 1 target met, 1 not")
     assert empty["open"] == []  # the perspective says so already
     assert verdict_of(kept, failed_calls=31)["doubts"] == [
         "Failed calls: 31 of 50. They count in no mean.",

@@ -11,10 +11,11 @@ from tests.definitions import definition_of
 
 import report_run
 from ragmetrics.catalogue.metric import Metric
+from records.scores import ScoreLine
 from records.targets import Target
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
+from views.detail import describe
 from views.report import figures
-from views.report.answers import describe
 from views.report.page import draw
 from views.report.scan import checks_of, lines_at, read_results, scan_scores
 
@@ -57,9 +58,7 @@ def test_sections_are_joined_by_answer_whatever_their_order(tmp_path: Path) -> N
     assert [str(value) for value in scan.column(("b", "y"))] == ["0.1", "nan", "0.3", "0.2"]
     assert scan.missed == [1, 0, 0, 0]
     lines = lines_at(tmp_path, scan, [3, 1])
-    assert lines[3] == {
-        "b": {"case_id": "p", "repeat": 1, "status": "scored", "scores": {"y": 0.2}}
-    }
+    assert lines[3] == {"b": ScoreLine("p", 1, "scored", {"y": 0.2})}
     assert set(lines[1]) == {"a"}
 
 

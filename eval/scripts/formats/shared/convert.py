@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 import orjson
 
-from formats.shared.item import Answer, Item, Notes, Wanted
+from formats.shared.item import ImportedCase, ImportOptions, Notes, SystemAnswer
 from formats.shared.rows import place_of
 from formats.shared.stored import Stored
 from records.cases import case_from_dict
@@ -33,7 +33,7 @@ def import_data(
     module: ModuleType,
     sources: Sequence[Path],
     target: Path,
-    wanted: dict[str, Any],
+    options: dict[str, Any],
     notes: Notes,
     *,
     one_file: bool,
@@ -41,24 +41,24 @@ def import_data(
 ) -> list[Path]:
     """Read other tools' files into an eval set with runs; returns what was made.
 
-    ``wanted``: the fields of Wanted that the user gave. Raises StorageError with every problem,
-    nothing written.
+    ``options``: the fields of ImportOptions that the user set. Raises StorageError with every
+    problem, nothing written.
     """
     for source in sources:
         if not source.exists():
             raise StorageError(f"{source}: no such file or folder.")
     with _scratch(target) as folder:
         scratch = Path(folder)
-        output = Output(
+        output = ConversionOutput(
             target,
             scratch,
             notes,
             one_file=one_file,
-            run_id=wanted.get("run_id"),
+            run_id=options.get("run_id"),
             source={"format": module.NAME, "files": [source.name for source in sources]},
         )
         try:
-            for item in module.read(sources, Wanted(**wanted, scratch=scratch), notes):
+            for item in module.read(sources, ImportOptions(**options, scratch=scratch), notes):
                 output.add(item)
             beside = module.beside(sources) if hasattr(module, "beside") else {}
             return output.finish(beside, force=force)
@@ -78,17 +78,17 @@ def export_data(
     """
     single = bool(getattr(module, "ONE_FILE", False))
     with _scratch(target) as folder:
-        made = Path(folder) / "made"
-        made.mkdir()
+        output = Path(folder) / "made"
+        output.mkdir()
         try:
-            module.write(stored, made / target.name if single else made, notes)
+            module.write(stored, output / target.name if single else output, notes)
         except StorageError as error:  # name the file or folder that the user knows
-            shown = str(made / target.name if single else made)
+            shown = str(output / target.name if single else output)
             raise StorageError(error.message.replace(shown, str(target)), error.problems) from None
         notes.check()
         if not single:
-            names = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())
-            move(made, target, [], force=force)
+            names = sorted(path.relative_to(output) for path in output.rglob("*") if path.is_file())
+            move(output, target, [], force=force)
             return [target / name for name in names]
         if target.exists() and not force:
             raise StorageError(
@@ -96,7 +96,7 @@ def export_data(
                 "Nothing was written."
             )
         try:
-            os.replace(made / target.name, target)
+            os.replace(output / target.name, target)
         except OSError as error:
             raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
         return [target]
@@ -178,7 +178,7 @@ LABEL_FILE = {
 _DUMP = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 
 
-class Output:
+class ConversionOutput:
     """Takes items one at a time; ``finish`` moves what was made to its place."""
 
     def __init__(
@@ -193,7 +193,7 @@ class Output:
     ) -> None:
         """``source``: format and files, for config.json of the runs."""
         self._target = target
-        self._made = scratch / "made"
+        self._output = scratch / "made"
         self._notes = notes
         self._one_file = one_file
         self._run_id = run_id
@@ -205,9 +205,9 @@ class Output:
         self._runs: dict[str, str] = {}
         self._asked = 0
         self._answered_unasked: Counter[str] = Counter()
-        (self._made / "labels" / "verdicts").mkdir(parents=True)
+        (self._output / "labels" / "verdicts").mkdir(parents=True)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: ImportedCase) -> None:
         """Check a case and write it with its answers. What is wrong with it becomes a problem."""
         identity = item.case.get("id")
         _, findings = case_from_dict(item.case)
@@ -215,9 +215,9 @@ class Output:
             self._notes.problem(item.path, item.line, field, message)
         if isinstance(identity, str):
             if identity in self._ids:
-                known = self._ids[identity]
-                place = "an earlier row" if known is None else f"line {known}"
-                message = f"{identity!r} is also the id of {place}; give it another"
+                line = self._ids[identity]
+                earlier = "an earlier row" if line is None else f"line {line}"
+                message = f"{identity!r} is also the id of {earlier}; give it another"
                 self._notes.problem(item.path, item.line, "id", message)
                 return
             self._ids[identity] = item.line
@@ -237,16 +237,16 @@ class Output:
         if self._one_file:
             return case, {}
         labels = {
-            name: found
+            name: part
             for name, fields in LABEL_FILE.items()
-            if (found := {field: case[field] for field in fields if field in case})
+            if (part := {field: case[field] for field in fields if field in case})
         }
-        taken = {field for found in labels.values() for field in found}
+        taken = {field for part in labels.values() for field in part}
         return {name: value for name, value in case.items() if name not in taken}, labels
 
-    def _add_answer(self, answer: Answer) -> None:
+    def _add_answer(self, answer: SystemAnswer) -> None:
         run = self._runs.get(answer.run) or self._new_run(answer.run)
-        line = answer.result if answer.told else msgspec.to_builtins(answer.result)
+        line = answer.result if answer.has_retrieved else msgspec.to_builtins(answer.result)
         if isinstance(line, dict):
             del line["retrieved"]
         self._write(f"results/{run}/{RESULTS}", line)
@@ -259,25 +259,25 @@ class Output:
 
     def _new_run(self, name: str) -> str:
         """The folder of a run: its name, as far as a run id can be like that."""
-        wanted = self._run_id or name
+        wished = self._run_id or name
         if self._run_id is not None:
-            check_run_id(wanted)
+            check_run_id(wished)
             if self._runs:
                 names = ", ".join([*self._runs, name][:5])
                 raise StorageError(f"--run-id names one run, but there are several: {names}.")
-        run = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).lstrip("._-")[:90] or "run"
-        if run != wanted:
-            self._notes.changed[f"run {wanted[:60]!r}: named {run!r}"] += 1
+        run = re.sub(r"[^A-Za-z0-9._-]+", "-", wished).lstrip("._-")[:90] or "run"
+        if run != wished:
+            self._notes.changed[f"run {wished[:60]!r}: named {run!r}"] += 1
         if run in self._runs.values():
             message = f"two runs would be named {run!r}; import them one by one with --run-id."
             raise StorageError(message)
         self._runs[name] = run
-        (self._made / "results" / run).mkdir(parents=True)
+        (self._output / "results" / run).mkdir(parents=True)
         return run
 
     def _write(self, name: str, record: Any) -> None:
         if name not in self._files:
-            file = open(self._made / name, "wb", buffering=1 << 16)  # noqa: SIM115
+            file = open(self._output / name, "wb", buffering=1 << 16)  # noqa: SIM115
             self._files[name] = self._open.enter_context(file)
         if isinstance(record, TestResult):
             self._files[name].write(msgspec.json.encode(record) + b"\n")
@@ -293,25 +293,27 @@ class Output:
         """
         self._notes.check()
         if not self._ids:
-            why = "; ".join(f"{what}: {n}" for what, n in sorted(self._notes.left_out.items()) if n)
-            told = f" (left out: {why})" if why else ""
-            raise StorageError(f"The source holds no case{told}; nothing was written.")
+            why = "; ".join(
+                f"{reason}: {n}" for reason, n in sorted(self._notes.left_out.items()) if n
+            )
+            left_out = f" (left out: {why})" if why else ""
+            raise StorageError(f"The source holds no case{left_out}; nothing was written.")
         self._open.close()
         for name, run in self._runs.items():
             self._write_config(run, self._asked + self._answered_unasked[name])
-        for folder in (self._made / "labels" / "verdicts", self._made / "labels"):
+        for folder in (self._output / "labels" / "verdicts", self._output / "labels"):
             if not any(folder.iterdir()):
                 folder.rmdir()
         for name, path in extra.items():
-            shutil.copyfile(path, self._made / name)
+            shutil.copyfile(path, self._output / name)
         self._notes.written.update(self._lines)
         runs = [Path("results") / run for run in self._runs.values()]
-        move(self._made, self._target, runs, force=force)
+        move(self._output, self._target, runs, force=force)
         return [self._target / "eval_set.jsonl", *(self._target / run for run in runs)]
 
     def _write_config(self, run: str, asked: int) -> None:
-        eval_set = self._made / "eval_set.jsonl"
-        results = self._made / "results" / run / RESULTS
+        eval_set = self._output / "eval_set.jsonl"
+        results = self._output / "results" / run / RESULTS
         config = RunConfig(
             run_id=run,
             tool_version=VERSION,
@@ -319,7 +321,7 @@ class Output:
                 "path": "eval_set.jsonl",
                 "sha256": sha256_file(eval_set),
                 "git_commit": None,
-                "labels_sha256": labels_sha256(self._made / "labels"),
+                "labels_sha256": labels_sha256(self._output / "labels"),
                 "cases": len(self._ids),
             },
             answerer={"imported_sha256": sha256_file(results)},
@@ -329,7 +331,7 @@ class Output:
         replace_json(results.with_name(CONFIG), msgspec.to_builtins(config))
 
 
-def move(made: Path, target: Path, whole: list[Path], *, force: bool) -> None:
+def move(output: Path, target: Path, whole: list[Path], *, force: bool) -> None:
     """Put the files of a finished folder at their places below ``target``.
 
     ``whole``: folders below it that are replaced as one. A file that is there already with the
@@ -339,10 +341,10 @@ def move(made: Path, target: Path, whole: list[Path], *, force: bool) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
-            os.replace(made, target)
+            os.replace(output, target)
             return
-        single = [path for path in _files(made) if not any(path.is_relative_to(w) for w in whole)]
-        taken = [target / path for path in single if _differs(made / path, target / path)]
+        single = [path for path in _files(output) if not any(path.is_relative_to(w) for w in whole)]
+        taken = [target / path for path in single if _differs(output / path, target / path)]
         taken += [target / path for path in whole if (target / path).exists()]
         if taken and not force:
             shown = "\n".join(f"{path}: is there already" for path in taken[:20])
@@ -352,8 +354,8 @@ def move(made: Path, target: Path, whole: list[Path], *, force: bool) -> None:
         for path in single + whole:
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             if path in whole and (target / path).exists():
-                os.replace(target / path, made.with_name(f"old-{path.name}"))
-            os.replace(made / path, target / path)
+                os.replace(target / path, output.with_name(f"old-{path.name}"))
+            os.replace(output / path, target / path)
     except OSError as error:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
 
@@ -362,13 +364,13 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def _differs(made: Path, there: Path) -> bool:
+def _differs(source: Path, there: Path) -> bool:
     if not there.exists():
         return False
-    return not there.is_file() or sha256_file(made) != sha256_file(there)
+    return not there.is_file() or sha256_file(source) != sha256_file(there)
 
 
-def verdicts(answer: Answer, annotator: str) -> Iterator[dict[str, Any]]:
+def verdicts(answer: SystemAnswer, annotator: str) -> Iterator[dict[str, Any]]:
     """A line for each claim of the answer, cut out as for the judge.
 
     A claim that a marked span touches is not_supported, every other one supported: the people who

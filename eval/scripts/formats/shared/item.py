@@ -24,7 +24,7 @@ HEADINGS = ("heading_path", "header_path", "heading")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImportOptions:
     """What the user asked of an import, as far as a format may care."""
 
     run_id: str | None = None
@@ -37,19 +37,19 @@ class Wanted:
 
 
 @dataclass
-class Answer:
+class SystemAnswer:
     """What one system answered. ``run`` names the run; ``spans`` are people's marks in the answer,
-    as the source has them; ``told`` is False when the source says nothing of what was retrieved,
-    which is not the same as nothing retrieved."""
+    as the source has them; ``has_retrieved`` is False when the source does not say what was
+    retrieved, which is not the same as nothing retrieved."""
 
     run: str
     result: TestResult
     spans: list[dict[str, Any]] | None = None
-    told: bool = True
+    has_retrieved: bool = True
 
 
 @dataclass
-class Item:
+class ImportedCase:
     """A case as a line of the eval set, labels included, and the answers to it.
 
     ``path`` and ``line`` tell where it was read, for messages. ``asked``: every run should answer
@@ -59,7 +59,7 @@ class Item:
     case: dict[str, Any]
     path: Path
     line: int | None = None
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[SystemAnswer] = field(default_factory=list)
     asked: bool = True
 
 
@@ -137,7 +137,7 @@ def chunk_of(row: Mapping[str, Any], rank: int, notes: Notes) -> RetrievedChunk:
 
 def _anywhere(names: Iterable[str]) -> list[str]:
     """Each name in the metadata first, then in the object itself."""
-    return [place + name for name in names for place in ("metadata.", "")]
+    return [prefix + name for name in names for prefix in ("metadata.", "")]
 
 
 def _is_absolute(path: Any) -> bool:
@@ -153,14 +153,14 @@ MOST_PROBLEMS = 1000
 class Notes:
     """Counts by what they are about; every one is printed and stands in the report.
 
-    ``rows``: what was read. ``kept``: fields that no script reads, kept under ``metadata`` of the
-    case. ``changed``: values that had to be written differently. ``left_out``: what the other
+    ``rows``: what was read. ``carried``: fields that no script reads, kept under ``metadata`` of
+    the case. ``changed``: values that had to be written differently. ``left_out``: what the other
     side has no place for. ``written``: lines by file.
     """
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()
-        self.kept: Counter[str] = Counter()
+        self.carried: Counter[str] = Counter()
         self.changed: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.written: Counter[str] = Counter()
@@ -188,9 +188,9 @@ class Notes:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain data, each group sorted by name."""
-        groups = ("rows", "kept", "changed", "left_out", "written")
         return {
-            name: {key: n for key, n in sorted(getattr(self, name).items()) if n} for name in groups
+            name: {key: n for key, n in sorted(counts.items()) if n}
+            for name, counts in self._groups().items()
         }
 
     def lines(self) -> list[str]:
@@ -203,8 +203,18 @@ class Notes:
             "written": "written",
         }
         return [
-            f"{title}: {name}: {count}"
-            for group, title in titles.items()
-            for name, count in sorted(getattr(self, group).items())
+            f"{titles[group]}: {name}: {count}"
+            for group, counts in self._groups().items()
+            for name, count in sorted(counts.items())
             if count
         ]
+
+    def _groups(self) -> dict[str, Counter[str]]:
+        """The counts under their names in a report."""
+        return {
+            "rows": self.rows,
+            "kept": self.carried,
+            "changed": self.changed,
+            "left_out": self.left_out,
+            "written": self.written,
+        }

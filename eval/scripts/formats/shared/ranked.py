@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
-from formats.shared.item import Answer, Item, Notes
+from formats.shared.item import ImportedCase, Notes, SystemAnswer
 from formats.shared.rows import BOM, finite
 from formats.shared.stored import Stored, StoredCase
 from ragmetrics.matching import DEFAULT_GRADE
@@ -32,14 +32,14 @@ class Topic(NamedTuple):
     extra: dict[str, Any]
 
 
-class Judgement(NamedTuple):
+class QrelsLine(NamedTuple):
     """One line of qrels."""
 
     document: str
     grade: float
 
 
-class Ranked(NamedTuple):
+class RankedLine(NamedTuple):
     """One line of a run."""
 
     document: str
@@ -48,17 +48,17 @@ class Ranked(NamedTuple):
 
 
 @dataclass
-class Judged:
+class RankingFiles:
     """All files of an import. ``qrels``: split name (or "") and judgements; ``runs``: by name."""
 
     path: Path
     topics: Iterable[Topic] = ()
-    qrels: list[tuple[str, Groups[Judgement]]] = field(default_factory=list)
-    runs: list[tuple[str, Groups[Ranked]]] = field(default_factory=list)
+    qrels: list[tuple[str, Groups[QrelsLine]]] = field(default_factory=list)
+    runs: list[tuple[str, Groups[RankedLine]]] = field(default_factory=list)
     tag_splits: bool = False
 
 
-def items(judged: Judged, notes: Notes, decode: bool) -> Iterator[Item]:
+def items(judged: RankingFiles, notes: Notes, decode: bool) -> Iterator[ImportedCase]:
     """A case for each topic in the order of the topics, then of the qrels, then of the runs."""
     seen: set[str] = set()
     for topic in judged.topics:
@@ -79,7 +79,7 @@ def items(judged: Judged, notes: Notes, decode: bool) -> Iterator[Item]:
     notes.rows["ranked documents"] += sum(groups.lines for _, groups in judged.runs)
 
 
-def _item(judged: Judged, topic: Topic, notes: Notes, decode: bool) -> Item:
+def _item(judged: RankingFiles, topic: Topic, notes: Notes, decode: bool) -> ImportedCase:
     grades, splits = _grades(judged, topic.id, notes, decode)
     case: dict[str, Any] = {"id": topic.id, "question": topic.text} | topic.extra
     if decode:
@@ -93,16 +93,16 @@ def _item(judged: Judged, topic: Topic, notes: Notes, decode: bool) -> Item:
         if len(splits) > 1:
             notes.changed[MOST_SPLITS] += 1
     answers = [
-        Answer(name, _ranking(groups, case, topic.id, notes, decode))
+        SystemAnswer(name, _ranking(groups, case, topic.id, notes, decode))
         for name, groups in judged.runs
         if topic.id in groups
     ]
     relevant = any(grade > 0 for grade in grades.values())
-    return Item(case, judged.path, topic.line or None, answers, asked=relevant)
+    return ImportedCase(case, judged.path, topic.line or None, answers, asked=relevant)
 
 
 def _grades(
-    judged: Judged, topic: str, notes: Notes, decode: bool
+    judged: RankingFiles, topic: str, notes: Notes, decode: bool
 ) -> tuple[dict[str, float], list[str]]:
     grades: dict[str, float] = {}
     splits: list[str] = []
@@ -119,7 +119,7 @@ def _grades(
 
 
 def _ranking(
-    groups: Groups[Ranked], case: dict[str, Any], topic: str, notes: Notes, decode: bool
+    groups: Groups[RankedLine], case: dict[str, Any], topic: str, notes: Notes, decode: bool
 ) -> TestResult:
     """The list of a topic in trec_eval's order: score, then document name, both downwards."""
     rows = list(groups.read(topic))
@@ -142,7 +142,7 @@ def _ranking(
     return TestResult(case["id"], case["question"], retrieved=[*chunks])
 
 
-def order_key(row: Ranked) -> tuple[float, str]:
+def order_key(row: RankedLine) -> tuple[float, str]:
     """What trec_eval sorts by, downwards: the score in single precision, then the name."""
     return single(row.score), row.document
 
@@ -156,7 +156,7 @@ def single(score: float) -> float:
         return float("inf") if score > 0 else float("-inf")
 
 
-def _by_rank(row: Ranked) -> float:
+def _by_rank(row: RankedLine) -> float:
     rank = finite(row.rank)
     return 0.0 if rank is None else rank
 
@@ -202,11 +202,11 @@ class Exporter:
         self._notes.changed["grades that are no whole numbers, rounded"] += 1
         return max(1, round(grade)) if grade > 0 else math.floor(grade)
 
-    def ranking(self, one: StoredCase) -> list[tuple[str, float]]:
+    def ranking(self, stored_case: StoredCase) -> list[tuple[str, float]]:
         """The ranked documents of the first answer as words, with scores that keep the order."""
-        if not one.results:
+        if not stored_case.results:
             return []
-        result = one.results[0]
+        result = stored_case.results[0]
         if result.status != "ok":
             self._notes.left_out["failed calls"] += 1
             return []
@@ -228,18 +228,18 @@ class Exporter:
         trec_eval sorts by score and then by name, both downwards, and looks at no rank.
         """
         scored = [
-            Ranked(name, "", score)
+            RankedLine(name, "", score)
             for name, score in rows.items()
             if score is not None and math.isfinite(score)
         ]
         if len(scored) == len(rows) and scored == sorted(scored, key=order_key, reverse=True):
             return [(row.document, row.score) for row in scored]
         self._notes.changed["lists whose scores do not follow their ranks, scored n to 1"] += 1
-        return [(name, float(len(rows) - place)) for place, name in enumerate(rows)]
+        return [(name, float(len(rows) - index)) for index, name in enumerate(rows)]
 
-    def texts(self, one: StoredCase) -> Iterator[tuple[str, str]]:
+    def texts(self, stored_case: StoredCase) -> Iterator[tuple[str, str]]:
         """Name and text of each retrieved passage that has both."""
-        for result in one.results:
+        for result in stored_case.results:
             for chunk in result.chunks():
                 name = self._name(chunk)
                 if name and chunk.text:
@@ -291,21 +291,21 @@ class Groups(Generic[T]):
         self._ranges: dict[str, list[tuple[int, int, int]]] = {}
         self.lines = 0
         self._file: IO[bytes] | None = None
-        last, place = "", 0
+        last, position = "", 0
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                start, place = place, place + len(line)
-                found = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
-                if found is None:
+                start, position = position, position + len(line)
+                entry = parse(number, _clean(line, number)) if _counts(line, number, skip) else None
+                if entry is None:
                     last = ""
                     continue
                 self.lines += 1
-                key = found[0]
+                key = entry[0]
                 ranges = self._ranges.setdefault(key, [])
                 if ranges and key == last:
-                    ranges[-1] = (ranges[-1][0], place, ranges[-1][2])
+                    ranges[-1] = (ranges[-1][0], position, ranges[-1][2])
                 else:
-                    ranges.append((start, place, number))
+                    ranges.append((start, position, number))
                 last = key
 
     def __iter__(self) -> Iterator[str]:
@@ -327,10 +327,10 @@ class Groups(Generic[T]):
             assert self._file is not None
             self._file.seek(start)
             lines = self._file.read(end - start).removesuffix(b"\n").split(b"\n")
-            for place, line in enumerate(lines, number):
-                found = self._parse(place, _clean(line, place))
-                if found is not None:
-                    yield place, found[1]
+            for position, line in enumerate(lines, number):
+                entry = self._parse(position, _clean(line, position))
+                if entry is not None:
+                    yield position, entry[1]
 
 
 def _clean(line: bytes, number: int) -> bytes:
@@ -369,18 +369,53 @@ def marked_up(path: Path, notes: Notes) -> Iterator[Topic]:
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         inner = block[1] if block[1] is not None else block[2]
-        found = {
+        tags = {
             field.lower(): " ".join(html.unescape(LABEL.sub("", value)).split())
             for field, value in FIELD.findall(inner)
         }
         attribute = NUMBER.match(inner.strip()) if block[1] is None else None
-        name = found.pop("num", "") or (attribute[1].strip() if attribute else "")
-        kind = next((one for one in QUESTION if found.get(one)), None)
+        name = tags.pop("num", "") or (attribute[1].strip() if attribute else "")
+        kind = next((name for name in QUESTION if tags.get(name)), None)
         if not name or kind is None:
             message = "is no topic; write its number in <num> and its text in <title>"
             notes.problem(path, line, "", message)
             continue
-        question = found.pop(kind)
-        extra = {NAMES.get(field, field): value for field, value in found.items() if value}
-        notes.kept.update(list(extra))
+        question = tags.pop(kind)
+        extra = {NAMES.get(field, field): value for field, value in tags.items() if value}
+        notes.carried.update(list(extra))
         yield Topic(line, name, question, {"metadata": extra} if extra else {})
+
+
+def decoded(path: Path, number: int, line: bytes, notes: Notes) -> str | None:
+    """The line as text; None after reporting that it is not UTF-8."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        notes.problem(path, number, "", f"is not UTF-8 ({error.reason} at byte {error.start})")
+        return None
+
+
+def parse_ranked(
+    path: Path, notes: Notes, tags: set[str], number: int, line: bytes
+) -> tuple[str, RankedLine] | None:
+    """A line of a run: topic, Q0, document, rank, score, tag."""
+    columns = _columns(path, number, line, notes)
+    if columns is None:
+        return None
+    if len(columns) != 6:
+        notes.problem(path, number, "", f"has {len(columns)} columns; runs have 6")
+        return None
+    topic, _, document, rank, score_text, tag = columns
+    score = finite(score_text)
+    if score is None:
+        notes.problem(path, number, "score", f"{score_text[:40]!r} is no finite number")
+        return None
+    if len(tags) < 2:
+        tags.add(tag)
+    return topic, RankedLine(document, rank, score)
+
+
+def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
+    """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
+    text = decoded(path, number, b"\n".join(line.split()), notes)
+    return None if text is None else text.split("\n")

@@ -13,12 +13,12 @@ import formats
 @cache
 def all_formats() -> dict[str, ModuleType]:
     """The modules by format name, sorted. They load nothing slow."""
-    found = [
-        importlib.import_module(f"{formats.__name__}.{one.name}")
-        for one in pkgutil.iter_modules(formats.__path__)
-        if not one.ispkg  # ``shared`` is no format
+    modules = [
+        importlib.import_module(f"{formats.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(formats.__path__)
+        if not module.ispkg  # ``shared`` is no format
     ]
-    return dict(sorted((module.NAME, module) for module in found))
+    return dict(sorted((module.NAME, module) for module in modules))
 
 
 def directions(module: ModuleType) -> list[str]:

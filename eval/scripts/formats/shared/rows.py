@@ -32,12 +32,12 @@ READ_APART = ("defaultTest",)
 BOM = b"\xef\xbb\xbf"
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """An object of a source: the file, the line if it has one, ``[3]`` in a list, the fields."""
 
     path: Path
     line: int | None
-    place: str
+    where: str
     fields: dict[str, Any]
 
 
@@ -48,8 +48,8 @@ def unpacked(path: Path, scratch: Path) -> Path:
     """
     if path.suffix != ".gz":
         if not path.is_file():
-            what = "is no plain file; name one" if path.exists() else "no such file"
-            raise StorageError(f"{path}: {what}.")
+            fault = "is no plain file; name one" if path.exists() else "no such file"
+            raise StorageError(f"{path}: {fault}.")
         return path
     target = place_of(path, scratch)
     try:
@@ -67,13 +67,13 @@ def place_of(path: Path, scratch: Path) -> Path:
     return scratch / digest / path.stem
 
 
-Linked = Callable[[Path, str, str], Iterator[Row]]
+Linked = Callable[[Path, str, str], Iterator[SourceRow]]
 """Reads what a text in the place of rows names: the file it stands in, the place, the text."""
 
 
 def iter_rows(
     path: Path, notes: Notes, lists: Iterable[str] = (), linked: Linked | None = None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """The objects of a JSON, JSONL, CSV or YAML file; the ending of its name tells which.
 
     ``lists``: keys under which a JSON or YAML object may hold its list of rows. JSONL and CSV are
@@ -104,7 +104,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
+def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
     """The objects of a file with one JSON object a line."""
     for number, line in lines_of(path):
         try:
@@ -113,14 +113,14 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[Row]:
             notes.problem(path, number, "", _not_json(line, error))
             continue
         if isinstance(value, dict):
-            yield Row(path, number, "", value)
+            yield SourceRow(path, number, "", value)
         else:
             notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
 
 
 def json_rows(
     path: Path, lists: Iterable[str], notes: Notes, linked: Linked | None = None
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
     data = _bytes_of(path)
     try:
@@ -136,42 +136,42 @@ def json_rows(
 
 def _listed(
     path: Path, value: Any, lists: Iterable[str], notes: Notes, linked: Linked | None
-) -> Iterator[Row]:
-    found = value
+) -> Iterator[SourceRow]:
+    rows = value
     if isinstance(value, dict):
         sorts = (list, str) if linked else (list,)
         name = next((name for name in lists if isinstance(value.get(name), sorts)), None)
-        found = value.get(name) if name else None if linked else _turned(value)
+        rows = value.get(name) if name else None if linked else _turned(value)
         others = value.keys() - {name, *READ_APART}
         notes.left_out.update(f"{other} of the whole file" for other in others if name)
-    if linked and isinstance(found, str):
-        found = [found]
-    if not isinstance(found, list):
-        known = "".join(f" or an object with {name!r}" for name in lists)
-        notes.problem(path, None, "", f"holds no list of rows; write a list{known}")
+    if linked and isinstance(rows, str):
+        rows = [rows]
+    if not isinstance(rows, list):
+        alternatives = "".join(f" or an object with {name!r}" for name in lists)
+        notes.problem(path, None, "", f"holds no list of rows; write a list{alternatives}")
         return
-    for place, item in enumerate(found):
+    for index, item in enumerate(rows):
         if isinstance(item, dict):
-            yield Row(path, None, f"[{place}]", item)
+            yield SourceRow(path, None, f"[{index}]", item)
         elif linked and isinstance(item, str):
-            yield from linked(path, f"[{place}]", item)
+            yield from linked(path, f"[{index}]", item)
         else:
-            notes.problem(path, None, f"[{place}]", "is no object; a row is written in {…}")
+            notes.problem(path, None, f"[{index}]", "is no object; a row is written in {…}")
 
 
 def _turned(columns: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Rows from columns: lists of one length, or objects with the same keys (pandas' to_json)."""
     values = list(columns.values())
-    if values and all(isinstance(one, dict) and one.keys() == values[0].keys() for one in values):
-        values = [list(one.values()) for one in values]
+    if values and all(isinstance(row, dict) and row.keys() == values[0].keys() for row in values):
+        values = [list(row.values()) for row in values]
     if not values or not all(
-        isinstance(one, list) and len(one) == len(values[0]) for one in values
+        isinstance(row, list) and len(row) == len(values[0]) for row in values
     ):
         return None
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*values, strict=True)]
 
 
-def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[SourceRow]:
     """The rows of a table by its head line; an empty cell is None.
 
     A column without a name, such as the row numbers of pandas, is called by its place.
@@ -184,7 +184,7 @@ def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
     with file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
-            head = [name or f"column {place}" for place, name in enumerate(next(reader, []), 1)]
+            head = [name or f"column {number}" for number, name in enumerate(next(reader, []), 1)]
             for name in {name for name in head if head.count(name) > 1}:
                 notes.problem(path, 1, name, "is the head of two columns; rename one")
             start = reader.line_num + 1
@@ -195,7 +195,7 @@ def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[Row]:
                 elif cells:
                     padded = cells + [""] * (len(head) - len(cells))
                     fields = {name: cell or None for name, cell in zip(head, padded, strict=True)}
-                    yield Row(path, start, "", fields)
+                    yield SourceRow(path, start, "", fields)
                 start = reader.line_num + 1
         except (csv.Error, UnicodeDecodeError) as error:
             notes.problem(path, reader.line_num + 1, "", f"cannot be read as UTF-8 CSV ({error})")
@@ -213,8 +213,8 @@ def parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            found = _numpy_texts(text)
-            return orjson.loads(orjson.dumps(ast.literal_eval(text))) if found is None else found
+            texts = _numpy_texts(text)
+            return orjson.loads(orjson.dumps(ast.literal_eval(text))) if texts is None else texts
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return None
 
@@ -230,11 +230,11 @@ def _numpy_texts(text: str) -> list[str] | None:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except tokenize.TokenError as error:
         raise SyntaxError(str(error)) from None
-    words = [one for one in tokens if one.string.strip()]
+    words = [token for token in tokens if token.string.strip()]
     inner = words[1:-1]
-    if len(inner) < 2 or any(one.type != tokenize.STRING for one in inner):
+    if len(inner) < 2 or any(token.type != tokenize.STRING for token in inner):
         return None
-    return [str(ast.literal_eval(one.string)) for one in inner]
+    return [str(ast.literal_eval(token.string)) for token in inner]
 
 
 def parsed_list(text: str) -> list[Any] | None:
@@ -278,7 +278,7 @@ class Fields:
     Wrong types become problems with file, line and field; the reader then gives None.
     """
 
-    def __init__(self, row: Row, notes: Notes) -> None:
+    def __init__(self, row: SourceRow, notes: Notes) -> None:
         self.row = row
         self._notes = notes
         self._left = {name: value for name, value in row.fields.items() if value is not None}
@@ -310,18 +310,18 @@ class Fields:
         """A list of strings. In a text: a JSON or Python list, else parted at ``delimiter``."""
         value = self.take(*names)
         if isinstance(value, str):
-            found = parsed_list(value)
-            if found is None:
-                found = value.split(delimiter) if delimiter else [value]
-            value = found
+            parsed_texts = parsed_list(value)
+            if parsed_texts is None:
+                parsed_texts = value.split(delimiter) if delimiter else [value]
+            value = parsed_texts
         if value is None:
             return None
         if not isinstance(value, list):
             self.wrong("is no list of texts; write the passages as strings")
             return None
-        wrong = [place for place, item in enumerate(value) if not isinstance(item, str)]
-        for place in wrong:
-            self.wrong("is no text; write a string", f"[{place}]")
+        wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
+        for index in wrong:
+            self.wrong("is no text; write a string", f"[{index}]")
         return None if wrong else value
 
     def names(self, *names: str) -> list[str] | None:
@@ -364,10 +364,10 @@ class Fields:
 
     def rest(self) -> dict[str, Any]:
         """The fields that nobody took, with a value; counted as kept under metadata."""
-        kept = {name: value for name, value in self._left.items() if value not in ([], {}, "")}
+        remaining = {name: value for name, value in self._left.items() if value not in ([], {}, "")}
         self._left = {}
-        self._notes.kept.update(str(name) for name in kept)
-        return {str(name): value for name, value in kept.items()}
+        self._notes.carried.update(str(name) for name in remaining)
+        return {str(name): value for name, value in remaining.items()}
 
     def left_out(self, *names: str) -> None:
         """Count fields that have a value and no place on our side."""
@@ -375,10 +375,10 @@ class Fields:
             if self._left.pop(name, None) not in (None, [], {}, ""):
                 self._notes.left_out[name] += 1
 
-    def wrong(self, message: str, place: str = "") -> None:
+    def wrong(self, message: str, where: str = "") -> None:
         """A problem of the field that was taken last."""
-        field = f"{self.row.place}.{self.name}" if self.row.place else self.name
-        self._notes.problem(self.row.path, self.row.line, field + place, message)
+        field = f"{self.row.where}.{self.name}" if self.row.where else self.name
+        self._notes.problem(self.row.path, self.row.line, field + where, message)
 
 
 def case_id(fields: Fields, notes: Notes, names: Sequence[str] = ("id",)) -> str | None:
@@ -397,10 +397,10 @@ def case_id(fields: Fields, notes: Notes, names: Sequence[str] = ("id",)) -> str
 
 def with_rest(case: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
     """The case without empty fields, and what no script reads under ``metadata``."""
-    known = {name: value for name, value in case.items() if value not in (None, [], {})}
+    filled = {name: value for name, value in case.items() if value not in (None, [], {})}
     own = rest.pop("metadata", None)
     extra = own | rest if isinstance(own, dict) else rest | ({"metadata": own} if own else {})
-    return known | ({"metadata": extra} if extra else {})
+    return filled | ({"metadata": extra} if extra else {})
 
 
 MOST_NODES = 1_000_000
@@ -434,11 +434,11 @@ def read_yaml(path: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or "not YAML"
-        raise StorageError(f"{path}{line}: {what}.") from None
+        fault = getattr(error, "problem", None) or "not YAML"
+        raise StorageError(f"{path}{line}: {fault}.") from None
     except (RecursionError, ValueError) as error:
-        what = str(error) if isinstance(error, ValueError) else "is nested too deeply"
-        raise StorageError(f"{path}: {what}.") from None
+        fault = str(error) if isinstance(error, ValueError) else "is nested too deeply"
+        raise StorageError(f"{path}: {fault}.") from None
     return value
 
 

@@ -46,7 +46,7 @@ DOCUMENT = re.compile(
 
 PART = re.compile(r"contents\.(\d+)\.message_content\.text", re.ASCII)
 
-FOUND = ("db.query.result", "db.search.result")
+RESULT_ATTRIBUTES = ("db.query.result", "db.search.result")
 """Events of a vector database's span, one for each document."""
 
 WORDS = {
@@ -99,19 +99,19 @@ def kind_of(span: Span) -> str:
 def messages_of(span: Span, side: str) -> Iterator[Message]:
     """The messages that went ``in`` or came ``out``, from attributes, else from events."""
     names, attributes = (INPUT if side == "in" else OUTPUT), span.attributes
-    found = [*_listed(attributes, names), *_numbered(attributes, side)]
+    messages = [*_listed(attributes, names), *_numbered(attributes, side)]
     for name, event in span.events:
-        if found:
+        if messages:
             break
         if name == "gen_ai.client.inference.operation.details" or name.startswith("gen_ai.content"):
-            found = _listed(event, names)
-    if not found:
-        found = list(_from_events(span, side))
-    if not found:
+            messages = _listed(event, names)
+    if not messages:
+        messages = list(_from_events(span, side))
+    if not messages:
         values = (_words(_unquoted(name, attributes.get(name)), side) for name in WORDS[side])
-        text = next((one for one in values if one), None)
-        found = [("user" if side == "in" else "assistant", text)] if text else []
-    yield from found
+        text = next((text for text in values if text), None)
+        messages = [("user" if side == "in" else "assistant", text)] if text else []
+    yield from messages
 
 
 def _unquoted(name: str, value: Any) -> Any:
@@ -140,7 +140,7 @@ def _listed(attributes: dict[str, Any], names: tuple[str, ...]) -> list[Message]
         if isinstance(value, str) and value.strip():
             return [("user" if name in INPUT else "assistant", value)]
         if isinstance(value, list):
-            return [pair for one in value if (pair := _message(one)) is not None]
+            return [pair for entry in value if (pair := _message(entry)) is not None]
     return []
 
 
@@ -163,7 +163,7 @@ def _joined(parts: Any) -> str | None:
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and part.get("type", "text") == "text"
     ]
-    return "\n".join(one for one in texts if isinstance(one, str)) or None
+    return "\n".join(text for text in texts if isinstance(text, str)) or None
 
 
 def _numbered(attributes: dict[str, Any], side: str) -> list[Message]:
@@ -211,17 +211,17 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
     Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
     """
     value = structured(span.attributes.get("gen_ai.retrieval.documents"))
-    rows = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    rows = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
-    for name, found in span.attributes.items():
+    for name, value in span.attributes.items():
         match = DOCUMENT.fullmatch(name)
         if match:
-            numbered.setdefault(int(match[1]), {})[match[2]] = found
+            numbered.setdefault(int(match[1]), {})[match[2]] = value
     rows += [row for _, row in sorted(numbered.items())]
     rows += [
         {key.removeprefix(f"{name}."): value for key, value in event.items()}
         for name, event in span.events
-        if name in FOUND
+        if name in RESULT_ATTRIBUTES
     ]
     return [row | {"metadata": structured(row.get("metadata"))} for row in rows]
 
@@ -251,17 +251,17 @@ class Span:
 
 def spans_of(path: Path, notes: Notes) -> Iterator[Span]:
     """Every span of a file. Raises StorageError when it holds none at all."""
-    found = False
+    any_span = False
     for line, document in _documents(path, notes):
         for item in document if isinstance(document, list) else [document]:
-            for place, span in _raw_spans(item):
-                found = True
+            for where, span in _raw_spans(item):
+                any_span = True
                 read = _span(span)
                 if isinstance(read, Span):
                     yield read
                 else:
-                    notes.problem(path, line, place + read, "is missing or of another type")
-    if not found:
+                    notes.problem(path, line, where + read, "is missing or of another type")
+    if not any_span:
         notes.check()
         raise StorageError(f"{path}: holds no spans; write OTLP JSON with resourceSpans.")
 
@@ -278,21 +278,21 @@ def _documents(path: Path, notes: Notes) -> Iterator[tuple[int | None, Any]]:
     if first not in (b"{", b"["):
         yield from ((row.line, row.fields) for row in jsonl_rows(path, notes))
         return
-    text, place, decoder = data.decode("utf-8", "replace"), 0, json.JSONDecoder()
-    while place < len(text):
-        if text[place].isspace():
-            place += 1
+    text, position, decoder = data.decode("utf-8", "replace"), 0, json.JSONDecoder()
+    while position < len(text):
+        if text[position].isspace():
+            position += 1
             continue
         try:
-            value, end = decoder.raw_decode(text, place)
+            value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            line = text.count("\n", 0, getattr(error, "pos", place)) + 1
+            line = text.count("\n", 0, getattr(error, "pos", position)) + 1
             notes.problem(
                 path, line, "", f"not JSON ({getattr(error, 'msg', 'nested too deeply')})"
             )
             return
-        yield text.count("\n", 0, place) + 1, value
-        place = end
+        yield text.count("\n", 0, position) + 1, value
+        position = end
 
 
 def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
@@ -306,9 +306,9 @@ def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
 
 def _items(value: Any, *names: str) -> list[Any]:
     for name in names:
-        found = value.get(name) if isinstance(value, dict) else None
-        if isinstance(found, list):
-            return found
+        items = value.get(name) if isinstance(value, dict) else None
+        if isinstance(items, list):
+            return items
     return []
 
 
@@ -375,19 +375,19 @@ def plain(value: Any, depth: int = 0) -> Any:
     """An OTLP value such as ``{"stringValue": "a"}`` without its type; None past a sane depth."""
     if not isinstance(value, dict) or depth > MOST_DEPTH:
         return None
-    for name, found in value.items():
+    for name, inner in value.items():
         if name == "intValue":
-            return _whole(found)
+            return _whole(inner)
         if name == "arrayValue":
-            return [plain(one, depth + 1) for one in _items(found, "values")]
+            return [plain(item, depth + 1) for item in _items(inner, "values")]
         if name == "kvlistValue":
             return {
                 str(pair.get("key")): plain(pair.get("value"), depth + 1)
-                for pair in _items(found, "values")
+                for pair in _items(inner, "values")
                 if isinstance(pair, dict)
             }
         if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-            return found
+            return inner
     return None
 
 
@@ -408,18 +408,18 @@ SPAN_SHAPES_MOST_DEPTH = 4
 """How deep spans may lie: a file of traces of spans is two."""
 
 
-def other_spans(document: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
     if not isinstance(document, dict) or depth > SPAN_SHAPES_MOST_DEPTH:
         return
     if is_span(document):
-        yield place, as_otlp(document)
+        yield where, as_otlp(document)
         return
     for name in LISTS:
         for number, item in enumerate(
-            found if isinstance(found := document.get(name), list) else ()
+            listed if isinstance(listed := document.get(name), list) else ()
         ):
-            yield from other_spans(item, f"{place}.{name}[{number}]".lstrip("."), depth + 1)
+            yield from other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
 
 
 def is_span(raw: dict[str, Any]) -> bool:
@@ -462,12 +462,12 @@ def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
     if isinstance(start, int) and isinstance(lasted, int):
         times = (start * 1000, (start + lasted) * 1000)
     parents = [
-        one.get("spanID")
-        for one in raw.get("references") or ()
-        if isinstance(one, dict) and one.get("refType") == "CHILD_OF"
+        reference.get("spanID")
+        for reference in raw.get("references") or ()
+        if isinstance(reference, dict) and reference.get("refType") == "CHILD_OF"
     ]
     failed = tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true")
-    logs = [_tags(one.get("fields")) for one in raw.get("logs") or () if isinstance(one, dict)]
+    logs = [_tags(log.get("fields")) for log in raw.get("logs") or () if isinstance(log, dict)]
     return {
         "traceId": raw.get("traceID"),
         "spanId": raw.get("spanID"),
@@ -484,7 +484,7 @@ def _jaeger(raw: dict[str, Any]) -> dict[str, Any]:
 def _tags(raw: Any) -> dict[str, Any]:
     pairs = raw if isinstance(raw, list) else []
     return {
-        str(one["key"]): one.get("value") for one in pairs if isinstance(one, dict) and "key" in one
+        str(tag["key"]): tag.get("value") for tag in pairs if isinstance(tag, dict) and "key" in tag
     }
 
 
@@ -509,20 +509,20 @@ def flat(attributes: Any) -> dict[str, Any]:
 
     Values of ``gen_ai.…`` are left whole: their lists of messages belong together.
     """
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     waiting = [("", attributes)] if isinstance(attributes, dict) else []
     while waiting:
         prefix, value = waiting.pop()
         inner: list[tuple[str, Any]] = []
         if prefix.startswith("gen_ai."):
-            found[prefix] = value
+            flattened[prefix] = value
         elif isinstance(value, dict):
             inner = [
-                (f"{prefix}.{name}" if prefix else str(name), one) for name, one in value.items()
+                (f"{prefix}.{name}" if prefix else str(name), item) for name, item in value.items()
             ]
-        elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-            inner = [(f"{prefix}.{number}", one) for number, one in enumerate(value)]
+        elif isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            inner = [(f"{prefix}.{number}", entry) for number, entry in enumerate(value)]
         else:
-            found[prefix] = value
+            flattened[prefix] = value
         waiting.extend(reversed(inner))
-    return found
+    return flattened

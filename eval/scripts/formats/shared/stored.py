@@ -30,13 +30,13 @@ RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 class StoredCase:
     """A case with its labels, what no script reads of it, and its results by repeat.
 
-    ``told``: whether each result says what was retrieved, if only that it was nothing.
+    ``has_retrieved``: whether each result says what was retrieved, if only that it was nothing.
     """
 
     case: TestCase
     metadata: dict[str, Any]
     results: list[TestResult]
-    told: list[bool]
+    has_retrieved: list[bool]
 
 
 class _Retrieved(msgspec.Struct):
@@ -67,22 +67,22 @@ class Stored:
         corpus = eval_set.parent / "corpus.jsonl"
         self.corpus = corpus if corpus.is_file() else None
         self._notes = notes
-        self._labels, self._places = read_labels(labels_dir, notes.report)
+        self._labels, self._label_places = read_labels(labels_dir, notes.report)
         self._results = run / RESULTS if run else None
         self._index = self._offsets()
 
     def _offsets(self) -> dict[str, list[int]]:
         """Where the lines of each case begin in results.jsonl, by repeat; each is looked at."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        offsets: dict[str, list[tuple[int, int]]] = {}
         if self._results is None:
             return {}
         if not self._results.is_file():
             raise StorageError(f"{self._results}: no such file; the run is not complete.")
         report = self._notes.report
-        for _, place, result in jsonl.read(self._results, TestResult, *RESULT_LINE, report):
-            found.setdefault(result.test_case_id, []).append((result.repeat, place))
+        for _, offset, result in jsonl.read(self._results, TestResult, *RESULT_LINE, report):
+            offsets.setdefault(result.test_case_id, []).append((result.repeat, offset))
         self._notes.check()
-        return {name: [at for _, at in sorted(places)] for name, places in found.items()}
+        return {name: [at for _, at in sorted(positions)] for name, positions in offsets.items()}
 
     def cases(
         self, held: Set[str], held_results: Set[str] = frozenset(), repeats: bool = False
@@ -110,24 +110,24 @@ class Stored:
                 if case.id in ids:
                     self._notes.problem(self.eval_set, number, "id", f"{case.id!r} is there twice")
                 ids.add(case.id)
-                results, told = [], []
-                for place in self._index.get(case.id, ()):
+                results, has_retrieved = [], []
+                for offset in self._index.get(case.id, ()):
                     assert file is not None
-                    file.seek(place)
+                    file.seek(offset)
                     line = file.readline()
                     results.append(decode(line))
-                    told.append(present(line).retrieved is not msgspec.UNSET)
+                    has_retrieved.append(present(line).retrieved is not msgspec.UNSET)
                 asked += bool(results)
                 metadata = raw.get("metadata")
-                one = StoredCase(
-                    case, metadata if isinstance(metadata, dict) else {}, results, told
+                stored_case = StoredCase(
+                    case, metadata if isinstance(metadata, dict) else {}, results, has_retrieved
                 )
-                self._count(one, raw, held, held_results, repeats)
-                yield one
+                self._count(stored_case, raw, held, held_results, repeats)
+                yield stored_case
         finally:
             if file is not None:
                 file.close()
-        for problem in unknown_labels(self._labels, self._places, self.eval_set, ids):
+        for problem in unknown_labels(self._labels, self._label_places, self.eval_set, ids):
             problems(problem)
         unknown = self._index.keys() - ids
         if unknown:
@@ -153,7 +153,7 @@ class Stored:
 
     def _count(
         self,
-        one: StoredCase,
+        stored_case: StoredCase,
         raw: dict[str, Any],
         held: Set[str],
         held_results: Set[str],
@@ -162,12 +162,12 @@ class Stored:
         left = self._notes.left_out
         own = set(TestCase.__struct_fields__)
         for name in own - held - ALWAYS:
-            if getattr(one.case, name) not in (None, [], {}):
+            if getattr(stored_case.case, name) not in (None, [], {}):
                 left[f"case.{name}"] += 1
         left.update(f"case.{name}" for name in raw.keys() - own - held if raw[name] is not None)
-        for result in one.results if repeats else one.results[:1]:
+        for result in stored_case.results if repeats else stored_case.results[:1]:
             for name in set(TestResult.__struct_fields__) - held_results - RESULT_KEYS:
                 if getattr(result, name) not in (None, [], {}):
                     left[f"result.{name}"] += 1
-        if not repeats and len(one.results) > 1:
-            left["results of further repeats"] += len(one.results) - 1
+        if not repeats and len(stored_case.results) > 1:
+            left["results of further repeats"] += len(stored_case.results) - 1

@@ -68,13 +68,13 @@ def weighted_kappa(
     without items and where no disagreement can be expected. Raises ValueError for a label outside
     `categories`.
     """
-    place = {label: index for index, label in enumerate(categories)}
-    unknown = [label for label in (*a, *b) if label not in place]
+    position = {label: index for index, label in enumerate(categories)}
+    unknown = [label for label in (*a, *b) if label not in position]
     if unknown:
         raise ValueError(f"label {unknown[0]!r} is not among the categories")
     power = 1 if weights == "linear" else 2
-    pairs = Counter((place[x], place[y]) for x, y in zip(a, b, strict=True))
-    rows, columns = Counter(place[x] for x in a), Counter(place[y] for y in b)
+    pairs = Counter((position[x], position[y]) for x, y in zip(a, b, strict=True))
+    rows, columns = Counter(position[x] for x in a), Counter(position[y] for y in b)
     observed = sum(abs(i - j) ** power * count for (i, j), count in pairs.items())
     expected = sum(
         abs(i - j) ** power * ni * nj for i, ni in rows.items() for j, nj in columns.items()
@@ -203,12 +203,14 @@ def balanced_accuracy(
     import numpy as np
 
     positive = np.asarray(labels, dtype=bool)
-    said = np.asarray(verdicts, dtype=bool)
+    judged = np.asarray(verdicts, dtype=bool)
     weight = np.ones(len(positive)) if weights is None else weights
     ups, downs = weight @ positive, weight @ ~positive
     if not ups or not downs:
         return None
-    return float((weight @ (positive & said)) / ups + (weight @ (~positive & ~said)) / downs) / 2
+    return (
+        float((weight @ (positive & judged)) / ups + (weight @ (~positive & ~judged)) / downs) / 2
+    )
 
 
 def precision_recall_f1(
@@ -218,14 +220,14 @@ def precision_recall_f1(
     import numpy as np
 
     positive = np.asarray(labels, dtype=bool)
-    said = np.asarray(verdicts, dtype=bool)
+    judged = np.asarray(verdicts, dtype=bool)
     weight = np.ones(len(positive)) if weights is None else weights
-    hits = float(weight @ (positive & said))
-    flagged, wanted = float(weight @ said), float(weight @ positive)
+    hits = float(weight @ (positive & judged))
+    flagged, actual = float(weight @ judged), float(weight @ positive)
     return (
         hits / flagged if flagged else None,
-        hits / wanted if wanted else None,
-        2 * hits / (flagged + wanted) if flagged + wanted else None,
+        hits / actual if actual else None,
+        2 * hits / (flagged + actual) if flagged + actual else None,
     )
 
 
@@ -233,19 +235,19 @@ def _ranks(values: Sequence[float]) -> Floats:
     """Ranks from 1, equal values share the mean of theirs."""
     import numpy as np
 
-    _, place, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
+    _, index, counts = np.unique(np.asarray(values, float), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     middle: Floats = (last - counts + 1 + last) / 2
-    return middle[place]
+    return middle[index]
 
 
 def pearson(
-    one: Sequence[float], other: Sequence[float], weights: Floats | None = None
+    first: Sequence[float], second: Sequence[float], weights: Floats | None = None
 ) -> float | None:
     """Linear correlation in [-1, 1]; None for fewer than two rows or a constant side."""
     import numpy as np
 
-    x, y = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     weight = np.ones(len(x)) if weights is None else weights
     if len(x) < 2 or not weight.sum():
         return None
@@ -255,7 +257,7 @@ def pearson(
 
 
 def spearman(
-    one: Sequence[float], other: Sequence[float], weights: Floats | None = None
+    first: Sequence[float], second: Sequence[float], weights: Floats | None = None
 ) -> float | None:
     """Correlation of ranks, ties sharing theirs; None for fewer than two rows or a constant side.
 
@@ -265,10 +267,10 @@ def spearman(
 
     if weights is not None:
         times = weights.astype(int)
-        return spearman(np.repeat(one, times).tolist(), np.repeat(other, times).tolist())
-    if not len(one):
+        return spearman(np.repeat(first, times).tolist(), np.repeat(second, times).tolist())
+    if not len(first):
         return None
-    return pearson(_ranks(one).tolist(), _ranks(other).tolist())
+    return pearson(_ranks(first).tolist(), _ranks(second).tolist())
 
 
 def interval(
@@ -289,8 +291,8 @@ def interval(
         return None
     drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
     values = [statistic(draw[member].astype(float)) for draw in drawn]
-    known = [value for value in values if value is not None]
-    if len(known) < 0.9 * resamples:
+    defined = [value for value in values if value is not None]
+    if len(defined) < 0.9 * resamples:
         return None
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return float(low), float(high)

@@ -67,8 +67,10 @@ class Confusion:
     @property
     def balanced_accuracy(self) -> float | None:
         """Mean of sensitivity and specificity, in [0, 1], 0.5 is chance; None without both."""
-        one, other = self.sensitivity, self.specificity
-        return None if one is None or other is None else (one + other) / 2
+        sensitivity, specificity = self.sensitivity, self.specificity
+        return (
+            None if sensitivity is None or specificity is None else (sensitivity + specificity) / 2
+        )
 
     @property
     def accuracy(self) -> float | None:
@@ -106,13 +108,13 @@ def confusion(
 
     if len(human) != len(judge):
         raise ValueError("people and judge must have a verdict for each claim")
-    label, said = np.asarray(human, dtype=bool), np.asarray(judge, dtype=bool)
+    label, judged = np.asarray(human, dtype=bool), np.asarray(judge, dtype=bool)
     weight = np.ones(len(label)) if weights is None else weights
     return Confusion(
-        float(weight @ (label & said)),
-        float(weight @ (label & ~said)),
-        float(weight @ (~label & said)),
-        float(weight @ (~label & ~said)),
+        float(weight @ (label & judged)),
+        float(weight @ (label & ~judged)),
+        float(weight @ (~label & judged)),
+        float(weight @ (~label & ~judged)),
     )
 
 
@@ -132,8 +134,8 @@ def interval_of_claims(table: Confusion, name: str) -> Interval | None:
     def at(sensitivity: float, specificity: float) -> float:
         passed, caught = sensitivity * table.supported, specificity * table.unsupported
         moved = Confusion(passed, table.supported - passed, table.unsupported - caught, caught)
-        found: float | None = getattr(moved, name)
-        return value if found is None else found
+        moved_value: float | None = getattr(moved, name)
+        return value if moved_value is None else moved_value
 
     of_sens = wilson(table.supported_supported, int(table.supported))
     of_spec = wilson(table.not_not, int(table.unsupported))
@@ -144,7 +146,7 @@ def interval_of_claims(table: Confusion, name: str) -> Interval | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CorrectedMean:
     """A rate or mean with its 95 % interval; ``weight`` is the lambda of PPI++, None elsewhere."""
 
     mean: float
@@ -155,7 +157,7 @@ class Estimate:
 
 def rogan_gladen(
     rate: float, n: int, sensitivity: float, supported: int, specificity: float, unsupported: int
-) -> Estimate | None:
+) -> CorrectedMean | None:
     """The true rate of supported claims behind the judge's ``rate`` over ``n`` claims.
 
     theta = (rate + specificity - 1) / (sensitivity + specificity - 1), cut to [0, 1]; variance
@@ -179,7 +181,7 @@ def rogan_gladen(
     variance += (1 - theta) ** 2 * _variance(specificity, unsupported)
     variance += theta**2 * _variance(sensitivity, supported)
     half = Z95 * sqrt(variance) / skill
-    return Estimate(theta, max(0.0, theta - half), min(1.0, theta + half))
+    return CorrectedMean(theta, max(0.0, theta - half), min(1.0, theta + half))
 
 
 def _variance(share: float, n: int) -> float:
@@ -196,7 +198,7 @@ def prediction_powered(
     weights: Sequence[float] | None = None,
     power: float | None = 1.0,
     limits: Interval = (0.0, 1.0),
-) -> Estimate | None:
+) -> CorrectedMean | None:
     """The mean that people would give, from the judge's value of all and people's of some.
 
     mean = lambda * mean(judged, all) + mean(human - lambda * judged, labelled). Unbiased whatever
@@ -230,27 +232,30 @@ def prediction_powered(
 
     if not len(judged) == len(human) == len(groups):
         raise ValueError("every unit needs a judge's value, a label or None, and a group")
-    known = np.array([value is not None for value in human], dtype=bool)
-    n, total = int(known.sum()), len(known)
+    labelled = np.array([value is not None for value in human], dtype=bool)
+    n, total = int(labelled.sum()), len(labelled)
     names, member = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
-    if n < 2 or len(names) < 2 or len(set(member[known].tolist())) < 2:
+    if n < 2 or len(names) < 2 or len(set(member[labelled].tolist())) < 2:
         return None
     scale = np.ones(total) if weights is None else np.asarray(weights, dtype=float)
     scale = scale * total / scale.sum()
-    said = np.asarray(judged, dtype=float) * scale
+    verdicts = np.asarray(judged, dtype=float) * scale
     label = np.array([0.0 if value is None else value for value in human]) * scale
 
     def summed(values: Floats) -> Floats:
         sums: Floats = np.bincount(member, weights=values, minlength=len(names)).astype(float)
         return sums
 
-    truth = np.where(known, label - label[known].mean(), 0.0) / n
-    gap = np.where(known, said - said[known].mean(), 0.0) / n - (said - said.mean()) / total
+    truth = np.where(labelled, label - label[labelled].mean(), 0.0) / n
+    gap = (
+        np.where(labelled, verdicts - verdicts[labelled].mean(), 0.0) / n
+        - (verdicts - verdicts.mean()) / total
+    )
     if power is None:
         spread = float(summed(gap) @ summed(gap))
         best = float(summed(truth) @ summed(gap)) / spread if spread > 1e-18 else 0.0
         power = min(1.0, max(0.0, best))
-    mean = power * float(said.mean()) + float((label - power * said)[known].mean())
+    mean = power * float(verdicts.mean()) + float((label - power * verdicts)[labelled].mean())
     each = truth - power * gap
     together = summed(each)
     clustered = float(together @ together) * len(names) / (len(names) - 1)
@@ -258,7 +263,7 @@ def prediction_powered(
     unseen = (Z95 * (high - low) / (2 * n)) ** 2
     half = Z95 * sqrt(max(clustered, float(each @ each) * total / (total - 1)) + unseen)
     cut = [min(high, max(low, value)) for value in (mean, mean - half, mean + half)]
-    return Estimate(cut[0], cut[1], cut[2], power)
+    return CorrectedMean(cut[0], cut[1], cut[2], power)
 
 
 def best_threshold(human: Sequence[int], scores: Sequence[float]) -> float | None:
@@ -279,8 +284,8 @@ def best_threshold(human: Sequence[int], scores: Sequence[float]) -> float | Non
     gain = (caught - lost)[:-1]  # of a cut above the i-th value
     if not len(gain) or gain.max() <= 1e-12:
         return None
-    place = int(gain.argmax())
-    return float(values[place] + values[place + 1]) / 2
+    cut = int(gain.argmax())
+    return float(values[cut] + values[cut + 1]) / 2
 
 
 def halves(groups: Sequence[str], rng: np.random.Generator) -> list[bool]:
@@ -294,9 +299,9 @@ def halves(groups: Sequence[str], rng: np.random.Generator) -> list[bool]:
         sizes[name] += 1
     fit: set[str] = set()
     count = 0
-    for place in rng.permutation(len(names)).tolist():
+    for index in rng.permutation(len(names)).tolist():
         if 2 * count >= len(groups):
             break
-        fit.add(names[place])
-        count += sizes[names[place]]
+        fit.add(names[index])
+        count += sizes[names[index]]
     return [name in fit for name in groups]

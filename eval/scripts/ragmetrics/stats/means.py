@@ -30,7 +30,7 @@ UNRELIABLE_BELOW = 20
 
 DRAWN_CASES = 500
 
-NEARLY_NORMAL = 0.05
+_NEARLY_NORMAL = 0.05
 """Skewness of the mean up to which its percentiles come from the expansion."""
 
 _BLOCK = 1 << 21
@@ -78,7 +78,7 @@ def bootstrap_mean(
         return float(values[0]), float(values[0])
     centre = exact.mean(values, counts)
     sigma, skew = _shape(values - centre, counts, n)
-    if n > DRAWN_CASES and abs(skew) <= NEARLY_NORMAL:
+    if n > DRAWN_CASES and abs(skew) <= _NEARLY_NORMAL:
         # z + skew (z² - 1) / 6 at z = ±1.96 (Cornish and Fisher 1938); the next terms are O(1/n)
         shift = skew * (Z95**2 - 1) / 6
         return centre + sigma * (shift - Z95), centre + sigma * (shift + Z95)

@@ -37,7 +37,7 @@ __all__ = [
 
 ALPHA = 0.05
 
-Z_POWER = 0.8416212335729143
+_Z_POWER = 0.8416212335729143
 """Quantile of the normal distribution at a power of 80 %."""
 
 Test = Literal["sign-flip", "McNemar mid-p"]
@@ -92,10 +92,10 @@ def paired_test(
         units, sd = len(differences), spread(differences)
         interval = paired_bootstrap(differences, rng, resamples)
     else:
-        _, place = np.unique(clusters, return_inverse=True)
-        sums = np.bincount(place, weights=differences).astype(float)
-        sizes = np.bincount(place).astype(float)
-        units, sd = len(sums), cluster_spread(sums, sizes)
+        _, cluster = np.unique(clusters, return_inverse=True)
+        sums = np.bincount(cluster, weights=differences).astype(float)
+        sizes = np.bincount(cluster).astype(float)
+        units, sd = len(sums), _cluster_spread(sums, sizes)
         interval = clustered_bootstrap(sums, sizes, rng, resamples)
     test: Test = "sign-flip"
     if binary and clusters is None and _is_binary(base) and _is_binary(new):
@@ -149,9 +149,9 @@ def holm(p: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(p)
     least = 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        least = max(least, min(1.0, (len(p) - rank) * p[place]))
-        adjusted[place] = least
+    for rank, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        least = max(least, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = least
     return adjusted
 
 
@@ -163,9 +163,9 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(p)
     most = 1.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__, reverse=True)):
-        most = min(most, len(p) / (len(p) - rank) * p[place])
-        adjusted[place] = most
+    for rank, index in enumerate(sorted(range(len(p)), key=p.__getitem__, reverse=True)):
+        most = min(most, len(p) / (len(p) - rank) * p[index])
+        adjusted[index] = most
     return adjusted
 
 
@@ -177,7 +177,7 @@ def minimum_detectable_effect(sd: float, n: int) -> float:
     """
     if n < 1:
         raise ValueError("an effect needs at least one case")
-    return (means.Z95 + Z_POWER) * sd / sqrt(n)
+    return (means.Z95 + _Z_POWER) * sd / sqrt(n)
 
 
 def power(effect: float, sd: float, n: int) -> float:
@@ -199,11 +199,11 @@ def _above(z: float) -> float:
     return 0.5 * erfc(z / sqrt(2))
 
 
-GROUP_FROM = 100
+_GROUP_FROM = 100
 """Times that a difference must occur until one binomial draw costs less than its share of tables.
 """
 
-DISTINCT = 4096
+_DISTINCT = 4096
 """Distinct values up to which a bootstrap works on all of them."""
 
 _WIDTH = 12
@@ -237,7 +237,7 @@ def sign_flip_p(
         sums = _signs(flipped) @ np.repeat(values, counts)
         return float(np.mean(np.abs(sums) >= observed))
     sums = np.zeros(resamples)
-    often = counts >= GROUP_FROM
+    often = counts >= _GROUP_FROM
     for value, count in zip(values[often], counts[often], strict=True):
         sums += value * (2.0 * rng.binomial(count, 0.5, resamples) - count)
     _add_flips(sums, np.repeat(values[~often], counts[~often]), rng)
@@ -310,7 +310,7 @@ def spread(differences: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def cluster_spread(sums: Floats, sizes: Floats) -> float:
+def _cluster_spread(sums: Floats, sizes: Floats) -> float:
     """The same per case for clustered cases: times 1/sqrt(cases) it is the error of the mean."""
     if len(sums) < 2:
         return 0.0
@@ -335,16 +335,16 @@ def _condensed(values: Floats, counts: NDArray[np.int64]) -> tuple[Floats, NDArr
     one of 512 equal steps become their mean."""
     import numpy as np
 
-    if len(values) <= DISTINCT:
+    if len(values) <= _DISTINCT:
         return values, counts
     middle, weights = values[_ENDS:-_ENDS], counts[_ENDS:-_ENDS]
-    place = np.searchsorted(np.linspace(middle[0], middle[-1], _STEPS + 1)[1:-1], middle)
-    number = np.bincount(place, weights=weights)
+    step = np.searchsorted(np.linspace(middle[0], middle[-1], _STEPS + 1)[1:-1], middle)
+    number = np.bincount(step, weights=weights)
     used = number > 0
-    means = np.bincount(place, weights=weights * middle)[used] / number[used]
-    kept = np.concatenate([values[:_ENDS], means, values[-_ENDS:]])
+    means = np.bincount(step, weights=weights * middle)[used] / number[used]
+    condensed = np.concatenate([values[:_ENDS], means, values[-_ENDS:]])
     times = np.concatenate([counts[:_ENDS], number[used].astype(np.int64), counts[-_ENDS:]])
-    return kept, times
+    return condensed, times
 
 
 def _checked(values: Floats) -> Floats:

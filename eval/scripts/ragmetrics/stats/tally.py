@@ -96,34 +96,34 @@ class Tally:
         )
         lost = [[v == FAILED for v in row] for row in self._rows if FAILED in row]
         failed = np.zeros(table.shape, dtype=bool)
-        failed[[place for place, row in enumerate(self._rows) if FAILED in row]] = lost or False
+        failed[[index for index, row in enumerate(self._rows) if FAILED in row]] = lost or False
         scored = ~np.isnan(table)
         counts = np.zeros(len(self._rows), dtype=np.int64)
         groups: list[tuple[Slices, NDArray[np.int64], NDArray[np.int64]]] = []
-        for slices, known in self._counts.items():
-            handles = np.fromiter(known, dtype=np.int64)
-            times = np.fromiter(known.values(), dtype=np.int64)
+        for slices, row_counts in self._counts.items():
+            handles = np.fromiter(row_counts, dtype=np.int64)
+            times = np.fromiter(row_counts.values(), dtype=np.int64)
             counts[handles] += times
             groups.append((slices, handles, times))
         self._add_limb(groups, 0, scored.astype(np.int64), of=1)
         for shift, limb in exact.limbs(np.where(scored, table, 0.0), int(counts.sum())):
             self._add_limb(groups, shift, limb, of=0)
         for column in range(self.width):
-            kept = scored[:, column]
+            has_value = scored[:, column]
             self._failed[column] += (lost_here := int(counts[failed[:, column]].sum()))
-            self._missing[column] += int(counts[~kept].sum()) - lost_here
-            self._merge(column, table[kept, column], counts[kept])
+            self._missing[column] += int(counts[~has_value].sum()) - lost_here
+            self._merge(column, table[has_value, column], counts[has_value])
         self._rows, self._counts = [], {}
 
     def _merge(self, column: int, values: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         """Add values with counts to what a metric has so far, each distinct value once."""
         import numpy as np
 
-        if (known := self._values[column]) is not None:
-            values = np.concatenate([known[0], values])
-            counts = np.concatenate([known[1], counts])
-        distinct, place = np.unique(values, return_inverse=True)
-        total = np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
+        if (earlier := self._values[column]) is not None:
+            values = np.concatenate([earlier[0], values])
+            counts = np.concatenate([earlier[1], counts])
+        distinct, index = np.unique(values, return_inverse=True)
+        total = np.bincount(index, weights=counts, minlength=len(distinct)).astype(np.int64)
         self._values[column] = (distinct[total > 0], total[total > 0])
 
     def _add_limb(
@@ -139,22 +139,22 @@ class Tally:
             part_sum = times @ limb[handles]
             for part in slices:
                 sums[part] = sums[part] + part_sum if part in sums else part_sum
-        for part, found in sums.items():
-            self._add_sums(part, [total << shift for total in found.tolist()], of)
+        for part, totals in sums.items():
+            self._add_sums(part, [total << shift for total in totals.tolist()], of)
 
     def _add_sums(self, part: Slice, more: Sequence[int], of: Literal[0, 1]) -> None:
         if part not in self._sums:
             self._sums[part] = ([0] * self.width, [0] * self.width)
-        known = self._sums[part][of]
-        known[:] = map(add, known, more)
+        sums = self._sums[part][of]
+        sums[:] = map(add, sums, more)
 
     def merge(self, other: Tally) -> None:
         """Add what another tally of the same metrics counted."""
         self.fold()
         other.fold()
-        for column, known in enumerate(other._values):
-            if known is not None:
-                self._merge(column, *known)
+        for column, distinct in enumerate(other._values):
+            if distinct is not None:
+                self._merge(column, *distinct)
             self._missing[column] += other._missing[column]
             self._failed[column] += other._failed[column]
         for part, (sums, numbers) in other._sums.items():
@@ -178,13 +178,13 @@ class Tally:
             "mean": {},
             "ci95": {},
         }
-        for metric, known in zip(metrics, self._values, strict=True):
-            n = 0 if known is None else int(known[1].sum())
+        for metric, distinct in zip(metrics, self._values, strict=True):
+            n = 0 if distinct is None else int(distinct[1].sum())
             report["n"][metric.name] = n
             report["mean"][metric.name] = None
             report["ci95"][metric.name] = None
-            if known is not None and n:
-                values, counts = known
+            if distinct is not None and n:
+                values, counts = distinct
                 report["mean"][metric.name] = exact.mean(values, counts)
                 report["ci95"][metric.name] = list(
                     _interval(metric, values, counts, seed, resamples)

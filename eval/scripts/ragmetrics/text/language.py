@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-COVERED = frozenset({"en"})
-"""Languages in which phrases and words are known: abstention and groundedness are scored."""
+_COVERED = frozenset({"en"})
+"""Languages whose words and phrases are listed, so that abstention and groundedness are scored."""
 
 # No words of one letter, and none that English or a programming language uses as well.
 _FUNCTION_WORDS = {
@@ -67,11 +67,11 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 _EAST_ASIAN = dict.fromkeys(("cjk", "hiragana", "katakana", "katakana-hiragana"), "han")
 
-SAMPLE = 4000
+_SAMPLE = 4000
 
-MIN_HITS = 4
+_MIN_HITS = 4
 
-SHORT_HITS = 2
+_SHORT_HITS = 2
 """Different function words that suffice where no English one stands beside them."""
 
 
@@ -88,7 +88,7 @@ def script(text: str) -> str | None:
 
     Chinese characters and kana are one ("han"); a single Greek letter is a symbol, not a script.
     """
-    text = text[:SAMPLE]
+    text = text[:_SAMPLE]
     if text.isascii():
         return "latin" if _LETTER.search(text) else None
     counts: Counter[str] = Counter()
@@ -100,7 +100,7 @@ def script(text: str) -> str | None:
 
 def _hits(text: str) -> tuple[Counter[str], Counter[str]]:
     """How many function words of each language a text has, and how many different ones."""
-    text = _FIRST.sub(lambda first: first[0].lower(), unicodedata.normalize("NFC", text[:SAMPLE]))
+    text = _FIRST.sub(lambda first: first[0].lower(), unicodedata.normalize("NFC", text[:_SAMPLE]))
     hits: Counter[str] = Counter()
     different: Counter[str] = Counter()
     for word, times in Counter(_WORD.findall(text)).items():
@@ -114,15 +114,15 @@ def language(text: str) -> str | None:
     """A Latin-script language that clearly leads by function words (twice the next), else None."""
     hits, _ = _hits(text)
     (name, first), (_, second) = [*hits.most_common(2), ("", 0), ("", 0)][:2]
-    return name if first >= MIN_HITS and first >= 2 * second else None
+    return name if first >= _MIN_HITS and first >= 2 * second else None
 
 
-def differ(one: str, other: str) -> bool:
+def differ(first: str, second: str) -> bool:
     """True when two texts are surely of different scripts or languages."""
-    scripts = script(one), script(other)
+    scripts = script(first), script(second)
     if None not in scripts and scripts[0] != scripts[1]:
         return True
-    languages = language(one), language(other)
+    languages = language(first), language(second)
     return None not in languages and languages[0] != languages[1]
 
 
@@ -138,11 +138,11 @@ def guess(text: str) -> str | None:
     hits, different = _hits(text)
     english = hits.pop("en", 0)
     name, most = max(hits.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    if english >= MIN_HITS and english >= 2 * most:
+    if english >= _MIN_HITS and english >= 2 * most:
         return "en"
-    if most >= MIN_HITS and most >= 2 * english:
+    if most >= _MIN_HITS and most >= 2 * english:
         return name
-    return name if not english and different[name] >= SHORT_HITS else None
+    return name if not english and different[name] >= _SHORT_HITS else None
 
 
 def language_of(
@@ -158,7 +158,7 @@ def language_of(
         return own
     parts, size = [question, answer], len(question) + len(answer)
     for passage in passages:
-        if size > SAMPLE:
+        if size > _SAMPLE:
             break
         if passage:
             parts.append(passage)
@@ -168,4 +168,4 @@ def language_of(
 
 def is_covered(name: str | None) -> bool:
     """True for a language with phrase lists, and for text whose language nothing tells."""
-    return name is None or name in COVERED
+    return name is None or name in _COVERED

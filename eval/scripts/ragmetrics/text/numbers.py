@@ -32,7 +32,7 @@ UNITS = {word: float(value) for value, word in enumerate(_TEENS.split())}
 
 TENS = {word: 10.0 * value for value, word in enumerate(_TENS.split(), start=2)}
 
-SCALES = {
+_SCALES = {
     "hundred": 1e2,
     "thousand": 1e3,
     "lakh": 1e5,
@@ -42,7 +42,7 @@ SCALES = {
     "trillion": 1e12,
 }
 
-ORDINALS = {word: float(value) for value, word in enumerate(_ORDERED.split(), start=1)}
+_ORDINALS = {word: float(value) for value, word in enumerate(_ORDERED.split(), start=1)}
 
 HINTS = {
     "half": (0.5, 50.0),
@@ -68,12 +68,12 @@ HINTS = {
 
 _CARDINAL = "|".join([*UNITS, *TENS])
 
-_numberwords_SCALE = "|".join(SCALES)
+_numberwords_SCALE = "|".join(_SCALES)
 
-FIRST = "|".join([*UNITS, *TENS, *SCALES, "dozen"])
+FIRST = "|".join([*UNITS, *TENS, *_SCALES, "dozen"])
 """One of these stands in every number that is written in words."""
 
-PATTERN = (
+_PATTERN = (
     rf"(?:(?:half\s+an?|an?)\s+(?:{_numberwords_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
     rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_numberwords_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
 )
@@ -99,7 +99,7 @@ def _spoken_year(words: list[str]) -> float | None:
 
 
 def parse(phrase: str) -> float | None:
-    """The value of a phrase that ``PATTERN`` matched; None when it makes no number.
+    """The value of a phrase that ``_PATTERN`` matched; None when it makes no number.
 
     >>> parse("one point five million"), parse("half a million"), parse("two hundred and five")
     (1500000.0, 500000.0, 205.0)
@@ -110,7 +110,7 @@ def parse(phrase: str) -> float | None:
         return year
     total = current = 0.0
     seen = False
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if word in ("a", "an"):
             current, seen = current or 1.0, True
         elif word == "half":
@@ -123,29 +123,29 @@ def parse(phrase: str) -> float | None:
             current, seen = (current or 1.0) * 12, True
         elif word == "hundred":
             current, seen = (current or 1.0) * 100, True
-        elif word in SCALES:
-            total, current, seen = total + (current or 1.0) * SCALES[word], 0.0, True
+        elif word in _SCALES:
+            total, current, seen = total + (current or 1.0) * _SCALES[word], 0.0, True
         elif word == "point":
-            rest = words[place + 1 :]
+            rest = words[position + 1 :]
             spoken = [item for item in rest if item in UNITS]
             current += _decimals(spoken)
             for scale in rest:
-                current *= SCALES.get(scale, 1.0)
+                current *= _SCALES.get(scale, 1.0)
             return total + current
     return total + current if seen else None
 
 
-NUMBER_RULES = 1
+_NUMBER_RULES = 1
 
 Key = tuple[str, float] | tuple[str, int, int] | tuple[str, str]
 
-SMALL = 10.0
+_SMALL = 10.0
 
-NEIGHBOURS = 5
+_NEIGHBOURS = 5
 
-MAX_DIGITS = 24
+_MAX_DIGITS = 24
 
-MAX_NEAR = 64
+_MAX_NEAR = 64
 """Places of the same small number whose neighbours are looked at; more are a table of figures."""
 
 _MONTH_NAMES = """
@@ -162,7 +162,7 @@ _MONTHS = {
 _MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
 
 _SCALE = {
-    **SCALES,
+    **_SCALES,
     "k": 1e3,
     "mn": 1e6,
     "mln": 1e6,
@@ -201,7 +201,7 @@ _SCANNER = re.compile(
         |(?P<scale>\s?(?:hundred|thousand|million|billion|trillion|lakh|crore|mn|mln|bn|tn)\b|[kmb]\b)
         |(?P<unit>\s?°|(?:{_UNITS})\b)|(?P<by>x(?=\d))|(?![\w]|\.\d|-[a-z]+\d)))
     |(?P<ident>(?<!\w)(?!(?:mid|pre|post|early|late)-\d)(?:[^\W_]*(?:\d[^\W\d_]|[^\W\d_]-?\d)[\w-]*|\w+\d\w*))
-    |(?P<word>\b{PATTERN}(?:[\s-](?P<wpct>percent|per\scent)\b)?)
+    |(?P<word>\b{_PATTERN}(?:[\s-](?P<wpct>percent|per\scent)\b)?)
     """,
     re.VERBOSE,
 )
@@ -249,15 +249,15 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def value_key(value: float) -> Key:
+def _value_key(value: float) -> Key:
     """A value as a key: ten significant digits, so that 0.07 x 100 equals 7."""
     return ("v", float(f"{abs(value):.10g}"))
 
 
 def neighbours(folded: str, start: int, end: int) -> frozenset[str]:
     """Stems of the content words within five words on each side of a place of a folded text."""
-    before = _NEAR.findall(folded[max(0, start - 80) : start])[-NEIGHBOURS:]
-    after = _NEAR.findall(folded[end : end + 80])[:NEIGHBOURS]
+    before = _NEAR.findall(folded[max(0, start - 80) : start])[-_NEIGHBOURS:]
+    after = _NEAR.findall(folded[end : end + 80])[:_NEIGHBOURS]
     near = content_words(" ".join([*before, *after]))
     return frozenset(word for word in near if len(word) > 1 or not word.isdigit())
 
@@ -296,19 +296,19 @@ def _time_keys(hour: int, minute: int, half: str | None) -> set[Key]:
 
 def _date(match: re.Match[str], day: str, month: str, year: str | None) -> list[set[Key]]:
     number = int(month) if month.isdecimal() else _MONTHS[month.rstrip(".")]
-    found = [_day_keys(number, int(day))]
-    return [*found, {value_key(float(year))}] if year else found
+    keys = [_day_keys(number, int(day))]
+    return [*keys, {_value_key(float(year))}] if year else keys
 
 
 def _number_keys(match: re.Match[str]) -> set[Key]:
     readings = _readings(match["core"])
-    keys = {value_key(value) for value in readings}
+    keys = {_value_key(value) for value in readings}
     if match["pct"]:
-        keys |= {value_key(value / 100) for value in readings}
+        keys |= {_value_key(value / 100) for value in readings}
     elif match["scale"]:
-        keys |= {value_key(value * _SCALE[match["scale"].strip()]) for value in readings}
+        keys |= {_value_key(value * _SCALE[match["scale"].strip()]) for value in readings}
     elif match["unit"] in ("m", "b"):
-        keys |= {value_key(value * _SCALE[match["unit"]]) for value in readings}
+        keys |= {_value_key(value * _SCALE[match["unit"]]) for value in readings}
     return keys
 
 
@@ -326,7 +326,7 @@ def _keys(match: re.Match[str]) -> list[set[Key]]:
         year = match["dy"] if len(match["dy"]) == 4 else None
         days = _day_keys(first, second) | _day_keys(second, first)
         if days:
-            return [days, {value_key(float(year))}] if year else [days]
+            return [days, {_value_key(float(year))}] if year else [days]
         return [{("i", match[0])}]
     if kind == "dmy":
         return _date(match, match["wd"], match["wm"], match["wy"])
@@ -337,16 +337,16 @@ def _keys(match: re.Match[str]) -> list[set[Key]]:
     if kind == "fraction":
         top, bottom = float(match["fn"]), float(match["fd"])
         if bottom and top < bottom:
-            return [{value_key(float(match["fw"] or 0) + top / bottom)}]
-        return [{value_key(top)}, {value_key(bottom)}]
+            return [{_value_key(float(match["fw"] or 0) + top / bottom)}]
+        return [{_value_key(top)}, {_value_key(bottom)}]
     if kind == "number":
-        too_long = len(match["core"]) > MAX_DIGITS
+        too_long = len(match["core"]) > _MAX_DIGITS
         return [{("i", match["core"])} if too_long else _number_keys(match)]
     if kind == "word":
         value = parse(match[0])
-        keys = set() if value is None else {value_key(value)}
+        keys = set() if value is None else {_value_key(value)}
         if value is not None and match["wpct"]:
-            keys.add(value_key(value / 100))
+            keys.add(_value_key(value / 100))
         return [keys]
     return [] if kind == "skip" else [{("i", match[0].removeprefix("v"))}]
 
@@ -371,13 +371,13 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
     folded = fold(text)
     if claim:
         folded = _IDIOM.sub(_blank, folded)
-    found: list[Number] = []
+    result: list[Number] = []
     if not _ANY.search(folded):
-        return found
+        return result
     seen: Counter[str] = Counter()
     for match in _SCANNER.finditer(folded):
         if match["skip"] is not None and not claim:
-            found.extend(_plain(folded, match.start(), match.end()))
+            result.extend(_plain(folded, match.start(), match.end()))
             continue
         if claim and match["word"] is not None and match["word"] in ("one", "zero"):
             continue
@@ -386,30 +386,30 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
                 continue
             values = [key[1] for key in keys if key[0] == "v" and isinstance(key[1], float)]
             near = _NONE
-            if min(values, default=SMALL) < SMALL and seen[match[0]] < MAX_NEAR:
+            if min(values, default=_SMALL) < _SMALL and seen[match[0]] < _MAX_NEAR:
                 seen[match[0]] += 1
                 near = neighbours(folded, *match.span())
-            small = max(values, default=SMALL) < SMALL and _is_bare(match)
-            found.append(Number(match[0], *match.span(), frozenset(keys), small, near))
-    return found
+            small = max(values, default=_SMALL) < _SMALL and _is_bare(match)
+            result.append(Number(match[0], *match.span(), frozenset(keys), small, near))
+    return result
 
 
 def _plain(folded: str, start: int, end: int) -> Iterable[Number]:
     for digits in re.finditer(r"\d+", folded[start:end]):
-        place = (start + digits.start(), start + digits.end())
-        near = neighbours(folded, *place)
-        yield Number(digits[0], *place, frozenset({value_key(float(digits[0]))}), False, near)
+        span = (start + digits.start(), start + digits.end())
+        near = neighbours(folded, *span)
+        yield Number(digits[0], *span, frozenset({_value_key(float(digits[0]))}), False, near)
 
 
 Verdict = Literal["found", "question", "rounded", "derived", "unchecked", "fabricated"]
 
-MAX_OPERANDS = 20
+_MAX_OPERANDS = 20
 
-ROUNDABLE = 100.0
+_ROUNDABLE = 100.0
 
-ROUNDING = 0.005
+_ROUNDING = 0.005
 
-_HINT = re.compile(r"\b(" + "|".join([*HINTS, *ORDINALS]) + r")s?\b")
+_HINT = re.compile(r"\b(" + "|".join([*HINTS, *_ORDINALS]) + r")s?\b")
 
 _RUNS = re.compile(r"\d{1,15}")
 
@@ -438,10 +438,10 @@ def index(text: str) -> NumberIndex:
     for number in numbers(text, claim=False):
         result.keys |= number.keys
         if number.is_id:
-            result.keys |= {value_key(float(run)) for run in _RUNS.findall(number.text)}
+            result.keys |= {_value_key(float(run)) for run in _RUNS.findall(number.text)}
         # "18-26 April": the day of a date may be told without its month.
         result.keys |= {
-            value_key(float(key[2])) for key in number.keys if len(key) == 3 and key[0] == "d"
+            _value_key(float(key[2])) for key in number.keys if len(key) == 3 and key[0] == "d"
         }
         if number.near:
             for key in number.keys:
@@ -451,20 +451,20 @@ def index(text: str) -> NumberIndex:
         word = match[1]
         values = (
             *HINTS.get(word, ()),
-            *([ORDINALS[word]] if word in ORDINALS else []),
+            *([_ORDINALS[word]] if word in _ORDINALS else []),
         )
         near = neighbours(folded, *match.span())
         for value in values:
-            result.keys.add(value_key(value))
-            result.near.setdefault(value_key(value), []).append(near)
+            result.keys.add(_value_key(value))
+            result.near.setdefault(_value_key(value), []).append(near)
     return result
 
 
-def _found(number: Number, known: NumberIndex) -> bool:
-    hits = number.keys & known.keys
+def _is_stated(number: Number, contexts: NumberIndex) -> bool:
+    hits = number.keys & contexts.keys
     if not hits or not number.small or not number.near:
         return bool(hits)
-    return any(number.near & near for key in hits for near in known.near.get(key, ()))
+    return any(number.near & near for key in hits for near in contexts.near.get(key, ()))
 
 
 # Unit conversions as (factor, offset): converted = value x factor + offset, or the reverse.
@@ -475,14 +475,14 @@ _CONVERSIONS = (
 
 
 def _is_derived(value: float, stated: list[float]) -> bool:
-    for place, first in enumerate(stated):
+    for position, first in enumerate(stated):
         for factor, offset in _CONVERSIONS:
             for converted in (first * factor + offset, (first - offset) / factor):
                 if abs(converted - value) <= max(0.5, 0.01 * abs(value)):
                     return True
-        for second in stated[place + 1 :]:
+        for second in stated[position + 1 :]:
             results = (first + second, abs(first - second), first * second / 100)
-            if value_key(value) in map(value_key, results):
+            if _value_key(value) in map(_value_key, results):
                 return True
     return False
 
@@ -491,28 +491,28 @@ def _values(number: Number) -> list[float]:
     return [key[1] for key in number.keys if key[0] == "v" and isinstance(key[1], float)]
 
 
-def _contradicted(number: Number, known: NumberIndex) -> bool:
+def _contradicted(number: Number, contexts: NumberIndex) -> bool:
     """True when a context has another small number beside at least two of the same words."""
-    return any(len(number.near & near) >= 2 for sets in known.near.values() for near in sets)
+    return any(len(number.near & near) >= 2 for sets in contexts.near.values() for near in sets)
 
 
 def _judge(number: Number, contexts: NumberIndex, question: NumberIndex | None) -> Verdict:
-    if number.is_id or _found(number, contexts):
+    if number.is_id or _is_stated(number, contexts):
         return "found"
     if question is not None and number.keys & question.keys:
         return "question"
     if number.small and number.text.isalpha() and not _contradicted(number, contexts):
         return "unchecked"
     largest = max(_values(number), default=0.0)
-    if largest >= ROUNDABLE and any(
-        abs(item - largest) <= ROUNDING * item for item in contexts.values()
+    if largest >= _ROUNDABLE and any(
+        abs(item - largest) <= _ROUNDING * item for item in contexts.values()
     ):
         return "rounded"
     return "fabricated"
 
 
 def judge(
-    found: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
+    claim_numbers: Sequence[Number], contexts: NumberIndex, question: NumberIndex | None = None
 ) -> list[Verdict]:
     """Where each number of one claim comes from. Ids are always "found": words compare them.
 
@@ -523,10 +523,10 @@ def judge(
     the contexts hold. (Combinations of numbers that only the contexts hold turn up by chance: nine
     in ten such claims of the labelled sets were unsupported.)
     """
-    verdicts = [_judge(number, contexts, question) for number in found]
-    pairs = list(zip(found, verdicts, strict=True))
-    stated = [v for n, verdict in pairs if verdict == "found" for v in _values(n)][:MAX_OPERANDS]
-    for place, (number, verdict) in enumerate(pairs):
+    verdicts = [_judge(number, contexts, question) for number in claim_numbers]
+    pairs = list(zip(claim_numbers, verdicts, strict=True))
+    stated = [v for n, verdict in pairs if verdict == "found" for v in _values(n)][:_MAX_OPERANDS]
+    for position, (number, verdict) in enumerate(pairs):
         if verdict == "fabricated" and any(_is_derived(v, stated) for v in _values(number)):
-            verdicts[place] = "derived"
+            verdicts[position] = "derived"
     return verdicts

@@ -12,7 +12,7 @@ from ragmetrics.text.words import content_words, fold, normalise, word_spans, wo
 
 QUOTE_RULES = 1
 
-OVERLAP = 0.9
+_OVERLAP = 0.9
 """Share of the quote's words that one window of the text must hold."""
 
 _GAP = re.compile(r"\.{3,}|…|\[\s*(?:\.{3}|…)\s*\]")
@@ -33,8 +33,8 @@ def quoted(quote: str, text: str) -> bool:
     rest = [piece for piece in plain if not _whole_words(piece.strip("\"'.,;: "), flat)]
     if not rest:
         return True
-    found = words(flat)
-    return all(_near(words(piece), found) for piece in rest)
+    passage_words = words(flat)
+    return all(_near(words(piece), passage_words) for piece in rest)
 
 
 @lru_cache(maxsize=64)
@@ -56,30 +56,30 @@ def _whole_words(bare: str, flat: str) -> bool:
     return False
 
 
-def _near(wanted: list[str], found: list[str]) -> bool:
+def _near(quote_words: list[str], passage_words: list[str]) -> bool:
     """One window of the words holds at least 90 % of the wanted ones, repeats counted.
 
     The window slides by one word; only the two counts that change are looked at.
     """
-    size = len(wanted)
-    missing = Counter(wanted)
+    size = len(quote_words)
+    missing = Counter(quote_words)
     lacking = size
-    for place, word in enumerate(found):
+    for index, word in enumerate(passage_words):
         lacking -= missing[word] > 0
         missing[word] -= 1
-        if place >= size:
-            old = found[place - size]
+        if index >= size:
+            old = passage_words[index - size]
             missing[old] += 1
             lacking += missing[old] > 0
-        if size - lacking >= OVERLAP * size:
+        if size - lacking >= _OVERLAP * size:
             return True
     return False
 
 
 MIN_WORDS = 5
 
-MAX_PLACES = 8
-"""Places of the same five words in one context that are tried; more are boilerplate."""
+_MAX_OCCURRENCES = 8
+"""Occurrences of the same five words in one context that are tried; more are boilerplate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +101,28 @@ class Copying:
     spans: tuple[CopiedSpan, ...]
 
 
-def _places(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
-    places: dict[tuple[str, ...], list[int]] = {}
+def _index(words: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
+    starts_of: dict[tuple[str, ...], list[int]] = {}
     for start in range(len(words) - MIN_WORDS + 1):
-        found = places.setdefault(tuple(words[start : start + MIN_WORDS]), [])
-        if len(found) < MAX_PLACES:
-            found.append(start)
-    return places
+        starts = starts_of.setdefault(tuple(words[start : start + MIN_WORDS]), [])
+        if len(starts) < _MAX_OCCURRENCES:
+            starts.append(start)
+    return starts_of
 
 
 @lru_cache(maxsize=1024)
 def _source(text: str) -> tuple[list[str], dict[tuple[str, ...], list[int]]]:
     """The words of a context and where each five of them stand; kept for the last 1,024 texts."""
     words = [word for word, _, _ in word_spans(fold(text))]
-    return words, _places(words)
+    return words, _index(words)
 
 
-def _shared(one: Sequence[str], start: int, other: Sequence[str], place: int) -> int:
+def _shared(
+    first: Sequence[str], first_start: int, second: Sequence[str], second_start: int
+) -> int:
     length = 0
-    limit = min(len(one) - start, len(other) - place)
-    while length < limit and one[start + length] == other[place + length]:
+    limit = min(len(first) - first_start, len(second) - second_start)
+    while length < limit and first[first_start + length] == second[second_start + length]:
         length += 1
     return length
 
@@ -136,17 +138,17 @@ def copying(answer: str, contexts: Sequence[str]) -> Copying | None:
     if not tokens:
         return None
     words = [word for word, _, _ in tokens]
-    found = [_source(text) for text in contexts]
-    sources, indexes = [source for source, _ in found], [index for _, index in found]
+    prepared = [_source(text) for text in contexts]
+    sources, indexes = [source for source, _ in prepared], [index for _, index in prepared]
     spans: list[CopiedSpan] = []
     start = 0
     while start <= len(words) - MIN_WORDS:
         key = tuple(words[start : start + MIN_WORDS])
         length, chunk = max(
             (
-                (_shared(words, start, sources[chunk], place), -chunk)
+                (_shared(words, start, sources[chunk], source_start), -chunk)
                 for chunk, index in enumerate(indexes)
-                for place in index.get(key, ())
+                for source_start in index.get(key, ())
             ),
             default=(0, 0),
         )

@@ -87,7 +87,7 @@ def _is_row(line: str) -> bool:
     return len(bare) > 1 and bare[0] == bare[-1] == "|"
 
 
-def mask_markup(text: str) -> str:
+def _mask_markup(text: str) -> str:
     """The text, same length, with images, link targets, URLs and comments turned into spaces."""
     if "](" in text or "<" in text:
         for pattern in (_IMAGE, _LINK):
@@ -117,45 +117,45 @@ def _cuts(line: str) -> list[int]:
     import sentencex
 
     ends: list[int] = []
-    place = 0
+    end = 0
     for piece in _pieces(line):
         # sentencex panics on a blank of several bytes before a full stop ("plan B\u00a0.Then").
         plain = piece if piece.isascii() else _BLANK.sub(" ", piece)
-        found = [len(sentence) for sentence in sentencex.segment("en", plain)]
+        lengths = [len(sentence) for sentence in sentencex.segment("en", plain)]
         # Never lose text, whatever the splitter did with odd characters.
-        for length in found if sum(found) == len(piece) else [len(piece)]:
-            place += length
-            ends.append(place)
+        for length in lengths if sum(lengths) == len(piece) else [len(piece)]:
+            end += length
+            ends.append(end)
     return ends
 
 
 def _ends(line: str) -> tuple[int, ...]:
     if len(line) < 40 and not _STOP.search(line.rstrip()[:-1]):
         return (len(line),)
-    kept: list[int] = []
+    repaired: list[int] = []
     start = 0
     for end in _cuts(line):
         piece = line[start:end]
         first = piece.lstrip()[:1]
         wordless = not first or first.islower() or not any(map(str.isalnum, piece))
-        if kept and (
+        if repaired and (
             wordless or (first.isdigit() and _ABBREVIATION.search(line[max(0, start - 12) : start]))
         ):
-            kept[-1] = end
-        elif kept and (marks := _LEADING_MARKS.match(piece)):
-            kept[-1] = start + marks.end()
+            repaired[-1] = end
+        elif repaired and (marks := _LEADING_MARKS.match(piece)):
+            repaired[-1] = start + marks.end()
             if marks.end() < len(piece):
-                kept.append(end)
+                repaired.append(end)
         else:
-            kept.append(end)
+            repaired.append(end)
         start = end
-    return tuple(kept) or (len(line),)
+    return tuple(repaired) or (len(line),)
 
 
 _known_ends = lru_cache(maxsize=4096)(_ends)
 
 
-def sentence_ends(line: str) -> tuple[int, ...]:
+def _sentence_ends(line: str) -> tuple[int, ...]:
     """Where the sentences of one line end, after repair.
 
     Repairs what the splitter gets wrong: a sentence never starts in lower case or with a citation
@@ -175,12 +175,12 @@ def _trimmed(text: str, start: int, end: int, kind: UnitKind) -> Unit | None:
 def _sentences(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
     line = masked[start:end]
     units: list[Unit] = []
-    place = start
-    for cut in sentence_ends(line):
-        unit = _trimmed(masked, place, start + cut, kind)
+    unit_start = start
+    for cut in _sentence_ends(line):
+        unit = _trimmed(masked, unit_start, start + cut, kind)
         if unit is not None:
             units.append(unit)
-        place = start + cut
+        unit_start = start + cut
     return units
 
 
@@ -197,24 +197,24 @@ def units(text: str) -> list[Unit]:
 @lru_cache(maxsize=16)
 def _units(text: str) -> tuple[Unit, ...]:
     """Kept for a few texts: whoever looks for claims has looked for an abstention just before."""
-    masked = mask_markup(clean(text))
-    found: list[Unit] = []
+    masked = _mask_markup(clean(text))
+    result: list[Unit] = []
     in_code = False
-    place = 0
+    next_start = 0
     for line in masked.splitlines(keepends=True):
-        start, end = place, place + len(line)
-        place = end
+        start, end = next_start, next_start + len(line)
+        next_start = end
         if _FENCE.match(line):
             in_code = not in_code
         elif in_code:
             unit = _trimmed(masked, start, end, "code")
-            found.extend([unit] if unit else [])
+            result.extend([unit] if unit else [])
         elif not _RULE.match(line):
-            found.extend(_line_units(masked, start, end))
-        elif _is_row(line) and found and found[-1].kind == "table":
-            header = found.pop()  # the row above the rule line names the columns
-            found.append(Unit(header.start, header.end, "heading"))
-    return tuple(found)
+            result.extend(_line_units(masked, start, end))
+        elif _is_row(line) and result and result[-1].kind == "table":
+            header = result.pop()  # the row above the rule line names the columns
+            result.append(Unit(header.start, header.end, "heading"))
+    return tuple(result)
 
 
 def _line_units(masked: str, start: int, end: int) -> list[Unit]:
@@ -236,18 +236,20 @@ def _line_units(masked: str, start: int, end: int) -> list[Unit]:
     body = masked[start:end]
     if _INLINE_ITEM.search(body):
         # "steps: 1. Open it. 2. Close it.": each number starts an item, as if on a line of its own.
-        found: list[Unit] = []
-        place = 0
+        items: list[Unit] = []
+        item_start = 0
         for marker in _INLINE_ITEM.finditer(body):
-            found.extend(_with_stem(masked, start + place, start + marker.start(), kind))
-            place, kind = marker.end(), "item"
-        return found + _with_stem(masked, start + place, end, kind)
+            items.extend(_with_stem(masked, start + item_start, start + marker.start(), kind))
+            item_start, kind = marker.end(), "item"
+        return items + _with_stem(masked, start + item_start, end, kind)
     return _with_stem(masked, start, end, kind)
 
 
 def _with_stem(masked: str, start: int, end: int, kind: UnitKind) -> list[Unit]:
     """Sentences of a line; a last one that ends with a colon announces and claims nothing."""
-    found = _sentences(masked, start, end, kind)
-    if found and masked[found[-1].start : found[-1].end].rstrip("*_ ").endswith((":", "：")):
-        found[-1] = Unit(found[-1].start, found[-1].end, "stem")
-    return found
+    sentences = _sentences(masked, start, end, kind)
+    if sentences and masked[sentences[-1].start : sentences[-1].end].rstrip("*_ ").endswith(
+        (":", "：")
+    ):
+        sentences[-1] = Unit(sentences[-1].start, sentences[-1].end, "stem")
+    return sentences

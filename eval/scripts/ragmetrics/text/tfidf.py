@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 
-FEATURES = 1 << 20
+_FEATURES = 1 << 20
 
 BLOCK = 512
 
-FRESH = 1 << 14
+_FRESH = 1 << 14
 """Hashes that are kept in a set before they are merged into the sorted ones."""
 
 
@@ -47,16 +47,16 @@ class HashSet:
         if key in self._fresh or self._is_sorted_in(key):
             return False
         self._fresh.add(key)
-        if len(self._fresh) >= max(FRESH, len(self._sorted) // 8):
+        if len(self._fresh) >= max(_FRESH, len(self._sorted) // 8):
             self._merge()
         return True
 
     def _is_sorted_in(self, key: int) -> bool:
         import numpy as np
 
-        wanted = np.uint64(key)
-        place = int(self._sorted.searchsorted(wanted))
-        return place < len(self._sorted) and bool(self._sorted[place] == wanted)
+        hashed = np.uint64(key)
+        index = int(self._sorted.searchsorted(hashed))
+        return index < len(self._sorted) and bool(self._sorted[index] == hashed)
 
     def _merge(self) -> None:
         import numpy as np
@@ -84,7 +84,7 @@ class Frequencies:
         from sklearn.feature_extraction.text import HashingVectorizer
 
         self._hasher: Any = HashingVectorizer(
-            analyzer=tokens, n_features=FEATURES, alternate_sign=False, norm=None
+            analyzer=tokens, n_features=_FEATURES, alternate_sign=False, norm=None
         )
         self._seen = HashSet()
         self._waiting: list[str] = []
@@ -104,10 +104,10 @@ class Frequencies:
         import numpy as np
 
         if self._df is None:
-            self._df = np.zeros(FEATURES)
+            self._df = np.zeros(_FEATURES)
         if self._waiting:
             counts = self._hasher.transform(self._waiting)
-            self._df += np.bincount(counts.indices, minlength=FEATURES)
+            self._df += np.bincount(counts.indices, minlength=_FEATURES)
             self._waiting = []
 
     def similarity(self, texts: Sequence[str]) -> Matrix:

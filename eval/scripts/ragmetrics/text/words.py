@@ -96,14 +96,14 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
     Dropped characters belong to the span before.
     """
     start = 0
-    for place in range(1, len(text)):
-        char = text[place]
+    for index in range(1, len(text)):
+        char = text[index]
         # A dropped character must not part a letter from its accent: NFKC sees them side by side.
         if (ord(char) < 0x300 and _FOLDS.get(char) != "") or (
             _FOLDS.get(char) != "" and not _joins(char)
         ):
-            yield start, place
-            start = place
+            yield start, index
+            start = index
     if text:
         yield start, len(text)
 
@@ -126,33 +126,33 @@ def _bigrams(run: str) -> Iterator[str]:
     """Overlapping pairs, as search engines cut scripts that are written without spaces."""
     if len(run) == 1:
         yield run
-    for place in range(len(run) - 1):
-        yield run[place : place + 2]
+    for index in range(len(run) - 1):
+        yield run[index : index + 2]
 
 
 def words(folded: str) -> list[str]:
     """All words of a folded text in order; numbers are one word, thousands commas dropped."""
-    found: list[str] = []
+    result: list[str] = []
     for word in _WORD.findall(folded):
         if word[0] > "\u0dff" and _IS_UNSPACED.match(word):
-            found.extend(_bigrams(word))
+            result.extend(_bigrams(word))
         elif "," in word:
-            found.append(word.replace(",", ""))
+            result.append(word.replace(",", ""))
         else:
-            found.append(word)
-    return found
+            result.append(word)
+    return result
 
 
 def word_spans(folded: str) -> list[tuple[str, int, int]]:
     """Words of a folded text with their places, runs of an unspaced script one character a word."""
-    found: list[tuple[str, int, int]] = []
+    spans: list[tuple[str, int, int]] = []
     for match in _WORD.finditer(folded):
         word, start = match.group(), match.start()
         if word[0] > "\u0dff" and _IS_UNSPACED.match(word):
-            found.extend((char, start + i, start + i + 1) for i, char in enumerate(word))
+            spans.extend((char, start + i, start + i + 1) for i, char in enumerate(word))
         else:
-            found.append((word.replace(",", ""), start, match.end()))
-    return found
+            spans.append((word.replace(",", ""), start, match.end()))
+    return spans
 
 
 def _undouble(stemmed: str) -> str:
@@ -199,11 +199,11 @@ def content_words(folded: str) -> list[str]:
 
 def spelled(folded: str) -> dict[str, str]:
     """Each distinct stem of a folded text, in order, with the word that it first stood for."""
-    found: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for word in words(folded):
         if word not in STOP_WORDS:
-            found.setdefault(stem(word), word)
-    return found
+            spelling.setdefault(stem(word), word)
+    return spelling
 
 
 _LISTED = """

@@ -1,14 +1,22 @@
 """The one table of actions of the browser: keys, hints, help and command palette are read from it.
 
-An action's `id` with `-` as `_` is the method `do_<id>` of the screens that it belongs to. Keys are
-the labeller's wherever both do the same.
+Each screen says in `acts` what its actions do; those that all screens have are here. Keys are the
+labeller's wherever both do the same.
 """
 
 from __future__ import annotations
 
-from textual.binding import Binding
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from labeller.actions import Action, shown_key
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import Action, ActionRefused, shown_key
+from terminal.help import HelpPage, HelpScreen, HelpText, keys_page
+from terminal.safe_text import one_line
+from terminal.windows import Ask
+from views.browser.model import Library
+from views.browser.query import KEYWORDS
+from views.browser.success import RULES
 
 RUNS, CASES, FLIPS, CASE, PAIR = "runs", "cases", "flips", "case", "pair"
 
@@ -38,7 +46,7 @@ _ROWS = (
     (f"{CASES} {FLIPS}", "Choose", "filter", "/", "filter", "Filter by words, columns, scores."),
     (f"{CASES} {FLIPS}", "Choose", "failing", "f", "failing", "Failing cases only, or all again."),
     (f"{CASES} {FLIPS}", "Choose", "sort", "s", "sort", "Sort by a column; click a heading too."),
-    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Turn the order round."),
+    (f"{CASES} {FLIPS}", "Choose", "reverse", "S", "reverse", "Reverse the order."),
     (f"{CASES} {FLIPS}", "Choose", "columns", "c", "columns", "Choose the metrics to show."),
     (f"{CASES} {FLIPS}", "Choose", "success", "!", "success", "Say what counts as success."),
     (FLIPS, "Choose", "everything", "a", "all/flips", "All cases of both runs, or flips only."),
@@ -75,7 +83,7 @@ HINTS = {
     CASE: "part next previous full raw label back",
     PAIR: "part next previous base new label back",
 }
-"""Actions of the hint line, most needed first; `help` is always added at its right end."""
+"""Actions of the hint line, most needed first."""
 
 
 def _table() -> dict[str, dict[str, Action]]:
@@ -91,30 +99,96 @@ def _table() -> dict[str, dict[str, Action]]:
 ACTIONS = _table()
 """By screen and id."""
 
+FOOT = "Tab keys / filters and signs   PgDn PgUp, j k scroll   Esc back"
 
-def keys_for(where: str) -> dict[str, Action]:
-    """The keys of a screen, as Textual names them."""
-    found: dict[str, Action] = {}
-    for action in ACTIONS[where].values():
-        for key in action.keys:
-            for binding in Binding.make_bindings([Binding(key, "")]):
-                found[binding.key] = action
-    return found
+PARTS = ("Open", "Choose", "Look", "Move", "Tool")
+"""Parts of the help page of keys, in their order."""
+
+
+class Browser(Protocol):
+    """What every screen asks the application for."""
+
+    library: Library
+
+    def is_first(self, screen: ActionScreen[Any]) -> bool:
+        """Did the program begin with this screen? Leaving it leaves the program."""
+
+    def turn_theme(self) -> None:
+        """Dark to light and back."""
+
+    def open_palette(self) -> None:
+        """Show the actions by name."""
+
+    def label(self, command: Sequence[str]) -> str:
+        """Give the terminal to a command. Returns what went wrong, or nothing."""
+
+
+def common_acts(
+    screen: ActionScreen[Any], browser: Browser, where: str, close: Callable[[], object]
+) -> Acts:
+    """What the actions do that all screens have; `close` takes this screen away."""
+    is_first = browser.is_first(screen)
+    return {
+        "back": screen.app.exit if is_first else close,
+        "left": (lambda: None) if is_first else close,
+        "quit": screen.app.exit,
+        "redraw": screen.redraw_all,
+        "theme": browser.turn_theme,
+        "help": lambda: screen.app.push_screen(help_screen(where)),
+        "palette": browser.open_palette,
+    }
+
+
+def label_case(screen: ActionScreen[Any], browser: Browser, run_id: str, case_id: str) -> None:
+    """Hand the terminal to the labeller, and come back; or say why not."""
+    command = browser.library.label_command(run_id, case_id)
+    if isinstance(command, str):
+        raise ActionRefused(command)
+
+    def closed(answer: str | None) -> None:
+        if answer:
+            screen.say(browser.label(command), "warn")
+
+    text = (
+        f"The labeller opens {one_line(case_id, 100)} with this run's chunks.\n"
+        "q leaves it and comes back here."
+    )
+    screen.app.push_screen(Ask(text, {"enter": "start it"}), closed)
 
 
 def key_names(action: Action) -> str:
     """The keys of an action as a person reads them."""
-    shown = [shown_key(_READ.get(key, key)) for key in action.keys]
+    shown = map(shown_key, action.keys)
     return " ".join(f"{key} {action.then}" if action.then else key for key in shown)
 
 
-_READ = {"question_mark": "?", "shift+tab": "Shift+Tab"}
+def _guide() -> HelpPage:
+    page = HelpText()
+    page.heading("Filter (/): terms side by side must all hold")
+    for word, says in KEYWORDS.items():
+        page.row(word, says)
+    page.row("category=factual", "difficulty, query_type, answerable: of the case")
+    page.row("status=ok", "error, abstained, id: of the result")
+    page.row("tag=lists", "one of the tags; flag=late: one of the answer's flags")
+    page.row("recall@5<1", "any metric; = != < <= > >=; =none: not scored")
+    page.row("latency>500", "milliseconds; also confidence, cost, repeat")
+    page.row('"two words" word', "in the question or the case id")
+    page.row("-failing -tag=lists", "a minus negates a term")
+    page.heading("A case fails when (! sets another condition)")
+    for rule in RULES:
+        page.row(rule.word, rule.says)
+    page.heading("Signs")
+    page.row("✓ + supported", "a claim of the answer that the retrieved chunks hold")
+    page.row("✗ x not supported", "they do not; the support rules see words, no meaning")
+    page.row("‼ ! contradicted", "a judge found the opposite in them")
+    page.row("? unclear  · skipped", "no clear verdict; not judged, such as a greeting")
+    page.row("GOLD", "matches a gold support; its snippet is marked")
+    page.row("BROKE, FIXED", "succeeds in the base run only; in the new one only")
+    page.row("-", "no score; the Scores part of a case says why")
+    return page.page
 
 
-def hint_parts(where: str) -> list[tuple[str, str]]:
-    """``(key, label)`` pairs for the hint line of a screen."""
-    actions = ACTIONS[where]
-    return [
-        (shown_key(_READ.get(actions[name].keys[0], actions[name].keys[0])), actions[name].label)
-        for name in HINTS[where].split()
-    ]
+def help_screen(where: str) -> HelpScreen:
+    """The keys of a screen, and the guide to filters and signs."""
+    actions = sorted(ACTIONS[where].values(), key=lambda action: PARTS.index(action.part))
+    return HelpScreen([keys_page(actions, key_names), _guide()], FOOT)

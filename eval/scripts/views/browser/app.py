@@ -5,40 +5,37 @@ code = run(library, runs=("k5", "k10"), theme="light")
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import signal
 import subprocess
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
-from rich.text import Text
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.message import Message
-from textual.theme import BUILTIN_THEMES
 
-from labeller.app import THEMES, write_crash_file
-from terminal.held_keys import HeldKeys
+from terminal.action_screen import ActionScreen
+from terminal.app import STYLE_SHEET, THEMES, StyleSheets, TerminalApp, check_theme
 from terminal.safe_text import display, one_line
-from terminal.windows import Prompt
-from views.browser.case_screens import CaseScreen, PairScreen
-from views.browser.cases_screen import CasesScreen
-from views.browser.flips_screen import FlipsScreen
+from terminal.windows import LinePrompt, Palette
+from views.browser.actions import key_names
+from views.browser.listing import CaseList, ListWalk, PairList, Walk
+from views.browser.lists import CasesScreen, ListScreen, RunsScreen
 from views.browser.model import Library, OpenRun
-from views.browser.runs_screen import RunsScreen
-from views.browser.view import BrowseScreen
-from views.browser.walk import ListWalk, Walk
+from views.browser.pages import CaseScreen, PageScreen, PairScreen
 
 LOOK_SECONDS = 1.0
 
 
-class BrowseApp(HeldKeys, inherit_bindings=False):
+class BrowseApp(TerminalApp, inherit_bindings=False):
     """Runs, cases, one case; or two runs and their flips. ``runs``: none, one, or base and new."""
 
     TITLE = "browse"
-    CSS_PATH: ClassVar[list[str]] = ["../labeller/labeller.tcss", "browser.tcss"]  # type: ignore[assignment]
-    ENABLE_COMMAND_PALETTE = False  # its keys are in the table; `do_palette` opens it
+    CSS_PATH: ClassVar[StyleSheets] = [STYLE_SHEET, "browser.tcss"]
+    FAILURE = "The browser failed. Where is written in {file} (no questions or answers in it)."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "quit", "quit", show=False),
@@ -57,28 +54,25 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         theme: str | None = None,
         launch: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(theme)
         self.library = library
         self.ascii_only = ascii_only
-        self.theme = THEMES.get(theme or "dark", theme or "")
-        self.animation_level = "none"
         self._launch = launch or call_and_wait
         self._opened: dict[str, OpenRun] = {}
-        self.crash_file = ""
-        self.first: BrowseScreen = self._first_screen(runs, success)
+        self.first: ListScreen = self._first_screen(runs, success)
 
-    def _first_screen(self, runs: Sequence[str], success: str) -> BrowseScreen:
+    def _first_screen(self, runs: Sequence[str], success: str) -> ListScreen:
         """Raises ValueError, in words, for a run or condition that cannot be used."""
         if not runs:
-            return RunsScreen(self.library, ascii_only=self.ascii_only)
+            return RunsScreen(self, ascii_only=self.ascii_only)
         opened = [self._run(name) for name in runs]
-        if len(opened) == 1:
-            screen: CasesScreen = CasesScreen(opened[0], ascii_only=self.ascii_only)
-        else:
-            screen = FlipsScreen(opened[0], opened[1], ascii_only=self.ascii_only)
+        cases = CaseList(opened[0]) if len(opened) == 1 else PairList(opened[0], opened[1])
         if success:
-            screen.use_success(success)
-        return screen
+            cases.set_success(success)
+        return CasesScreen(self, cases, ascii_only=self.ascii_only)
+
+    def is_first(self, screen: ActionScreen[Any]) -> bool:
+        return screen is self.first
 
     def _run(self, run_id: str) -> OpenRun:
         if run_id not in self._opened:
@@ -86,13 +80,7 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         return self._opened[run_id]
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            # Not in the main thread (a test), or no such signals (Windows): then without.
-            try:
-                loop.add_signal_handler(getattr(signal, name), self.exit, None, 130)
-            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-                break
+        self.end_on_signals()
         self.push_screen(self.first)
         self.call_after_refresh(self._start_reading)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -113,7 +101,7 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
 
     def on_browse_app_changed(self, event: Changed) -> None:
         for screen in self.screen_stack:
-            if isinstance(screen, BrowseScreen) and screen.is_mounted:
+            if isinstance(screen, ListScreen | PageScreen) and screen.is_mounted:
                 screen.changed()
 
     def _look(self) -> None:
@@ -122,75 +110,79 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
 
     def _started(self, run_id: str) -> OpenRun:
         """A run that is being read; from now on, if it was not."""
-        known = run_id in self._opened
+        is_new = run_id not in self._opened
         run = self._run(run_id)
-        if not known:
+        if is_new:
             run.start(self._tell)
         return run
 
     # -- screens --------------------------------------------------------------------------------
 
-    def _refused(self, error: ValueError) -> None:
-        if isinstance(self.screen, BrowseScreen):
-            self.screen.say(str(error), "warn")
+    def _warn(self, message: str) -> None:
+        if isinstance(self.screen, ActionScreen):
+            self.screen.say(message, "warn")
 
     def open_cases(self, run_id: str) -> None:
         """Show the cases of a run."""
         try:
-            screen = CasesScreen(self._started(run_id), ascii_only=self.ascii_only)
+            cases = CaseList(self._started(run_id))
         except ValueError as error:
-            self._refused(error)
+            self._warn(str(error))
         else:
-            self.push_screen(screen)
+            self.push_screen(CasesScreen(self, cases, ascii_only=self.ascii_only))
 
     def open_flips(self, base: str, new: str) -> None:
         """Show what flipped between two runs."""
         try:
-            runs = self._started(base), self._started(new)
+            cases = PairList(self._started(base), self._started(new))
         except ValueError as error:
-            self._refused(error)
+            self._warn(str(error))
         else:
-            self.push_screen(FlipsScreen(*runs, ascii_only=self.ascii_only))
+            self.push_screen(CasesScreen(self, cases, ascii_only=self.ascii_only))
 
     def ask_base(self, new: str) -> None:
         """Ask which run `new` is compared with."""
         others = [run.run_id for run in self.library.refresh() if run.run_id != new]
-        screen = self.screen
         if not others:
-            if isinstance(screen, BrowseScreen):
-                screen.say("there is no other run to compare with", "warn")
+            self._warn("there is no other run to compare with")
             return
 
         def closed(name: str | None) -> None:
             if name is None:
                 return
             shown: dict[str, str] = {one_line(other): other for other in others}
-            found = [shown[name]] if name in shown else []
-            found = found or [other for other in others if name and other.startswith(name)]
-            if len(found) == 1:
-                self.open_flips(found[0], new)
-            elif isinstance(screen, BrowseScreen):
-                screen.say(f"no run, or several, named {name}: {', '.join(others[:8])}", "warn")
+            matches = [shown[name]] if name in shown else []
+            matches = matches or [other for other in others if name and other.startswith(name)]
+            if len(matches) == 1:
+                self.open_flips(matches[0], new)
+            else:
+                self._warn(f"no run, or several, named {name}: {', '.join(others[:8])}")
 
         label = one_line(f"Compare with (base): {', '.join(others[:8])}", 400)
-        self.push_screen(Prompt(label, others[0]), closed)
+        self.push_screen(LinePrompt(label, others[0]), closed)
 
-    def open_case(self, screen: CasesScreen, row: int) -> None:
-        """Show the case under the cursor of a list."""
-        walk, place = ListWalk(screen), screen.rows.cursor
-        case = CaseScreen(screen.run, walk, place, screen.success, ascii_only=self.ascii_only)
-        self.push_screen(case, screen.closed)
+    def open_case(self, cases: CaseList, index: int, closed: Callable[[int | None], None]) -> None:
+        """Show a case of a list: in its run, or in both."""
+        page: PageScreen
+        if isinstance(cases, PairList):
+            page = PairScreen(self, cases, index, ascii_only=self.ascii_only)
+        else:
+            walk = ListWalk(cases)
+            page = CaseScreen(
+                self, cases.run, walk, index, cases.success, ascii_only=self.ascii_only
+            )
+        self.push_screen(page, closed)
 
-    def open_row(self, screen: CasesScreen, row: int) -> None:
+    def open_row(self, cases: CaseList, row: int) -> None:
         """Show a case of the run, in the list or not."""
-        walk = Walk(screen.table, (row,))
-        case = CaseScreen(screen.run, walk, 0, screen.success, ascii_only=self.ascii_only)
-        self.push_screen(case)
+        walk = Walk(cases.table, (row,))
+        self.push_screen(
+            CaseScreen(self, cases.run, walk, 0, cases.success, ascii_only=self.ascii_only)
+        )
 
-    def open_pair(self, screen: FlipsScreen, row: int) -> None:
-        """Show a case in both runs."""
-        pair = PairScreen(screen, screen.rows.cursor, ascii_only=self.ascii_only)
-        self.push_screen(pair, screen.closed)
+    def open_palette(self) -> None:
+        """Show the actions by name."""
+        self.push_screen(Palette(providers=[BrowseCommands]))
 
     def turn_theme(self) -> None:
         """Dark to light and back."""
@@ -209,17 +201,42 @@ class BrowseApp(HeldKeys, inherit_bindings=False):
         self.refresh(layout=True)
         return f"label_eval.py ended with exit code {code}" if code else ""
 
-    # -- crashes --------------------------------------------------------------------------------
 
-    def _fatal_error(self) -> None:
-        """In place of Textual's traceback, which shows local values: a file without any text."""
-        self._close_messages_no_wait()
-        error = self._exception
-        if self.crash_file or error is None:
-            return  # a second error on the way out: the first is told
-        self.crash_file = write_crash_file(error)
-        where = f"Where is written in {self.crash_file} (no questions or answers in it)."
-        self._exit_renderables.append(Text(display(f"The browser failed. {where}")))
+Command = tuple[str, str, Callable[[], None]]
+"""Label, help, what it does."""
+
+
+class BrowseCommands(Provider):
+    """Finds actions by the letters of their label."""
+
+    def _commands(self) -> Iterator[Command]:
+        screen = self.screen
+        if isinstance(screen, ActionScreen):
+            for action in screen.actions.values():
+                if action.id not in ("palette", "top", "left"):
+                    label = f"{action.label} ({key_names(action)})"
+                    yield label, action.help, partial(screen.perform, action.id)
+
+    async def discover(self) -> Hits:
+        """Every action, before anything is typed."""
+        for label, text, run in self._commands():
+            yield DiscoveryHit(Content(display(label)), run, text=label, help=text)
+
+    async def search(self, query: str) -> Hits:
+        """The case of that id first, then the actions that match."""
+        screen = self.screen
+        case_id = query.strip()
+        app = self.app
+        if isinstance(screen, CasesScreen) and isinstance(app, BrowseApp):
+            row = screen.cases.table.row_of(case_id)
+            if row is not None:
+                title = one_line(f"open case {case_id}", 200)
+                yield Hit(2.0, Content(title), partial(app.open_row, screen.cases, row), text=title)
+        matcher = self.matcher(query)
+        for label, text, run in self._commands():
+            score = matcher.match(label)
+            if score > 0:
+                yield Hit(score, Content(display(label)), run, text=label, help=text)
 
 
 def call_and_wait(command: Sequence[str]) -> int:
@@ -244,8 +261,7 @@ def run(
 
     Raises ValueError, one sentence, for an unknown theme, run, or condition of success.
     """
-    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
-        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+    check_theme(theme)
     app = BrowseApp(library, runs, success=success, ascii_only=ascii, theme=theme)
     app.run(mouse=mouse)
     return app.return_code or 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terminal.safe_text import one_line
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
-from views.browser.lines import score
-from views.browser.model import Detail, Passage
+from views.browser.model import Detail, RetrievedPassage
+from views.browser.rows import score
 
 GOLD_INDENT = 19
 
@@ -74,13 +74,13 @@ def gold_part(doc: Doc, detail: Detail) -> None:
     doc.part("Expected", "from the eval set")
     for gold in detail.gold:
         if detail.hits is None:
-            said, style = "not scored", "dim"
+            rank_text, style = "not scored", "dim"
         elif gold.rank is None:
-            said, style = "not retrieved", "bad"
+            rank_text, style = "not retrieved", "bad"
         else:
-            said, style = f"found at {gold.rank}", "good"
-        doc.add(f"{f'gold {said}':<{GOLD_INDENT - 1}} ", style)
-        doc.hang(gold.place, GOLD_INDENT)
+            rank_text, style = f"found at {gold.rank}", "good"
+        doc.add(f"{f'gold {rank_text}':<{GOLD_INDENT - 1}} ", style)
+        doc.hang(gold.location, GOLD_INDENT)
         for snippet in gold.snippets:
             doc.add(" " * GOLD_INDENT)
             doc.hang(f'"{squeezed(snippet)}"', GOLD_INDENT, "dim")
@@ -93,8 +93,8 @@ def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retriev
     if detail.hits is None:
         note = "gold unknown: score_retrieval.py has no score here"
     else:
-        found = ", ".join(map(str, detail.hits)) or "none"
-        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {found}"
+        ranks = ", ".join(map(str, detail.hits)) or "none"
+        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {ranks}"
     doc.part(title, note)
     if not detail.passages:
         doc.line("(nothing)", "dim")
@@ -109,24 +109,24 @@ def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retriev
             doc.line(f"(cut when it was stored; {passage.length} characters long)", "dim")
 
 
-def _passage_head(doc: Doc, passage: Passage) -> None:
+def _passage_head(doc: Doc, passage: RetrievedPassage) -> None:
     scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
     style = "good" if passage.gold else "key"
     doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
-    doc.hang(
-        f"{one_line(passage.place, 400)}  {scores}", CHUNK_INDENT, style if passage.gold else "dim"
-    )
+    text = f"{one_line(passage.location, 400)}  {scores}"
+    doc.hang(text, CHUNK_INDENT, style if passage.gold else "dim")
 
 
 def judged_part(doc: Doc, detail: Detail) -> None:
     """What judges said, claim by claim."""
     ranks = ranks_of(detail)
-    for one in detail.judged:
-        note = f"{one.judge} · {one.status}" + (f" · {one.reason}" if one.reason else "")
-        doc.part(f"Judge: {one.metric}", note)
-        for claim, quote in zip(one.items, one.quotes, strict=True):
+    for judgement in detail.judged:
+        notes = (judgement.judge, judgement.status, judgement.reason)
+        note = " · ".join(notes[:2] if not judgement.reason else notes)
+        doc.part(f"Judge: {judgement.metric}", note)
+        for claim, quote in zip(judgement.items, judgement.quotes, strict=True):
             doc.claim(claim, _where(ranks, claim.chunk_id), quote)
-        if not one.items:
+        if not judgement.items:
             doc.line("(no verdict)", "dim")
 
 
@@ -134,10 +134,10 @@ def scores_part(doc: Doc, detail: Detail) -> None:
     """All scores by section, a few to a line, and the reasons for what has none."""
     doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
     for section in detail.scores:
-        known = [
+        scores = [
             f"{name} {score(value)}" for name, value in section.scores.items() if value is not None
         ]
-        doc.pair(section.section, ", ".join(known) or section.status, "" if known else "dim")
+        doc.pair(section.section, ", ".join(scores) or section.status, "" if scores else "dim")
         reasons: dict[str, list[str]] = {}
         for name, reason in section.reasons.items():
             reasons.setdefault(reason, []).append(name)
@@ -192,7 +192,7 @@ WIDEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class CaseInRun:
     """One of the two: the run's name, the case in it, and why it fails (empty: it does not)."""
 
     name: str
@@ -204,7 +204,7 @@ class Side:
         return f"fails: {self.fails}" if self.fails else "succeeds"
 
 
-def head_part(doc: Doc, base: Side, new: Side, word: str, style: str) -> None:
+def head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) -> None:
     """The question and what became of the case."""
     doc.part("Question", new.detail.case_id)
     doc.line(new.detail.question, "term")
@@ -215,7 +215,7 @@ def head_part(doc: Doc, base: Side, new: Side, word: str, style: str) -> None:
             doc.line(f"! {side.name}: {problem}", "warn")
 
 
-def ranks_part(doc: Doc, base: Side, new: Side) -> None:
+def ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Ranks of gold before and after, one line a gold support."""
     doc.part("Gold ranks", "base, new")
     arrow = "->" if doc.ascii else "→"
@@ -230,12 +230,12 @@ def ranks_part(doc: Doc, base: Side, new: Side) -> None:
         if before.rank and (after.rank is None or after.rank > before.rank):
             style = "bad"
         doc.add(f"{ranks[0]:>4} {arrow} {ranks[1]:<4} ".ljust(RANK_INDENT), style)
-        doc.hang(after.place, RANK_INDENT)
+        doc.hang(after.location, RANK_INDENT)
     lists = [", ".join(map(str, detail.hits or ())) or "none" for detail in sides]
     doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
 
 
-def changes_part(doc: Doc, base: Side, new: Side) -> None:
+def changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Scores that differ."""
     before, after = base.detail.values(), new.detail.values()
     names = [name for name in after if name in before and before[name] != after[name]]
@@ -247,7 +247,7 @@ def changes_part(doc: Doc, base: Side, new: Side) -> None:
         doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
 
 
-def side_part(doc: Doc, side: Side, title: str) -> None:
+def side_part(doc: Doc, side: CaseInRun, title: str) -> None:
     """One run's answer and its claims that are not supported."""
     answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
     for claim in side.detail.claims:
@@ -259,7 +259,7 @@ def side_part(doc: Doc, side: Side, title: str) -> None:
 
 
 def pair_docs(
-    blank: Blank, base: Side, new: Side, change: tuple[str, str], *, two: bool
+    blank: Blank, base: CaseInRun, new: CaseInRun, change: tuple[str, str], *, two: bool
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, one run under the other, or as two side by side."""
     left = blank()
@@ -281,12 +281,3 @@ def pair_docs(
     passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
     gold_part(left, new.detail)
     return left, None
-
-
-def flips(keys: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
-    """New row to broke or fixed, for pairs of rows whose success differs."""
-    found = {}
-    for base, new in keys:
-        if bool(before[base]) != bool(after[new]):
-            found[new] = "broke" if after[new] else "fixed"
-    return found

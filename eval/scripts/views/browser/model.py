@@ -1,6 +1,6 @@
 """What the browser shows, as plain values: runs, one case in full, and what gives them.
 
-Standard library only. A store (browse_store) fills these; the screens draw them. Nothing of it is
+Standard library only. views/library.py fills these; the screens draw them. Nothing of it is
 made harmless yet: texts are as they stand in the files.
 """
 
@@ -65,12 +65,12 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RetrievedPassage:
     """One retrieved chunk. ``gold``: whether it matched a gold support; None when nobody looked."""
 
     rank: int
     chunk_id: str
-    place: str
+    location: str
     text: str
     cut: bool = False
     length: int | None = None
@@ -79,17 +79,17 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class GoldMatch:
     """A gold support of the case; ``rank``: of the first chunk that matches it, None if none."""
 
-    place: str
+    location: str
     snippets: tuple[str, ...] = ()
     grade: float | None = None
     rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedMetric:
     """What a judge said of one answer for one metric: ``items`` are its claims or facts."""
 
     metric: str
@@ -129,24 +129,24 @@ class Detail:
     abstained: bool | None = None
     claims: tuple[Claim, ...] = ()
     claims_by: str = ""
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[RetrievedPassage, ...] = ()
     hits: tuple[int, ...] | None = None
     match: str = ""
-    gold: tuple[Gold, ...] = ()
+    gold: tuple[GoldMatch, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     scores: tuple[SectionScores, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedMetric, ...] = ()
     trace: tuple[tuple[str, str], ...] = ()
     raw: str = ""
     problems: tuple[str, ...] = ()
 
     def values(self) -> dict[str, float | None]:
         """All scores by metric; of metrics with one name, the first."""
-        found: dict[str, float | None] = {}
+        values: dict[str, float | None] = {}
         for section in self.scores:
             for name, value in section.scores.items():
-                found.setdefault(name, value)
-        return found
+                values.setdefault(name, value)
+        return values
 
 
 class OpenRun(Protocol):

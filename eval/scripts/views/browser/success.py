@@ -13,7 +13,7 @@ from views.browser.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FailureRule:
     """A case fails when ``metric`` is ``value`` (with ``above``: when it is greater)."""
 
     word: str
@@ -24,13 +24,15 @@ class Rule:
 
 
 RULES = (
-    Rule("error", "the call failed", "", 0),
-    Rule("answered", "answered, though the documents hold no answer", "abstention_accuracy", 0),
-    Rule("refused", "refused, though the documents hold the answer", "over_refusal", 1),
-    Rule("no gold", "no gold support was retrieved", "mrr", 0),
-    Rule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
-    Rule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
-    Rule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
+    FailureRule("error", "the call failed", "", 0),
+    FailureRule(
+        "answered", "answered, though the documents hold no answer", "abstention_accuracy", 0
+    ),
+    FailureRule("refused", "refused, though the documents hold the answer", "over_refusal", 1),
+    FailureRule("no gold", "no gold support was retrieved", "mrr", 0),
+    FailureRule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
+    FailureRule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
+    FailureRule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
 )
 """First come, first shown."""
 
@@ -44,7 +46,7 @@ class Success:
         self.condition = condition
         self.metrics = metrics
         """Only rules on these metrics count, so that two runs are measured alike; None: all."""
-        self._known: tuple[Table | None, int, bytearray] = (None, -1, bytearray())
+        self._cached: tuple[Table | None, int, bytearray] = (None, -1, bytearray())
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -58,11 +60,11 @@ class Success:
 
     def codes(self, table: Table) -> bytearray:
         """For each row 0, or 1 + the place in RULES of the first rule that it breaks."""
-        known, version, codes = self._known
-        if known is not table or version != table.version:
+        cached_table, version, codes = self._cached
+        if cached_table is not table or version != table.version:
             version = table.version
             codes = self._by_condition(table) if self.condition else self._by_rules(table)
-            self._known = (table, version, codes)
+            self._cached = (table, version, codes)
         return codes
 
     def _by_condition(self, table: Table) -> bytearray:

@@ -20,13 +20,14 @@ from records.metrics import Drawn, read_metrics, rounded
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import Target
+from views.detail import describe
 from views.report import answers, figures
-from views.report.answers import describe, rarity, worst_by, worst_rows
+from views.report.answers import rarity, worst_by, worst_rows
 from views.report.scan import (
     PROMPTS,
     Check,
     Name,
-    Returned,
+    ResultsScan,
     Scan,
     checks_of,
     lines_at,
@@ -45,7 +46,7 @@ TEXT_BUDGET = 3_000_000
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReportOptions:
     """What the user asked for besides the run."""
 
     eval_set: Path
@@ -57,23 +58,23 @@ class Wishes:
     correlation: figures.Method = "spearman"
 
 
-def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
+def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
     """The report of a run as JSON: rounded floats, no clock, the same for the same files.
 
     Raises StorageError when nothing was scored, when a file is damaged, or when an option names a
     metric that the run has not.
     """
-    known = read_metrics(folder, Drawn)
-    order = figures.sections_in_order(known.get("sections", {}))
-    sections = {name: known["sections"][name] for name in order}
+    metrics = read_metrics(folder, Drawn)
+    order = figures.sections_in_order(metrics.get("sections", {}))
+    sections = {name: metrics["sections"][name] for name in order}
     if not sections:
         raise StorageError(
             f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
         )
-    found = measures(sections, wishes.targets)
-    perspectives = [figures.perspective(name, sections[name], found) for name in order]
-    scan, success, absent = _scan(folder, sections, wishes)
-    rows = _worst(scan, sections, wishes)
+    rated = measures(sections, options.targets)
+    perspectives = [figures.perspective(name, sections[name], rated) for name in order]
+    scan, success, absent = _scan(folder, sections, options)
+    rows = _worst(scan, sections, options)
     back = read_results(folder, scan, rows)
     notes = []
     if absent:
@@ -83,30 +84,30 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": "report_run",
         "tool_version": VERSION,
-        "run_id": known.get("run_id") or folder.resolve().name,
-        "config_hash": known.get("config_hash"),
-        "eval_set_sha256": known.get("eval_set_sha256"),
-        "asked": known.get("asked"),
-        "cases": known.get("cases", 0),
-        "missing": known.get("missing"),
-        "failed_calls": known.get("errors", 0),
+        "run_id": metrics.get("run_id") or folder.resolve().name,
+        "config_hash": metrics.get("config_hash"),
+        "eval_set_sha256": metrics.get("eval_set_sha256"),
+        "asked": metrics.get("asked"),
+        "cases": metrics.get("cases", 0),
+        "missing": metrics.get("missing"),
+        "failed_calls": metrics.get("errors", 0),
         "verdict": figures.verdict(
             perspectives,
-            known.get("cases", 0),
-            known.get("errors", 0),
-            missing_remark(known),
+            metrics.get("cases", 0),
+            metrics.get("errors", 0),
+            missing_remark(metrics),
         ),
-        "notes": notes + back.notes + _set_notes(known, wishes.eval_set),
-        "diagnosis": [one.to_dict() for one in diagnose(found)],
+        "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
+        "diagnosis": [finding.to_dict() for finding in diagnose(rated)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
         "first_relevant": figures.ranks(scan.first_ranks),
         "latency": figures.latency(sections.get("pipeline")),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
-        "judge_calibrations": [answers.calibration(one) for one in judged],
-        "correlations": _correlations(scan, wishes.correlation),
-        "worst": _answers(folder, scan, back, rows, wishes),
+        "judge_calibrations": [answers.calibration(stored) for stored in judged],
+        "correlations": _correlations(scan, options.correlation),
+        "worst": _answers(folder, scan, back, rows, options),
         "prompts": _prompts(scan),
         "errors": back.errors,
         "not_applicable": _not_applicable(scan),
@@ -116,32 +117,34 @@ def build(folder: Path, wishes: Wishes) -> dict[str, Any]:
     return rounded_value
 
 
-def _set_notes(known: Mapping[str, Any], eval_set: Path) -> list[str]:
-    scored = known.get("eval_set_sha256")
+def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
+    scored = metrics.get("eval_set_sha256")
     if scored and eval_set.exists() and scored != sha256_file(eval_set):
         return ["The eval set has changed since the run was scored; its texts may differ."]
     return []
 
 
 def _scan(
-    folder: Path, sections: Mapping[str, Any], wishes: Wishes
+    folder: Path, sections: Mapping[str, Any], options: ReportOptions
 ) -> tuple[Scan, Name | None, list[str]]:
     """Read the score files once, keeping the columns that the report needs."""
-    wanted: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     checks: list[Check] = []
     for name, section in sections.items():
         names = figures.metrics_in_order(section)
         if name != PROMPTS:
-            wanted[name] = figures.summary_of(name, names)
+            columns[name] = figures.summary_of(name, names)
         must, rows = figures.must_of(name), figures.rows_of(section)
-        checks += checks_of(name, names, wishes.targets.get(name, {}), must, rows)
-    success = _named(sections, wishes.confidence_by) if wishes.confidence_by else None
-    success = success or next((one for one in right_metrics() if _says(sections, one)), None)
-    extra = (success, _named(sections, wishes.worst_by) if wishes.worst_by else None)
-    for one in extra:
-        if one and one[1] not in wanted[one[0]]:
-            wanted[one[0]].append(one[1])
-    scan, absent = scan_scores(folder, sections, wanted, checks)
+        checks += checks_of(name, names, options.targets.get(name, {}), must, rows)
+    success = _named(sections, options.confidence_by) if options.confidence_by else None
+    success = success or next(
+        (metric for metric in right_metrics() if _says(sections, metric)), None
+    )
+    extra = (success, _named(sections, options.worst_by) if options.worst_by else None)
+    for named in extra:
+        if named and named[1] not in columns[named[0]]:
+            columns[named[0]].append(named[1])
+    scan, absent = scan_scores(folder, sections, columns, checks)
     return scan, success, absent
 
 
@@ -150,8 +153,8 @@ def _says(sections: Mapping[str, Any], name: Name) -> bool:
     section = sections.get(name[0])
     if section is None or not section["n"].get(name[1]):
         return False
-    said = section.get("options", {}).get("judge") or {}
-    return (said.get("identity") or {}).get("provider") != "local"
+    judge = section.get("options", {}).get("judge") or {}
+    return (judge.get("identity") or {}).get("provider") != "local"
 
 
 def _named(sections: Mapping[str, Any], metric: str) -> Name:
@@ -160,51 +163,55 @@ def _named(sections: Mapping[str, Any], metric: str) -> Name:
     for name in cases:
         if metric in sections[name]["definitions"]:
             return name, metric
-    known = ", ".join(one for name in cases for one in figures.metrics_in_order(sections[name]))
-    raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {known}.")
+    choices = ", ".join(
+        name_of for name in cases for name_of in figures.metrics_in_order(sections[name])
+    )
+    raise StorageError(f"{metric!r}: the run has no such metric; choose one of: {choices}.")
 
 
-def _worst(scan: Scan, sections: Mapping[str, Any], wishes: Wishes) -> list[int]:
-    if not wishes.worst_by:
-        return worst_rows(scan, wishes.worst)
-    name = _named(sections, wishes.worst_by)
+def _worst(scan: Scan, sections: Mapping[str, Any], options: ReportOptions) -> list[int]:
+    if not options.worst_by:
+        return worst_rows(scan, options.worst)
+    name = _named(sections, options.worst_by)
     row = figures.rows_of(sections[name[0]]).get(name[1]) or Metric(name[1], name[0], "", "", "")
-    return worst_by(scan, name, row, wishes.worst)
+    return worst_by(scan, name, row, options.worst)
 
 
 def _answers(
-    folder: Path, scan: Scan, back: Returned, rows: list[int], wishes: Wishes
+    folder: Path, scan: Scan, back: ResultsScan, rows: list[int], options: ReportOptions
 ) -> dict[str, Any]:
     """The worst answers within the budget of text, the rarest misses first; the rest is counted."""
     keys = list(scan.keys)
     rows = [row for row in rows if keys[row] in back.results]
-    cases = read_cases(wishes.eval_set, wishes.labels_dir, {keys[row][0] for row in rows})
+    cases = read_cases(options.eval_set, options.labels_dir, {keys[row][0] for row in rows})
     lines = lines_at(folder, scan, rows)
-    said = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
-    kept = rarity(scan)
+    judged = read_judged(folder, cases, {keys[row]: back.results[keys[row]] for row in rows})
+    rarities = rarity(scan)
     listed: list[dict[str, Any]] = []
     room = TEXT_BUDGET
     for row in rows:
-        missed = [place for place in range(len(kept)) if scan.missed[row] >> place & 1]
-        misses = [scan.checks[place] for place in sorted(missed, key=lambda one: -kept[one])]
+        missed = [bit for bit in range(len(rarities)) if scan.missed[row] >> bit & 1]
+        misses = [scan.checks[check] for check in sorted(missed, key=lambda bit: -rarities[bit])]
         key = keys[row]
-        one = describe(cases.get(key[0]), back.results[key], lines[row], misses, said.get(key, {}))
-        room -= page_bytes(one)
+        answer = describe(
+            cases.get(key[0]), back.results[key], lines[row], misses, judged.get(key, {})
+        )
+        room -= page_bytes(answer)
         if room < 0:
             break
-        listed.append(one)
+        listed.append(answer)
     failing = sum(mask != 0 for mask in scan.missed)
     return {
-        "by": wishes.worst_by,
+        "by": options.worst_by,
         "answers": len(scan.keys),
         "failing": failing,
         "listed": listed,
-        "left_out": max(0, failing - len(listed)) if not wishes.worst_by else 0,
+        "left_out": max(0, failing - len(listed)) if not options.worst_by else 0,
     }
 
 
 def _confidence(
-    scan: Scan, back: Returned, success: Name | None, sections: Mapping[str, Any]
+    scan: Scan, back: ResultsScan, success: Name | None, sections: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Reliability of the confidences of answers given, or why there is none."""
     if success is None:
@@ -216,18 +223,20 @@ def _confidence(
         return {"reason": f"{name} has no range, so nothing says from where it is a success"}
     column = scan.column(success)
     pairs, left_out = [], {"abstained": 0, "not scored": 0, "no confidence from 0 to 1": 0}
-    for (key, said), score in zip(back.confidences.items(), _at(column, scan, back), strict=True):
+    for (key, confidence), score in zip(
+        back.confidences.items(), _at(column, scan, back), strict=True
+    ):
         if scan.abstained[scan.keys[key]]:
             left_out["abstained"] += 1
-        elif said is None or not 0 <= said <= 1:
+        elif confidence is None or not 0 <= confidence <= 1:
             left_out["no confidence from 0 to 1"] += 1
         elif isnan(score):
             left_out["not scored"] += 1
         else:
-            pairs.append((said, figures.is_success(score, metric, bound)))
+            pairs.append((confidence, figures.is_success(score, metric, bound)))
     if not pairs:
-        told = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
-        return {"reason": f"no answer counts ({told or 'none was read'})"}
+        counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
+        return {"reason": f"no answer counts ({counts or 'none was read'})"}
     sign = "≥" if metric.higher_is_better else "≤"
     return {
         "success": f"{name} {sign} {bound:g}" if not metric.binary else f"{name} = {bound:g}",
@@ -236,7 +245,7 @@ def _confidence(
     }
 
 
-def _at(column: array[float], scan: Scan, back: Returned) -> list[float]:
+def _at(column: array[float], scan: Scan, back: ResultsScan) -> list[float]:
     return [column[scan.keys[key]] for key in back.confidences]
 
 
@@ -246,17 +255,17 @@ def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
     Of too many, each section keeps its first ones.
     """
     placed = [
-        (place, (section, name))
-        for section, names in scan.wanted.items()
-        for place, name in enumerate(names)
+        (rank, (section, name))
+        for section, names in scan.columns.items()
+        for rank, name in enumerate(names)
         if not all(map(isnan, scan.column((section, name))))
     ]
-    kept = {name for _, name in sorted(placed, key=lambda one: one[0])[:MOST_CORRELATED]}
-    shown = [name for _, name in placed if name in kept]
+    shown_names = {name for _, name in sorted(placed, key=lambda entry: entry[0])[:MOST_CORRELATED]}
+    shown = [name for _, name in placed if name in shown_names]
     return {
         "method": method,
         "metrics": [{"section": section, "metric": metric} for section, metric in shown],
-        "left_out": [name[1] for _, name in placed if name not in kept],
+        "left_out": [name[1] for _, name in placed if name not in shown_names],
         **figures.matrix([scan.column(name) for name in shown], method),
     }
 
@@ -265,15 +274,15 @@ def _prompts(scan: Scan) -> dict[str, Any]:
     """Labelled prompts and texts that the guardrails judged wrongly."""
     listed = []
     for line in scan.wrong_prompts:
-        said = line.get("evidence") or {}
+        evidence = line.get("evidence") or {}
         listed.append(
             {
                 "id": line["case_id"],
-                "kind": said.get("kind"),
-                "category": said.get("category"),
-                "score": said.get("score"),
+                "kind": evidence.get("kind"),
+                "category": evidence.get("category"),
+                "score": evidence.get("score"),
                 "misses": line["misses"],
-                "text": cut(said.get("text"), 600),
+                "text": cut(evidence.get("text"), 600),
             }
         )
     return {"wrong": scan.wrong_prompt_count, "listed": listed}
@@ -286,5 +295,5 @@ def _not_applicable(scan: Scan) -> list[dict[str, Any]]:
         for reason, metrics in reasons.items():
             stems = dict.fromkeys(name.partition("@")[0] for name in sorted(metrics))
             row = {"section": section, "reason": reason, "answers": max(metrics.values())}
-            rows.append(row | {"metrics": ["all" if one == "*" else one for one in stems]})
+            rows.append(row | {"metrics": ["all" if stem == "*" else stem for stem in stems]})
     return sorted(rows, key=lambda row: (row["section"], -row["answers"], row["reason"]))

@@ -24,15 +24,15 @@ def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     most = max(1, *(count for _, count in rows)) if rows else 1
     step = (WIDTH - 2 * left) / max(1, len(rows))
     drawn = []
-    for place, (label, count) in enumerate(rows):
+    for index, (label, count) in enumerate(rows):
         tall = (bottom - top) * count / most
         drawn.append(
             {
-                "x": _round(left + place * step + step * 0.12),
+                "x": _round(left + index * step + step * 0.12),
                 "y": _round(bottom - tall),
                 "width": _round(step * 0.76),
                 "height": _round(tall),
-                "middle": _round(left + (place + 0.5) * step),
+                "middle": _round(left + (index + 0.5) * step),
                 "label": label,
                 "count": count,
             }
@@ -51,7 +51,7 @@ def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
     high = max(high, low + 1)
     left, right, top, row_height = 12.0, WIDTH - 16, 14.0, 38.0
 
-    def place(value: float) -> float:
+    def x_of(value: float) -> float:
         share = (log10(max(least, value)) - low) / (high - low)
         return _round(left + share * (right - left))
 
@@ -61,11 +61,11 @@ def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
             "name": stage["stage"],
             "y": _round(top + (row + 0.68) * row_height),
             "label_y": _round(top + (row + 0.3) * row_height),
-            "marks": [(mark, place(stage[mark])) for mark in marks],
+            "marks": [(mark, x_of(stage[mark])) for mark in marks],
         }
         for row, stage in enumerate(stages)
     ]
-    ticks = [(place(10.0**power), _milliseconds(power)) for power in range(low, high + 1)]
+    ticks = [(x_of(10.0**power), _milliseconds(power)) for power in range(low, high + 1)]
     return {"width": WIDTH, "height": bottom + 24, "bottom": bottom, "rows": rows, "ticks": ticks}
 
 
@@ -121,7 +121,7 @@ def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
         return None
     pad = 5.0
 
-    def place(value: float) -> float:
+    def x_of(value: float) -> float:
         share = min(1.0, max(0.0, (value - low) / (high - low)))
         return _round(pad + share * (width - 2 * pad))
 
@@ -129,8 +129,8 @@ def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
     bound = metric["target"].split()[-1] if metric["target"] else None
     return {
         "width": width,
-        "mean": place(mean),
-        "low": place(ends[0]),
-        "high": place(ends[1]),
-        "target": place(float(bound)) if bound else None,
+        "mean": x_of(mean),
+        "low": x_of(ends[0]),
+        "high": x_of(ends[1]),
+        "target": x_of(float(bound)) if bound else None,
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from decisions.diagnosis import health
-from decisions.measures import Measure, band, known_metrics
+from decisions.measures import Measure, band, known_metrics, targets_text
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import pearson, spearman
@@ -15,7 +15,7 @@ from ragmetrics.stats.means import UNRELIABLE_BELOW, wilson
 from records.targets import parse_target
 from views.report.words import MARKS
 
-Found = Mapping[tuple[str, str], Measure]
+Measures = Mapping[tuple[str, str], Measure]
 
 Part = dict[str, Any]
 
@@ -30,7 +30,7 @@ def coverage(n: int, not_applicable: int, failed: int) -> float | None:
     return n / total if total else None
 
 
-def perspective(name: str, section: Mapping[str, Any], found: Found) -> Part:
+def perspective(name: str, section: Mapping[str, Any], measured: Measures) -> Part:
     """One section: its metrics in catalogue order, whether it is healthy, and what to know of it.
 
     ``healthy``: True when all measured metrics that count keep their targets, False when one does
@@ -39,112 +39,115 @@ def perspective(name: str, section: Mapping[str, Any], found: Found) -> Part:
     rows = rows_of(section)
     names = metrics_in_order(section)
     shown = set(summary_of(name, names))
-    names += [metric for section, metric in found if section == name and metric not in names]
-    metrics = [_metric(found[name, one], rows.get(one), one in shown) for one in names]
-    aimed = [one["passed"] for one in metrics if one["target"] is not None]
-    known = [one for one in aimed if one is not None]
+    names += [metric for section, metric in measured if section == name and metric not in names]
+    metrics = [
+        _metric(measured[name, metric_name], rows.get(metric_name), metric_name in shown)
+        for metric_name in names
+    ]
+    aimed = [metric["passed"] for metric in metrics if metric["target"] is not None]
+    verdicts = [passed for passed in aimed if passed is not None]
     return {
         "name": name,
-        "measured": any(one["n"] for one in metrics),
-        "healthy": health(found, name),
+        "measured": any(metric["n"] for metric in metrics),
+        "healthy": health(measured, name),
         "targets": len(aimed),
-        "measured_targets": len(known),
-        "kept_targets": sum(known),
+        "measured_targets": len(verdicts),
+        "kept_targets": sum(verdicts),
         "notes": _notes(section),
         "options": section.get("options", {}),
         "metrics": metrics,
     }
 
 
-def _metric(one: Measure, row: Metric | None, shown: bool) -> Part:
+def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
     return {
-        "metric": one.metric,
-        "definition": one.definition,
+        "metric": measure.metric,
+        "definition": measure.definition,
         "meaning": row.meaning if row else "",
         "unit": row.unit if row else "",
         "low": row.low if row else None,
         "high": row.high if row else None,
-        "higher_is_better": one.higher_is_better,
-        "summary": shown or one.target is not None,
-        "mean": one.mean,
-        "ci95": list(one.ci95) if one.ci95 else None,
-        "n": one.n,
-        "not_applicable": one.not_applicable,
-        "failed": one.failed,
-        "coverage": coverage(one.n, one.not_applicable, one.failed),
-        "few": 0 < one.n < UNRELIABLE_BELOW,
-        "target": one.target,
-        "passed": one.passed,
-        "close": _close(one),
-        "band": one.band,
+        "higher_is_better": measure.higher_is_better,
+        "summary": shown or measure.target is not None,
+        "mean": measure.mean,
+        "ci95": list(measure.ci95) if measure.ci95 else None,
+        "n": measure.n,
+        "not_applicable": measure.not_applicable,
+        "failed": measure.failed,
+        "coverage": coverage(measure.n, measure.not_applicable, measure.failed),
+        "few": 0 < measure.n < UNRELIABLE_BELOW,
+        "target": measure.target,
+        "passed": measure.passed,
+        "close": _close(measure),
+        "band": measure.band,
     }
 
 
-def _close(one: Measure) -> bool:
+def _close(measure: Measure) -> bool:
     """True when the interval holds values that keep the target and values that miss it."""
-    target = parse_target(one.target)
-    if target is None or one.passed is None or one.ci95 is None:
+    target = parse_target(measure.target)
+    if target is None or measure.passed is None or measure.ci95 is None:
         return False
-    return target.passed(one.ci95[0]) != target.passed(one.ci95[1])
+    return target.passed(measure.ci95[0]) != target.passed(measure.ci95[1])
 
 
 def _notes(section: Mapping[str, Any]) -> list[str]:
     """Whose guardrails were judged, and which numbers too few texts stand behind."""
     notes = [f"{name}: {text}" for name, text in section.get("guardrails", {}).items()]
     points = section.get("operating_points", {}).items()
-    return notes + [f"{name}: {one['note']}" for name, one in points if one and one["note"]]
+    return notes + [f"{name}: {point['note']}" for name, point in points if point and point["note"]]
 
 
 def verdict(
     perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
 ) -> Part:
-    """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
+    """Targets met, missed and not measured over all sections, in a sentence and by name.
 
-    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict, in a perspective with
-    any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
-    verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
+    ``missed``, ``unsure`` (met, but too close to call) and ``open`` (no verdict, in a perspective
+    with any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far
+    the verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
-        {"place": place, "section": part["name"]}
-        | {key: one[key] for key in ("metric", "mean", "target", "passed", "close", "few")}
-        for place, part in enumerate(perspectives, start=1)
-        for one in part["metrics"]
-        if one["target"] is not None
+        {"place": number, "section": part["name"]}
+        | {key: metric[key] for key in ("metric", "mean", "target", "passed", "close", "few")}
+        for number, part in enumerate(perspectives, start=1)
+        for metric in part["metrics"]
+        if metric["target"] is not None
     ]
-    known = [one for one in aimed if one["passed"] is not None]
-    missed = [one for one in known if not one["passed"]]
-    unknown = [one for one in aimed if one["passed"] is None]
+    decided = [aim for aim in aimed if aim["passed"] is not None]
+    missed = [aim for aim in decided if not aim["passed"]]
+    unknown = [aim for aim in aimed if aim["passed"] is None]
     measured = {part["name"] for part in perspectives if part["measured"]}
-    text = f"{len(known) - len(missed)} of {len(known)} measured targets are kept"
-    if unknown:
-        text += f", {len(unknown)} could not be measured"
+    text = targets_text(len(decided) - len(missed), len(missed), len(unknown))
     if not aimed:
         text = "No target is set for what was measured"
     if not answers:
         text = f"The run holds no answer to a case; {text[0].lower()}{text[1:]}"
     return {
         "targets": len(aimed),
-        "measured": len(known),
-        "kept": len(known) - len(missed),
+        "measured": len(decided),
+        "kept": len(decided) - len(missed),
         "says": f"{text}.",
-        "doubts": list(_doubts(known, answers, failed_calls, missing)),
+        "doubts": list(_doubts(decided, answers, failed_calls, missing)),
         "missed": missed,
-        "unsure": [one for one in known if one["passed"] and one["close"]],
-        "open": [one for one in unknown if one["section"] in measured],
+        "unsure": [aim for aim in decided if aim["passed"] and aim["close"]],
+        "open": [aim for aim in unknown if aim["section"] in measured],
     }
 
 
-def _doubts(known: Sequence[Part], answers: int, failed_calls: int, missing: str) -> Iterator[str]:
+def _doubts(
+    decided: Sequence[Part], answers: int, failed_calls: int, missing: str
+) -> Iterator[str]:
     if missing:
         yield f"{missing}. They count in no mean."
     if failed_calls:
         yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
-    if few := sum(one["few"] for one in known):
-        yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(known):,}."
-    if close := sum(one["close"] for one in known):
+    if few := sum(aim["few"] for aim in decided):
+        yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(decided):,}."
+    if close := sum(aim["close"] for aim in decided):
         yield (
-            f"Verdicts that may be chance (≈): {close:,} of {len(known):,}. The 95 % interval "
-            "reaches to both sides of the target."
+            f"{close:,} of {len(decided):,} results are too close to call (≈): their 95 % interval "
+            "includes the target."
         )
 
 
@@ -157,37 +160,37 @@ def slices(sections: Mapping[str, Mapping[str, Any]], order: Sequence[str]) -> l
     tables = []
     cases = [name for name in order if name != PROMPT_SECTION]
     for of, names in (("cases", cases), ("safety prompts", [PROMPT_SECTION])):
-        known = {name: sections[name].get("by", {}) for name in names if name in sections}
-        dimensions = dict.fromkeys(one for by in known.values() for one in by)
+        slices_of = {name: sections[name].get("by", {}) for name in names if name in sections}
+        dimensions = dict.fromkeys(dimension for by in slices_of.values() for dimension in by)
         for dimension in dimensions:
             if of == "cases" or dimension != "tag":
-                tables.append(_slice_table(sections, known, dimension, of))
-    return [one for one in tables if one["rows"] and one["columns"]]
+                tables.append(_slice_table(sections, slices_of, dimension, of))
+    return [table for table in tables if table["rows"] and table["columns"]]
 
 
 def _slice_table(
     sections: Mapping[str, Mapping[str, Any]],
-    known: Mapping[str, Mapping[str, Any]],
+    slices_of: Mapping[str, Mapping[str, Any]],
     dimension: str,
     of: str,
 ) -> Part:
     columns = []
-    for name, by in known.items():
+    for name, by in slices_of.items():
         names = metrics_in_order(sections[name])
         measured = {key for part in by.get(dimension, {}).values() for key in part["mean"]}
-        chosen = [one for one in summary_of(name, names) if one in measured]
-        columns += [(name, one) for one in chosen[: SLICED if of == "cases" else None]]
+        chosen = [metric for metric in summary_of(name, names) if metric in measured]
+        columns += [(name, metric) for metric in chosen[: SLICED if of == "cases" else None]]
     counts: dict[str, int] = {}
-    for by in known.values():
+    for by in slices_of.values():
         for value, part in by.get(dimension, {}).items():
             counts[value] = max(counts.get(value, 0), part["n"])
-    kept = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_SLICES]
-    rows = {name: rows_of(sections[name]) for name in known}
+    largest = sorted(counts, key=lambda value: (-counts[value], value))[:MOST_SLICES]
+    rows = {name: rows_of(sections[name]) for name in slices_of}
     table = []
-    for value in sorted(kept):
+    for value in sorted(largest):
         cells = []
         for name, metric in columns:
-            part = known[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
+            part = slices_of[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
             mean, row = part["mean"].get(metric), rows[name].get(metric)
             n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
             cells.append({"mean": mean, "n": n, "band": band(mean, row) if row else None})
@@ -198,7 +201,7 @@ def _slice_table(
         "of": of,
         "columns": [{"section": name, "metric": metric} for name, metric in columns],
         "rows": table,
-        "left_out": len(counts) - len(kept),
+        "left_out": len(counts) - len(largest),
     }
 
 
@@ -224,8 +227,8 @@ def outcomes(section: Mapping[str, Any] | None) -> Part:
     table: Mapping[str, Mapping[str, int]] = (section or {}).get("outcomes", {})
     columns = sorted({name for row in table.values() for name in row})
     rows = [
-        {"expected": wanted, "counts": [row.get(name, 0) for name in columns]}
-        for wanted, row in table.items()
+        {"expected": expected, "counts": [row.get(name, 0) for name in columns]}
+        for expected, row in table.items()
     ]
     return {"columns": columns, "rows": rows}
 
@@ -272,7 +275,7 @@ def reliability(pairs: Sequence[tuple[float, bool]], bins: int = BINS) -> dict[s
         sorted_in[min(int(confidence * bins), bins - 1)].append((confidence, success))
     n = len(pairs)
     rows, error = [], 0.0
-    for place, held in enumerate(sorted_in):
+    for index, held in enumerate(sorted_in):
         if not held:
             continue
         mean = sum(confidence for confidence, _ in held) / len(held)
@@ -281,8 +284,8 @@ def reliability(pairs: Sequence[tuple[float, bool]], bins: int = BINS) -> dict[s
         error += len(held) * abs(share - mean)
         rows.append(
             {
-                "from": place / bins,
-                "to": (place + 1) / bins,
+                "from": index / bins,
+                "to": (index + 1) / bins,
                 "n": len(held),
                 "confidence": mean,
                 "success": share,
@@ -332,21 +335,21 @@ def matrix(columns: Sequence[Sequence[float]], method: Method = "spearman") -> d
 
     measure = spearman if method == "spearman" else pearson
     table = [np.asarray(column, dtype=float) for column in columns]
-    known = [~np.isnan(column) for column in table]
+    scored = [~np.isnan(column) for column in table]
     size = len(columns)
     r: list[list[float | None]] = [[None] * size for _ in range(size)]
     n = [[0] * size for _ in range(size)]
-    for one in range(size):
-        for other in range(one + 1):
-            both = known[one] & known[other]
-            n[one][other] = n[other][one] = count = int(both.sum())
+    for first in range(size):
+        for second in range(first + 1):
+            both = scored[first] & scored[second]
+            n[first][second] = n[second][first] = count = int(both.sum())
             if count >= LEAST:
-                x, y = table[one][both], table[other][both]
-                r[one][other] = r[other][one] = measure(x.tolist(), y.tolist())
+                x, y = table[first][both], table[second][both]
+                r[first][second] = r[second][first] = measure(x.tolist(), y.tolist())
     return {"r": r, "n": n}
 
 
-ORDER = {metric.definition: place for place, metric in enumerate(METRICS)}
+ORDER = {metric.definition: position for position, metric in enumerate(METRICS)}
 
 _CUT_OFF = re.compile(r"@(\d+)$")
 
@@ -368,12 +371,12 @@ def sections_in_order(sections: Mapping[str, Any]) -> list[str]:
 def metrics_in_order(section: Mapping[str, Any]) -> list[str]:
     """The metrics of a section as the catalogue has them, cut-offs rising; unknown ones last."""
 
-    def place(name: str) -> tuple[int, int, str]:
+    def sort_key(name: str) -> tuple[int, int, str]:
         cut_off = _CUT_OFF.search(name)
         at = int(cut_off.group(1)) if cut_off else 0
         return ORDER.get(section["definitions"].get(name, ""), len(ORDER)), at, name
 
-    return sorted(section["mean"], key=place)
+    return sorted(section["mean"], key=sort_key)
 
 
 def summary_of(section: str, names: Sequence[str]) -> list[str]:

@@ -26,11 +26,11 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield ", ".join(f"{name}: {safe(value)}" for name, value in facts)
     yield from ("", f"**{report['verdict']['says']}**", "")
     yield from (f"{safe(doubt)}\n" for doubt in report["verdict"]["doubts"])
-    for key, title in words.NOT_KEPT:
+    for key, title in words.NOT_MET:
         if aims := report["verdict"][key]:
-            yield f"{title}: {', '.join(safe(words.aim(one)) for one in aims)}\n"
-    for one in report["perspectives"]:
-        yield f"- {safe(one['name'])}: {words.HEALTH[one['healthy']]}, {words.status(one)}"
+            yield f"{title}: {', '.join(safe(words.aim(aim)) for aim in aims)}\n"
+    for part in report["perspectives"]:
+        yield f"- {safe(part['name'])}: {words.HEALTH[part['healthy']]}, {words.status(part)}"
     for note in report["notes"]:
         yield from ("", f"Note: {safe(note)}")
     yield from _diagnosis(report["diagnosis"])
@@ -41,12 +41,12 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _confidence(report["confidence"])
     if not report["judge_calibrations"]:
         yield from ("", "### The judge", "", words.no_judge(report))
-    for one in report["judge_calibrations"]:
-        yield from _judge(one)
+    for part in report["judge_calibrations"]:
+        yield from _judge(part)
     yield from _correlations(report["correlations"])
     yield from ("", "## Worst answers", "", words.worst_text(report["worst"]))
-    for one in report["worst"]["listed"]:
-        yield from _answer(one)
+    for part in report["worst"]["listed"]:
+        yield from _answer(part)
     yield from _prompts(report["prompts"])
     yield from ("", "## Errors")
     yield from _errors(report["errors"]) if report["errors"] else ("", words.no_errors(report))
@@ -58,49 +58,49 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _diagnosis(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Diagnosis", "")
-    for one in findings:
-        because = f" ({safe('; '.join(one['because']))})" if one["because"] else ""
-        yield f"- {one['says']}{because} Look at {one['look_at']}"
+    for finding in findings:
+        because = f" ({safe('; '.join(finding['because']))})" if finding["because"] else ""
+        yield f"- {finding['says']}{because} Look at {finding['look_at']}"
 
 
 def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Metrics")
-    for one in perspectives:
-        yield from ("", f"### {safe(one['name'].capitalize())}")
-        for note in one["notes"]:
+    for part in perspectives:
+        yield from ("", f"### {safe(part['name'].capitalize())}")
+        for note in part["notes"]:
             yield from ("", safe(note))
-        yield from table(METRIC_HEAD, map(_metric, one["metrics"]))
+        yield from table(METRIC_HEAD, map(_metric, part["metrics"]))
     yield "\\* fewer than 20 cases: the interval is unreliable."
-    yield "≈ the interval reaches to both sides of the target: the verdict may be chance."
+    yield "≈ too close to call: the 95 % interval includes the target."
 
 
-def _metric(one: Mapping[str, Any]) -> tuple[str, ...]:
-    name = one["metric"] + ("" if one["higher_is_better"] else " (lower is better)")
+def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    name = metric["metric"] + ("" if metric["higher_is_better"] else " (lower is better)")
     return (
         name,
-        number(one["mean"]),
-        one["target"] or "",
-        " ".join(words.mark(one)).strip() + (words.CLOSE if one["close"] else ""),
-        words.interval(one),
-        words.count(one["n"]),
-        words.percent(one["coverage"]),
-        one["band"] or "",
+        number(metric["mean"]),
+        metric["target"] or "",
+        " ".join(words.mark(metric)).strip() + (words.CLOSE if metric["close"] else ""),
+        words.interval(metric),
+        words.count(metric["n"]),
+        words.percent(metric["coverage"]),
+        metric["band"] or "",
     )
 
 
 def _slices(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Slices")
-    for one in tables:
-        of = "" if one["of"] == "cases" else f" ({one['of']})"
-        yield from ("", f"### By {safe(words.spaced(one['dimension']))}{of}")
-        head = (words.spaced(one["dimension"]), "n", *(c["metric"] for c in one["columns"]))
+    for slices in tables:
+        of = "" if slices["of"] == "cases" else f" ({slices['of']})"
+        yield from ("", f"### By {safe(words.spaced(slices['dimension']))}{of}")
+        head = (words.spaced(slices["dimension"]), "n", *(c["metric"] for c in slices["columns"]))
         rows = (
             (row["value"], words.count(row["n"]), *(_cell(cell, row) for cell in row["cells"]))
-            for row in one["rows"]
+            for row in slices["rows"]
         )
         yield from table([safe(name) for name in head], rows)
-        if one["left_out"]:
-            yield f"{words.count(one['left_out'])} smaller slices are left out."
+        if slices["left_out"]:
+            yield f"{words.count(slices['left_out'])} smaller slices are left out."
 
 
 def _cell(cell: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -108,32 +108,32 @@ def _cell(cell: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     return number(cell["mean"]) + (f" ({words.count(cell['n'])})" if fewer else "")
 
 
-def _ranks(found: Mapping[str, Any]) -> Iterator[str]:
+def _ranks(ranks: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Rank of the first relevant passage")
-    if not found["n"]:
+    if not ranks["n"]:
         yield from ("", words.NO_RANKS)
         return
-    rows = [(bin_["rank"], bin_["count"]) for bin_ in found["bins"]]
-    rows.append(("none found", found["not_found"]))
-    shown = ((rank, words.count(n), words.percent(n / found["n"])) for rank, n in rows)
+    rows = [(bin_["rank"], bin_["count"]) for bin_ in ranks["bins"]]
+    rows.append(("none found", ranks["not_found"]))
+    shown = ((rank, words.count(n), words.percent(n / ranks["n"])) for rank, n in rows)
     yield from table(("rank", "answers", "share"), shown)
 
 
-def _latency(found: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[str]:
+def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Latency and cost")
-    if found["stages"]:
+    if latency["stages"]:
         rows = (
             (
-                one["stage"],
-                *(words.milliseconds(one[m]) for m in words.MARKS),
-                words.count(one["n"]),
+                stage["stage"],
+                *(words.milliseconds(stage[m]) for m in words.MARKS),
+                words.count(stage["n"]),
             )
-            for one in found["stages"]
+            for stage in latency["stages"]
         )
         yield from table(("stage, ms", *words.MARKS, "n"), rows)
     else:
         yield from ("", "The bot tells no times, or score_pipeline.py has not been run.", "")
-    yield from (f"- {safe(line)}" for line in words.totals(found))
+    yield from (f"- {safe(line)}" for line in words.totals(latency))
     if outcomes["rows"]:
         yield from ("", "### How responses ended")
         head = ("expected", *(safe(name) for name in outcomes["columns"]))
@@ -141,96 +141,104 @@ def _latency(found: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[
         yield from table(head, rows)
 
 
-def _confidence(found: Mapping[str, Any]) -> Iterator[str]:
+def _confidence(reliability: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Calibration", "", "### The bot's confidence", "")
-    if "bins" in found:
-        yield words.ece_text(found)
-        if found["left_out"]:
-            yield f"Left out: {words.counts(found['left_out'])}."
+    if "bins" in reliability:
+        yield words.ece_text(reliability)
+        if reliability["left_out"]:
+            yield f"Left out: {words.counts(reliability['left_out'])}."
         rows = (
             (
-                f"{one['from']:.1f} – {one['to']:.1f}",
-                words.count(one["n"]),
-                number(one["confidence"]),
-                words.percent(one["success"]),
-                " – ".join(map(words.percent, one["ci95"])),
+                f"{band['from']:.1f} – {band['to']:.1f}",
+                words.count(band["n"]),
+                number(band["confidence"]),
+                words.percent(band["success"]),
+                " – ".join(map(words.percent, band["ci95"])),
             )
-            for one in found["bins"]
+            for band in reliability["bins"]
         )
         yield from table(("confidence", "n", "mean", "successes", "95 % interval"), rows)
     else:
-        yield f"Not shown: {found['reason']}."
+        yield f"Not shown: {reliability['reason']}."
 
 
-def _judge(found: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", f"### The judge of {safe(found['metric'])}", "")
-    yield from (safe(line) for line in words.judge_text(found))
-    for one in found["tables"]:
-        yield from table([safe(name) for name in one["head"]], one["rows"])
-    if found["figures"]:
-        yield from table(("figure", "value", "95 % interval"), map(_figure, found["figures"]))
-    if found["shares"]:
-        head = (f"share {found['good']}", "mean", "95 % interval")
-        yield from table(head, map(_figure, found["shares"]))
-    for one in found["worst"]:
-        claim, case = safe(one["claim"]["text"]), safe(f"{one['case_id']} {one['claim_id']}")
-        yield f"- {case}: people {safe(one['human'])}, judge {safe(one['verdict'])}: {claim}"
+def _judge(calibration: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"### The judge of {safe(calibration['metric'])}", "")
+    yield from (safe(line) for line in words.judge_text(calibration))
+    for counts in calibration["tables"]:
+        yield from table([safe(name) for name in counts["head"]], counts["rows"])
+    if calibration["figures"]:
+        yield from table(("figure", "value", "95 % interval"), map(_figure, calibration["figures"]))
+    if calibration["shares"]:
+        head = (f"share {calibration['good']}", "mean", "95 % interval")
+        yield from table(head, map(_figure, calibration["shares"]))
+    for counts in calibration["worst"]:
+        claim, case = (
+            safe(counts["claim"]["text"]),
+            safe(f"{counts['case_id']} {counts['claim_id']}"),
+        )
+        yield f"- {case}: people {safe(counts['human'])}, judge {safe(counts['verdict'])}: {claim}"
 
 
-def _figure(one: Mapping[str, Any]) -> tuple[str, str, str]:
-    return one["name"], number(one["value"]), words.ends(one["ci95"])
+def _figure(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["name"], number(row["value"]), words.ends(row["ci95"])
 
 
-def _correlations(found: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", f"## Correlations of metrics ({found['method']})")
-    names = [one["metric"] for one in found["metrics"]]
+def _correlations(correlations: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"## Correlations of metrics ({correlations['method']})")
+    names = [metric["metric"] for metric in correlations["metrics"]]
     if len(names) < 2:
         yield from ("", "Two metrics with scores of single answers are needed.")
         return
     yield from ("", "Each r with the number of answers; an en dash: undefined.")
     rows = (
-        (f"{place}. {name}", *map(_pair, found["r"][place - 1], found["n"][place - 1]))
-        for place, name in enumerate(names, start=1)
+        (
+            f"{index}. {name}",
+            *map(_pair, correlations["r"][index - 1], correlations["n"][index - 1]),
+        )
+        for index, name in enumerate(names, start=1)
     )
-    yield from table(("", *(str(place) for place in range(1, len(names) + 1))), rows)
+    yield from table(("", *(str(index) for index in range(1, len(names) + 1))), rows)
 
 
 def _pair(r: float | None, n: int) -> str:
     return f"{words.coefficient(r)} ({words.count(n)})"
 
 
-def _answer(one: Mapping[str, Any]) -> Iterator[str]:
-    repeat = f" (repeat {one['repeat']})" if one["repeat"] else ""
-    yield from ("", f"### {safe(one['case_id'], 80)}{repeat}", "", "Question:")
-    yield from fenced(one["question"]["text"] + _more(one["question"]))
-    state = words.answer_state(one)
+def _answer(described: Mapping[str, Any]) -> Iterator[str]:
+    repeat = f" (repeat {described['repeat']})" if described["repeat"] else ""
+    yield from ("", f"### {safe(described['case_id'], 80)}{repeat}", "", "Question:")
+    yield from fenced(described["question"]["text"] + _more(described["question"]))
+    state = words.answer_state(described)
     yield f"Answer{f' ({safe(state)})' if state else ''}:"
-    answer = one["answer"]
+    answer = described["answer"]
     yield from fenced(answer["text"] + _more(answer)) if answer else ("", "No text.", "")
-    if one["reference_answer"]:
+    if described["reference_answer"]:
         yield "Reference answer:"
-        yield from fenced(one["reference_answer"]["text"] + _more(one["reference_answer"]))
-    for miss in one["misses"]:
+        yield from fenced(
+            described["reference_answer"]["text"] + _more(described["reference_answer"])
+        )
+    for miss in described["misses"]:
         score = f"{miss['metric']} is {number(miss['score'])}, wanted {miss['wanted']}"
         yield f"- {safe(miss['section'])}: {safe(score)}"
-    yield from (f"- {safe(why)}" for why in one["because"])
-    for claim in one["claims"]:
+    yield from (f"- {safe(why)}" for why in described["because"])
+    for claim in described["claims"]:
         yield f"- not supported ({number(claim['score'])}): {safe(claim['text']['text'])}"
-    for said in one["verdicts"]:
-        blame = f", {words.spaced(said['blame'])}" if said["blame"] else ""
-        told = f"{said['kind']} {words.spaced(said['verdict'])}{blame}"
-        yield f"- judge: {safe(told)}: {safe(said['text']['text'])}"
-    for gold in one["gold"]:
+    for judged in described["verdicts"]:
+        blame = f", {words.spaced(judged['blame'])}" if judged["blame"] else ""
+        verdict = f"{judged['kind']} {words.spaced(judged['verdict'])}{blame}"
+        yield f"- judge: {safe(verdict)}: {safe(judged['text']['text'])}"
+    for gold in described["gold"]:
         rank = f"found at rank {gold['rank']}" if gold["rank"] else "not retrieved"
         yield f"- wanted: {safe(gold['place'])} ({rank})"
-    for passage in one["retrieved"]:
+    for passage in described["retrieved"]:
         marks = [name for key, name in words.PASSAGE_MARKS if passage[key]]
-        told = f" ({', '.join(marks)})" if marks else ""
-        yield from ("", f"{passage['rank']}\\. {safe(passage['place'])}{told}")
+        verdict = f" ({', '.join(marks)})" if marks else ""
+        yield from ("", f"{passage['rank']}\\. {safe(passage['place'])}{verdict}")
         if passage["text"] and marks:  # those without a mark are named; the page holds their text
             yield from fenced(passage["text"]["text"] + _more(passage["text"]))
-    if one["retrieved_more"]:
-        yield f"{one['retrieved_more']} more are not shown."
+    if described["retrieved_more"]:
+        yield f"{described['retrieved_more']} more are not shown."
 
 
 def _more(text: Mapping[str, Any]) -> str:
@@ -238,46 +246,46 @@ def _more(text: Mapping[str, Any]) -> str:
     return f" {more}" if more else ""
 
 
-def _prompts(found: Mapping[str, Any]) -> Iterator[str]:
-    if not found["wrong"]:
+def _prompts(prompts: Mapping[str, Any]) -> Iterator[str]:
+    if not prompts["wrong"]:
         return
     yield from ("", "## Texts that the guardrails judged wrongly")
-    yield from ("", f"{found['wrong']} labelled texts; {len(found['listed'])} are listed.")
+    yield from ("", f"{prompts['wrong']} labelled texts; {len(prompts['listed'])} are listed.")
     rows = (
         (
-            one["id"],
-            words.spaced(one["kind"]),
-            words.spaced(one["category"]),
-            words.plain_value(one["score"]),
-            one["text"]["text"] if one["text"] else "",
+            prompt["id"],
+            words.spaced(prompt["kind"]),
+            words.spaced(prompt["category"]),
+            words.plain_value(prompt["score"]),
+            prompt["text"]["text"] if prompt["text"] else "",
         )
-        for one in found["listed"]
+        for prompt in prompts["listed"]
     )
     yield from table(("id", "kind", "category", "score", "text"), rows, text=5)
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     shown = (
-        (one["kind"], words.count(one["count"]), one["example"], ", ".join(one["cases"]))
-        for one in rows
+        (row["kind"], words.count(row["count"]), row["example"], ", ".join(row["cases"]))
+        for row in rows
     )
     yield from table(("kind", "calls", "such as", "cases"), shown)
 
 
 def _not_applicable(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     shown = (
-        (one["section"], one["reason"], words.count(one["answers"]), ", ".join(one["metrics"]))
-        for one in rows
+        (row["section"], row["reason"], words.count(row["answers"]), ", ".join(row["metrics"]))
+        for row in rows
     )
     yield from table(("perspective", "reason", "answers", "metrics"), shown, text=2)
 
 
 def _configuration(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Configuration")
-    for one in parts:
-        yield from ("", f"### {one['part'].capitalize()}")
+    for part in parts:
+        yield from ("", f"### {part['part'].capitalize()}")
         yield from table(
-            ("setting", "value"), ((row["name"], row["value"]) for row in one["rows"]), text=2
+            ("setting", "value"), ((row["name"], row["value"]) for row in part["rows"]), text=2
         )
 
 

@@ -27,14 +27,14 @@ def page(report: Mapping[str, Any]) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "number": number,
         "percent": words.percent,
         "count": words.count,
@@ -43,8 +43,8 @@ def _environment() -> Environment:
         "one_line": one_line,
         "shade": shade,
     }
-    made.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
-    return made
+    environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
+    return environment
 
 
 def shade(r: float | None) -> str:
@@ -57,7 +57,7 @@ def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list
 
     All are drawn before the first is written. Raises StorageError when a folder cannot be written.
     """
-    drawn = {stem.with_name(f"{stem.name}.{one}"): draw(report, one) for one in formats}
+    drawn = {stem.with_name(f"{stem.name}.{form}"): draw(report, form) for form in formats}
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

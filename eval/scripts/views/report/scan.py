@@ -16,18 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.judged import blame_claim
-from records import calibration, jsonl
+from records import calibration
 from records.cases import TestCase, iter_cases
 from records.errors import Problem
 from records.judgements import evidence_of, read_verdicts
 from records.labels import read_labels
 from records.results import TestResult, iter_results
 from records.runs import CONFIG, RESULTS, VERDICTS, read_config, scores_file
-from records.scores import Line, line_type
+from records.scores import ALL_BUT_EVIDENCE, ScoreLine, line_type, read_scores
 from records.targets import Target
 from records.verdicts import judge_of
 
@@ -64,22 +63,22 @@ def checks_of(
 
     A binary metric with a target is checked at its good end, too: a single answer passes or not.
     """
-    found = []
+    checks = []
     for name in names:
         row, target = rows.get(name), targets.get(name)
         if row is not None and row.binary and (target is not None or name in must):
             good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
-            found.append(Check(section, name, good))
+            checks.append(Check(section, name, good))
         elif target is not None:
-            found.append(Check(section, name, target))
-    return found
+            checks.append(Check(section, name, target))
+    return checks
 
 
 @dataclass
 class Scan:
     """What was found. ``keys[i]`` names answer i; all sequences are aligned with it."""
 
-    wanted: Mapping[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     """Metrics, by section, whose values are kept."""
     checks: Sequence[Check]
     keys: dict[Key, int] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class Scan:
     """Bit i is set when the answer misses ``checks[i]``."""
     looked_at: list[int] = field(default_factory=list)
     """Bit i is set when the answer has a score for ``checks[i]``."""
-    places: dict[str, array[int]] = field(default_factory=dict)
+    offsets: dict[str, array[int]] = field(default_factory=dict)
     """Byte offset of the answer's line in a section's file; -1 where it has none."""
     abstained: bytearray = field(default_factory=bytearray)
     """1 when the abstention scorer found that the bot abstained."""
@@ -104,12 +103,12 @@ class Scan:
 
     def row(self, key: Key) -> int:
         """The number of an answer, a new one when it is first seen."""
-        place = self.keys.setdefault(key, len(self.keys))
-        if place == len(self.missed):
+        row = self.keys.setdefault(key, len(self.keys))
+        if row == len(self.missed):
             self.missed.append(0)
             self.looked_at.append(0)
             self.abstained.append(0)
-        return place
+        return row
 
     def column(self, name: Name) -> array[float]:
         """The values of a metric, one for each answer; not a number where there is no score."""
@@ -118,35 +117,50 @@ class Scan:
         return values
 
 
+OF_CLAIM = ("text", "supported", "score", "missing", "vetoed_by")
+
+OF_PIPELINE = ("expected", "outcome", "why", "missing_flags", "forbidden_flags", "over_budget")
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "groundedness": (
+        *ALL_BUT_EVIDENCE,
+        *(f"evidence.claims.{name}" for name in OF_CLAIM),
+        "evidence.numbers",
+        "evidence.expected_claims_missing",
+    ),
+    "pipeline": (*ALL_BUT_EVIDENCE, *(f"evidence.{name}" for name in OF_PIPELINE)),
+}
+"""What is drawn of a section's score lines; all that is known of its evidence in the others."""
+
+
 def scan_scores(
-    folder: Path, sections: Iterable[str], wanted: Mapping[str, Sequence[str]], checks: list[Check]
+    folder: Path, sections: Iterable[str], columns: Mapping[str, Sequence[str]], checks: list[Check]
 ) -> tuple[Scan, list[str]]:
     """Read the score files of these sections; also those sections that have no file.
 
     Raises StorageError for a line that is no score line.
     """
-    scan = Scan(wanted, checks)
+    scan = Scan(columns, checks)
     absent = []
     for section in sections:
-        path = scores_file(folder, section)
-        if not path.exists():
+        if not scores_file(folder, section).exists():
             absent.append(section)
         elif section == PROMPTS:
-            _scan_prompts(scan, path)
+            _scan_prompts(scan, folder)
         else:
-            _scan_answers(scan, path, section)
+            _scan_answers(scan, folder, section)
     return scan, absent
 
 
-def _scan_answers(scan: Scan, path: Path, section: str) -> None:
-    kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
-    mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
-    places = scan.places.setdefault(section, array("q"))
-    for _, offset, line in jsonl.read(path, line_type(section)):
+def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
+    named_columns = [(name, scan.column((section, name))) for name in scan.columns.get(section, ())]
+    mine = [(1 << i, check) for i, check in enumerate(scan.checks) if check.section == section]
+    offsets = scan.offsets.setdefault(section, array("q"))
+    for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
         row = scan.row((line.case_id, line.repeat))
-        _pad(places, row + 1, -1)
-        places[row] = offset
-        for name, column in kept:
+        _pad(offsets, row + 1, -1)
+        offsets[row] = offset
+        for name, column in named_columns:
             _pad(column, row + 1, nan)
             if (score := line.scores.get(name)) is not None:
                 column[row] = score
@@ -157,28 +171,28 @@ def _scan_answers(scan: Scan, path: Path, section: str) -> None:
                 scan.looked_at[row] |= bit
                 scan.missed[row] |= bit * check.missed(score)
         _note(scan, section, row, line)
-    _pad(places, len(scan.keys), -1)
+    _pad(offsets, len(scan.keys), -1)
 
 
-def _note(scan: Scan, section: str, row: int, line: Line) -> None:
+def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
     """Reasons for missing scores, and what two sections tell besides scores."""
     _count_reasons(scan, section, line)
     evidence = line.evidence
-    if section == "retrieval" and evidence is not None and evidence.hits is not UNSET:
+    if section == "retrieval" and evidence is not None and evidence.hits is not None:
         scan.first_ranks[evidence.hits[0] if evidence.hits else 0] += 1
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = evidence.cell.startswith("abstained")
 
 
-def _count_reasons(scan: Scan, section: str, line: Line) -> None:
+def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
     for metric, reason in line.reasons.items():
         scan.reasons.setdefault(section, {}).setdefault(reason, Counter())[metric] += 1
 
 
-def _scan_prompts(scan: Scan, path: Path) -> None:
-    mine = [one for one in scan.checks if one.section == PROMPTS]
-    for _, _, line in jsonl.read(path, line_type(PROMPTS)):
-        misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
+def _scan_prompts(scan: Scan, folder: Path) -> None:
+    mine = [check for check in scan.checks if check.section == PROMPTS]
+    for _, _, line in read_scores(folder, PROMPTS):
+        misses = [check.metric for check in mine if check.missed(line.scores.get(check.metric))]
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
@@ -191,17 +205,18 @@ def _pad(column: array[Any], length: int, filler: float) -> None:
         column.extend([filler] * (length - len(column)))
 
 
-def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, dict[str, Any]]]:
+def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, ScoreLine]]:
     """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
-    found: dict[int, dict[str, dict[str, Any]]] = {row: {} for row in rows}
-    for section, places in scan.places.items():
-        decode = msgspec.json.Decoder(line_type(section)).decode
+    lines_of: dict[int, dict[str, ScoreLine]] = {row: {} for row in rows}
+    for section, offsets in scan.offsets.items():
+        decode = msgspec.json.Decoder(line_type(section, FIELDS.get(section, ()))).decode
         with open(scores_file(folder, section), "rb") as file:
-            for row, lines in found.items():
-                if row < len(places) and places[row] >= 0:
-                    file.seek(places[row])
-                    lines[section] = msgspec.to_builtins(decode(file.readline()))
-    return found
+            for row, lines in lines_of.items():
+                if row < len(offsets) and offsets[row] >= 0:
+                    file.seek(offsets[row])
+                    line = lines[section] = decode(file.readline())
+                    line.evidence = msgspec.to_builtins(line.evidence)
+    return lines_of
 
 
 PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
@@ -210,7 +225,7 @@ MOST_IDS = 20
 
 
 @dataclass
-class Returned:
+class ResultsScan:
     """What one pass over results.jsonl found."""
 
     results: dict[Key, TestResult] = field(default_factory=dict)
@@ -221,18 +236,18 @@ class Returned:
     notes: list[str] = field(default_factory=list)
 
 
-def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> Returned:
+def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
     """One pass over the answers: confidences, errors by kind, and the answers of some rows whole.
 
     Raises StorageError for a damaged line. Memory: a number an answer, and the chosen answers.
     """
-    back = Returned(configuration=list(_configuration(folder)))
+    back = ResultsScan(configuration=list(_configuration(folder)))
     path = folder / RESULTS
     if not path.exists():
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
         return back
     keys = list(scan.keys)
-    wanted = {keys[row] for row in rows}
+    chosen = {keys[row] for row in rows}
     errors: dict[str, dict[str, Any]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
@@ -240,20 +255,20 @@ def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> Returned:
             _add_error(errors, result)
         elif key in scan.keys:
             back.confidences[key] = result.confidence
-            if key in wanted:
+            if key in chosen:
                 back.results[key] = result
-    back.errors = sorted(errors.values(), key=lambda one: (-one["count"], one["kind"]))
+    back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
     return back
 
 
 def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
     error = result.error
     kind = error.kind if error else "unknown"
-    one = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
-    one["count"] += 1
-    one["example"] = one["example"] or (error.message[:300] if error else "")
-    if len(one["cases"]) < MOST_IDS:
-        one["cases"].append(result.test_case_id)
+    entry = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
+    entry["count"] += 1
+    entry["example"] = entry["example"] or (error.message[:300] if error else "")
+    if len(entry["cases"]) < MOST_IDS:
+        entry["cases"].append(result.test_case_id)
 
 
 def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
@@ -308,12 +323,12 @@ def read_judged(
     verdicts = read_verdicts(
         folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
     )
-    found: dict[Key, Mapping[str, Any]] = {}
+    judged: dict[Key, Mapping[str, Any]] = {}
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
             opinions, stale = verdicts.opinions(case, result)
-            found[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
-    return found
+            judged[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
+    return judged
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:
@@ -321,5 +336,5 @@ def read_calibrations(folder: Path) -> list[dict[str, Any]]:
 
     Raises StorageError for a file that is none.
     """
-    places = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
-    return [calibration.read(path) for path in places if path.exists()]
+    paths = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
+    return [calibration.read(path) for path in paths if path.exists()]

@@ -33,7 +33,7 @@ def visible(text: str) -> str:
     Line feeds and tabs stay; a carriage return before a line feed goes. Nothing that is left can
     move the cursor, turn the direction of reading, or hide.
     """
-    shown = mark_lone_joiners(text, lambda found: f"⟨U+{ord(found):04X}⟩")
+    shown = mark_lone_joiners(text, lambda joiner: f"⟨U+{ord(joiner):04X}⟩")
     return shown.replace("\r\n", "\n").translate(VISIBLE)
 
 

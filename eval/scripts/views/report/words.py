@@ -30,18 +30,18 @@ CONTENTS = (
 )
 """The sections of the page: anchor and title."""
 
-PASSED = {True: ("✓", "kept"), False: ("✗", "missed")}
+PASSED = {True: ("✓", "met"), False: ("✗", "missed")}
 
 OPEN = ("?", "open")
 
 CLOSE = " ≈"
-"""Beside a verdict that may be chance."""
+"""Beside a result that is too close to call: its 95 % interval includes the target."""
 
 NO_SCORES = "No scores of single answers are there."
 
 NO_RANKS = "No answer with both passages and gold was read."
 
-NOT_KEPT = (("missed", "Missed"), ("unsure", "Kept, maybe by chance"), ("open", "No verdict"))
+NOT_MET = (("missed", "Missed"), ("unsure", "Met, but too close to call"), ("open", "No verdict"))
 """Lists of targets in the verdict, and their titles."""
 
 HEALTH = {True: "good", False: "needs work", None: "no verdict"}
@@ -77,20 +77,20 @@ def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
     return OPEN if passed is None else PASSED[passed]
 
 
-def aim(one: Mapping[str, Any]) -> str:
+def aim(target: Mapping[str, Any]) -> str:
     """A target of the verdict: the metric, its mean, and what was wanted."""
-    mean = "" if one["mean"] is None else f" {number(one['mean'])}"
-    return f"{one['metric']}{mean} ({one['target']}){CLOSE if one['close'] else ''}"
+    mean = "" if target["mean"] is None else f" {number(target['mean'])}"
+    return f"{target['metric']}{mean} ({target['target']}){CLOSE if target['close'] else ''}"
 
 
 def status(perspective: Mapping[str, Any]) -> str:
     """A perspective in a few words."""
     if not perspective["measured"]:
         return "nothing to score"
-    aimed, kept = perspective["measured_targets"], perspective["kept_targets"]
+    aimed, met = perspective["measured_targets"], perspective["kept_targets"]
     if not aimed:
         return "no target measured" if perspective["targets"] else "no target set"
-    return f"{kept} of {aimed} targets kept"
+    return f"{met} of {aimed} targets met"
 
 
 def answer_state(answer: Mapping[str, Any]) -> str:
@@ -104,13 +104,13 @@ def answer_state(answer: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def ece_text(found: Mapping[str, Any]) -> str:
+def ece_text(reliability: Mapping[str, Any]) -> str:
     """What the reliability says, in a sentence."""
-    lean = "too sure" if found["bias"] > 0 else "too modest"
+    lean = "too sure" if reliability["bias"] > 0 else "too modest"
     return (
-        f"Expected calibration error {number(found['ece'])} over {found['n']:,} answers "
-        f"(0 is perfect); the bot is {lean} by {number(abs(found['bias']))} on average. "
-        f"Brier score {number(found['brier'])}. Success: {found['success']}."
+        f"Expected calibration error {number(reliability['ece'])} over {reliability['n']:,} "
+        f"answers (0 is perfect); the bot is {lean} by {number(abs(reliability['bias']))} on "
+        f"average. Brier score {number(reliability['brier'])}. Success: {reliability['success']}."
     )
 
 
@@ -164,7 +164,7 @@ def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         for part in report["configuration"]
         for row in part["rows"]
     }
-    wanted = (
+    head = (
         ("made", "run.finished"),
         ("bot", "api.url"),
         ("model", "answerer.model"),
@@ -172,7 +172,7 @@ def head_facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     )
     if "run.finished" in rows:
         rows["run.finished"] = _moment(rows["run.finished"])
-    facts = [(name, rows[key]) for name, key in wanted if key in rows]
+    facts = [(name, rows[key]) for name, key in head if key in rows]
     short = report["config_hash"]
     return facts + ([("configuration", short[:12])] if short else [])
 
@@ -185,22 +185,22 @@ def _moment(written: str) -> str:
 
 def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Each metric once, without its cut-offs, and what it means."""
-    found: dict[str, str] = {}
-    for one in perspective["metrics"]:
-        stem = one["metric"].partition("@")[0]
-        text = one["meaning"] or "defined by a plugin or another script"
-        found[stem if found.get(stem, text) == text else one["metric"]] = text
-    return list(found.items())
+    texts: dict[str, str] = {}
+    for metric in perspective["metrics"]:
+        stem = metric["metric"].partition("@")[0]
+        text = metric["meaning"] or "defined by a plugin or another script"
+        texts[stem if texts.get(stem, text) == text else metric["metric"]] = text
+    return list(texts.items())
 
 
 def totals(latency: Mapping[str, Any]) -> list[str]:
     """Budgets of the run, tokens and cost, a sentence each; nothing that is not there."""
     lines = []
     for row in latency["budgets"]:
-        kept = "kept" if row["kept"] else "not kept"
+        outcome = "met" if row["kept"] else "missed"
         lines.append(
             f"Budget for {row['percentile']} of the total time: {row['budget_ms']:,.0f} ms, "
-            f"{kept} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
+            f"{outcome} ({milliseconds(row['ms'])} ms over {row['n']:,} responses)."
         )
     if latency["tokens"]:
         lines.append(f"Tokens: {counts(latency['tokens'])}.")
@@ -231,7 +231,7 @@ def no_errors(report: Mapping[str, Any]) -> str:
 
 def no_judge(report: Mapping[str, Any]) -> str:
     """What is said in place of the judge's calibration."""
-    if any(one["name"] == "judged" for one in report["perspectives"]):
+    if any(part["name"] == "judged" for part in report["perspectives"]):
         return "The judge of this run was not held against people (calibrate_judge.py does that)."
     return "No judge was asked (judge_answers.py does that)."
 
@@ -241,16 +241,19 @@ def nothing_missing(report: Mapping[str, Any]) -> str:
     return "Every answer has every score." if report["worst"]["answers"] else NO_SCORES
 
 
-def judge_text(found: Mapping[str, Any]) -> list[str]:
+def judge_text(calibration: Mapping[str, Any]) -> list[str]:
     """Who judged, against whose labels, and whether they are enough, in sentences."""
-    prompt = f", prompt {found['prompt']}" if found["prompt"] else ""
-    who = ", ".join(found["annotators"]) or "nobody"
+    prompt = f", prompt {calibration['prompt']}" if calibration["prompt"] else ""
+    who = ", ".join(calibration["annotators"]) or "nobody"
     lines = [
-        f"{found['metric']} by {found['judge']}{prompt}, against {found['n']:,} "
-        f"{found['items']} of {found['sources']:,} {found['groups']}, labelled by {who}."
+        f"{calibration['metric']} by {calibration['judge']}{prompt}, against {calibration['n']:,} "
+        f"{calibration['items']} of {calibration['sources']:,} {calibration['groups']}, "
+        f"labelled by {who}."
     ]
-    if found["alpha"] is not None:
-        lines.append(f"People among themselves: Krippendorff's alpha {number(found['alpha'])}.")
-    if found["too_few"]:
-        lines.append(f"Too few to tell: {found['too_few']}.")
+    if calibration["alpha"] is not None:
+        lines.append(
+            f"People among themselves: Krippendorff's alpha {number(calibration['alpha'])}."
+        )
+    if calibration["too_few"]:
+        lines.append(f"Too few to tell: {calibration['too_few']}.")
     return lines

@@ -1,0 +1,128 @@
+"""The state of one case as a value, the events that change it, and the steps that undo walks.
+
+An event is a plain dict that the store writes as one journal line:
+``n`` (count from 1), ``at`` (UTC), ``by``, ``action``, ``case``, ``before`` and ``after`` (a state
+or null), ``place`` (where an added or deleted case stands), and for an undo or redo ``of``, the
+event that it takes back or repeats. ``probed`` holds ``query`` and ``k``. A state is ``{"case",
+"judgement", "letter"}``. Nothing is ever taken out of the journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from terminal.actions import UndoSteps
+
+Record = dict[str, Any]
+Event = dict[str, Any]
+Probe = tuple[str, int | None]
+"""A query and how many chunks were asked for; None for the usual number."""
+GOLD: Final = "gold"
+"""The annotator whose labels are the set itself."""
+LABEL_FIELDS: Final = ("answerable", "gold_supports", "required_support_groups")
+"""The fields of a case that marks and decisions write."""
+UNRECORDED_STEPS = frozenset({"blind", "saved", "opened", "merged", "probed"})
+"""Actions that are journalled but are no step to undo."""
+
+
+@dataclass(frozen=True)
+class CaseState:
+    """All that can be undone of a case: its record, its judgement, the letter that marks go to.
+
+    The dicts are values: an action replaces them and never changes them.
+    """
+
+    case: Record
+    judgement: Record
+    letter: str = "A"
+
+    def judged(self, **fields: Any) -> Record:
+        """The judgement with `fields` set; a value of None takes a field away."""
+        merged = {**self.judgement, **fields}
+        return {k: v for k, v in merged.items() if v is not None or k not in fields}
+
+
+def encoded(value: Any) -> str:
+    """JSON with the order of fields kept, to tell whether two values are written the same."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def same(first: CaseState | None, second: CaseState | None) -> bool:
+    """Would both be written the same, field order and number types included?"""
+    if first is None or second is None:
+        return first is second
+    return first is second or encoded(asdict(first)) == encoded(asdict(second))
+
+
+def same_on_disk(first: CaseState | None, second: CaseState | None) -> bool:
+    """Would the files hold the same for both? They know nothing of the letter for new marks."""
+    if first is None or second is None:
+        return first is second
+    return same(first, replace(second, letter=first.letter))
+
+
+def state_from(data: Record | None) -> CaseState | None:
+    """A state as an event holds it."""
+    return None if data is None else CaseState(**data)
+
+
+def timestamp(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
+    """The probes that found rows, by case id, in their order. What is no probe is passed over."""
+    probes: dict[str, list[Probe]] = {}
+    for event in events:
+        query, k = event.get("query"), event.get("k")
+        if event.get("action") == "probed" and isinstance(query, str) and query:
+            earlier = probes.setdefault(str(event.get("case")), [])
+            probe = (query, k if isinstance(k, int) else None)
+            if probe not in earlier:
+                earlier.append(probe)
+    return probes
+
+
+@dataclass
+class UndoHistory(UndoSteps[Event]):
+    """The steps of a journal that can be undone and redone, and the number of its last event."""
+
+    count: int = 0
+    """The number of the last event."""
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event]) -> UndoHistory:
+        """The history that a journal tells. Events of an unknown kind are passed over."""
+        history = cls()
+        for event in events:
+            history.count = max(history.count, int(event.get("n", 0)))
+            history.take(event)
+        return history
+
+    def event(self, now: float, by: str, action: str, case_id: str) -> Event:
+        """A new event with the next number; ``take`` follows it once it is written."""
+        self.count += 1
+        return {
+            "n": self.count,
+            "at": timestamp(now),
+            "by": by,
+            "action": action,
+            "case": case_id,
+        }
+
+    def take(self, event: Event) -> None:
+        """Follow one event: a step, an undo, or a redo."""
+        action = event.get("action")
+        if action == "undo":
+            if self.done and self.done[-1]["n"] == event.get("of"):
+                self.undo()
+        elif action == "redo":
+            if self.undone and self.undone[-1]["n"] == event.get("of"):
+                self.redo()
+        elif action not in UNRECORDED_STEPS and "n" in event:
+            self.add(event)

@@ -1,0 +1,423 @@
+"""What each action of the main screen does: a function for each action id of the table.
+
+A function gets the screen, and for an action that takes one the key (a digit or a letter) as well.
+It changes labels through the session alone, and refuses with one sentence. What opens another
+window is in `labeller.window_commands`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from labeller import window_commands as windows
+from labeller.lines import holds
+from labeller.rows import ROW_ORDERS
+from labeller.worklist import ORDERS
+from terminal.actions import ActionRefused
+from terminal.app import THEMES
+from terminal.safe_text import SHOWN_LIMIT, display
+
+if TYPE_CHECKING:
+    from labeller.screen import Command, MainScreen
+    from labeller.session import Session
+
+PANES = ("chunks", "text", "questions")
+END: Final = 1 << 30
+"""Past the last row of any list."""
+
+
+# -- marking and deciding: each is one call of the session, and can be undone
+
+
+def _case(change: Callable[[Session], str]) -> Command:
+    """An action on the current case."""
+    return lambda screen: screen.say(change(screen.session))
+
+
+def _row(change: Callable[[Session, int], str]) -> Command:
+    """An action on the row under the cursor."""
+    return lambda screen: screen.say(change(screen.session, screen.need_row().number))
+
+
+def _row_key(change: Callable[[Session, int, str], str]) -> Command:
+    """An action on the row under the cursor that takes a key."""
+    return lambda screen, key: screen.say(change(screen.session, screen.need_row().number, key))
+
+
+def mark(screen: MainScreen) -> None:
+    """Mark or unmark the row under the cursor, or the open range."""
+    row = screen.need_row()
+    if screen.range_start is None:
+        screen.say(screen.session.toggle(row.number))
+        return
+    start, screen.range_start = min(screen.range_start, len(screen.rows) - 1), None
+    low, high = sorted((start, screen.chunks.cursor))
+    screen.chunks.refresh()
+    screen.say(screen.session.toggle_range(screen.rows[low].number, screen.rows[high].number))
+
+
+def mark_row(screen: MainScreen, label: str) -> None:
+    """Mark or unmark the row of that label."""
+    for row in screen.rows:
+        if row.label == label:
+            screen.say(screen.session.toggle(row.number))
+            return
+    raise ActionRefused(
+        f"no row {label} here" if screen.rows else "no chunk here; p searches for one"
+    )
+
+
+def mark_high_row(screen: MainScreen, key: str) -> None:
+    """Mark or unmark the row labelled `.key`."""
+    mark_row(screen, f".{key}")
+
+
+def start_range(screen: MainScreen) -> None:
+    """Start a range at the cursor, or drop the one that was started."""
+    screen.need_row()
+    screen.range_start = None if screen.range_start is not None else screen.chunks.cursor
+    screen.chunks.refresh()
+
+
+def rate_mode(screen: MainScreen) -> None:
+    """Let bare digits grade, or no longer."""
+    screen.rating = not screen.rating
+
+
+def confirm(screen: MainScreen) -> None:
+    """Confirm the case and open the next one; in the list of questions, open the one there."""
+    if screen.pane == "questions":
+        screen.open_question(screen.questions.cursor)
+        return
+    if screen.range_start is not None:
+        raise ActionRefused("a range is open: Space marks it, Esc drops it")
+    confirmed = screen.session.confirm()
+    screen.say(confirmed.message, "row" if confirmed.done else "warn")
+
+
+def undo(screen: MainScreen) -> None:
+    """Undo the last change of any case."""
+    screen.say(screen.session.undo())
+    screen.list_questions()
+
+
+def redo(screen: MainScreen) -> None:
+    """Do again what was undone last."""
+    screen.say(screen.session.redo())
+    screen.list_questions()
+
+
+def blind(screen: MainScreen) -> None:
+    """Blind mode on or off."""
+    screen.say(screen.session.set_blind(not screen.session.blind))
+    screen.chunks.refresh()
+
+
+# -- moving
+
+
+def _down(screen: MainScreen) -> None:
+    _step(screen, 1)
+
+
+def _up(screen: MainScreen) -> None:
+    _step(screen, -1)
+
+
+def _step(screen: MainScreen, by: int) -> None:
+    if screen.pane == "text":
+        screen.scroll_text(by)
+    elif screen.pane == "questions":
+        screen.questions.move_to(screen.questions.cursor + by)
+    else:
+        _to_row(screen, screen.chunks.cursor + by)
+
+
+def _to_row(screen: MainScreen, index: int) -> None:
+    before = screen.chunks.cursor
+    if screen.chunks.move_to(index) and screen.range_start is not None:
+        low, high = sorted((before, screen.chunks.cursor))
+        screen.chunks.refresh_rows(range(low, high + 1))
+
+
+def _jump(screen: MainScreen, index: int) -> None:
+    """To the first line (0) or the last (`END`) of the pane."""
+    if screen.pane == "text":
+        screen.scroll_text(screen.text.line_count if index else -screen.text.line_count)
+    elif screen.pane == "questions":
+        screen.questions.move_to(index)
+    else:
+        _to_row(screen, index)
+
+
+def _page(screen: MainScreen, by: int) -> None:
+    """A page of the list of questions, or half a page of the text."""
+    if screen.pane == "questions":
+        page = max(1, screen.questions.size.height - 1)
+        screen.questions.move_to(screen.questions.cursor + by * page)
+    else:
+        screen.scroll_text(by * max(1, screen.text.size.height // 2))
+
+
+def _seek_marked(screen: MainScreen, by: int) -> None:
+    _seek(screen, by, lambda index: screen.rows[index].marked, "no marked chunk; Space marks one")
+
+
+def next_in_group(screen: MainScreen, key: str) -> None:
+    """To the next chunk of a group."""
+    letter = key.upper()
+    _seek(screen, 1, lambda index: letter in screen.rows[index].letters, f"group {letter} is empty")
+
+
+def _seek(screen: MainScreen, by: int, matches: Callable[[int], bool], otherwise: str) -> None:
+    """To the next row that matches, round the end; refuses with `otherwise` when none does."""
+    count = len(screen.rows)
+    for step in range(1, count + 1):
+        index = (screen.chunks.cursor + by * step) % count
+        if matches(index):
+            _to_row(screen, index)
+            return
+    raise ActionRefused(otherwise)
+
+
+def _turn_pane(screen: MainScreen, by: int) -> None:
+    panes = [name for name in PANES if _is_shown(screen, name)]
+    index = panes.index(screen.pane) if screen.pane in panes else -by
+    screen.show_pane(panes[(index + by) % len(panes)])
+
+
+def _is_shown(screen: MainScreen, name: str) -> bool:
+    return all(node.display for node in screen.query_one(f"#{name}").ancestors_with_self)
+
+
+def go_to(screen: MainScreen, name: str) -> None:
+    """Open a question by its number or id (from the command palette)."""
+    if name.isdecimal():
+        screen.session.goto_number(int(name))
+    else:
+        case_id = screen.session.find(name)
+        if case_id is None:
+            raise ActionRefused(f"no question {name}")
+        screen.session.goto(case_id)
+
+
+# -- finding and what is shown
+
+
+def _hit(screen: MainScreen, by: int) -> None:
+    if screen.pane == "questions":
+        screen.questions.move_to(screen.questions.cursor + by)
+    elif screen.pane == "text" and screen.text_words:
+        if not screen.text.next_mark("marked", by):
+            raise ActionRefused(f"no {screen.text_words} in this text")
+        screen.show_text_rule()
+    elif screen.last_words:
+        words = screen.last_words.casefold().split()
+        _seek(screen, by, lambda index: holds(screen.rows[index], words), "no chunk holds it")
+    else:
+        raise ActionRefused("nothing to look for yet; / asks for words")
+
+
+def clear(screen: MainScreen) -> None:
+    """Take back the innermost thing that was started."""
+    if screen.range_start is not None:
+        screen.range_start = None
+        screen.chunks.refresh()
+    elif screen.rating:
+        screen.rating = False
+    elif screen.zoomed:
+        zoom(screen)
+    elif screen.pane == "questions" and screen.session.filter:
+        screen.session.set_filter("")
+        screen.list_questions()
+    elif screen.words:
+        screen.words = ""
+    elif screen.text_words:
+        screen.text_words = ""
+    elif screen.session.filter:
+        screen.session.set_filter("")
+        screen.list_questions()
+    else:
+        screen.show_pane("chunks")
+
+
+def refetch(screen: MainScreen) -> None:
+    """Fetch the chunks of the question again."""
+    case_id = screen.session.current
+    if case_id:
+        screen.source.refetch(case_id, str(screen.session.case.get("question", "")))
+        screen.say("fetching the chunks again …")
+
+
+def toggle_questions(screen: MainScreen) -> None:
+    """The list of questions on or off."""
+    wide = screen.has_class("-wide")
+    screen.toggle_class("-side-off" if wide else "-side-on")
+    on = not screen.has_class("-side-off") if wide else screen.has_class("-side-on")
+    screen.show_pane("questions" if on else "chunks")
+    screen.call_after_refresh(screen.redraw)
+
+
+def zoom(screen: MainScreen) -> None:
+    """The text on the whole screen, or back."""
+    screen.zoomed = not screen.zoomed
+    screen.set_class(screen.zoomed, "-zoomed")
+    screen.show_pane("text" if screen.zoomed else "chunks")
+    screen.call_after_refresh(screen.redraw)
+
+
+def info(screen: MainScreen) -> None:
+    """Rank and scores on or off."""
+    if screen.session.blind:
+        raise ActionRefused("rank and scores are hidden in blind mode; B leaves it")
+    screen.look = replace(screen.look, info=not screen.look.info)
+    screen.chunks.refresh()
+
+
+def row_order(screen: MainScreen) -> None:
+    """The rows in their next order."""
+    session = screen.session
+    names = [name for name in ROW_ORDERS if name != "rank" or not session.blind]
+    index = names.index(session.row_order) if session.row_order in names else -1
+    session.set_row_order(names[(index + 1) % len(names)])
+    screen.chunks.refresh()
+    screen.say(f"rows in {session.row_order} order")
+
+
+def queue_order(screen: MainScreen, name: str) -> None:
+    """Put the questions in another order (from the command palette)."""
+    if name not in ORDERS:
+        raise ActionRefused(f"no order {name}; there are: {', '.join(ORDERS)}")
+    screen.session.set_order(name)
+    screen.list_questions()
+    screen.say(f"questions in {name} order")
+
+
+def theme(screen: MainScreen) -> None:
+    """Dark or light colours."""
+    themes = list(THEMES.values())
+    index = themes.index(screen.app.theme) if screen.app.theme in themes else -1
+    screen.app.theme = themes[(index + 1) % len(themes)]
+
+
+def redraw(screen: MainScreen) -> None:
+    """Draw the whole screen again."""
+    screen.redraw()
+    screen.refresh(repaint=True, layout=True)
+
+
+def copy_anchor(screen: MainScreen) -> None:
+    """Path and heading to the clipboard."""
+    chunk = screen.need_row().chunk
+    _copy(screen, f"{chunk.rel_path} > {chunk.heading_path}", "path and heading")
+
+
+def copy_text(screen: MainScreen) -> None:
+    """The chunk's text to the clipboard."""
+    _copy(screen, screen.need_row().chunk.text, "text of the chunk")
+
+
+def _copy(screen: MainScreen, text: str, name: str) -> None:
+    screen.app.copy_to_clipboard(display(text, SHOWN_LIMIT))
+    screen.say(f"copied the {name} (if your terminal lets programs copy)")
+
+
+# -- saving and leaving
+
+
+def save(screen: MainScreen) -> None:
+    """Write the set now."""
+    screen.say("saving …")
+    screen.save()
+
+
+def leave(screen: MainScreen) -> None:
+    """Leave the zoomed text, or the program."""
+    if screen.zoomed:
+        zoom(screen)
+    else:
+        screen.app.exit()
+
+
+def interrupt(screen: MainScreen) -> None:
+    """Leave at the second Ctrl+C in a row."""
+    if screen.last_action == "interrupt":
+        screen.app.exit()
+    else:
+        screen.say("Ctrl+c again leaves; q leaves too; y and Y copy")
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "mark": mark,
+    "mark-row": mark_row,
+    "mark-high-row": mark_high_row,
+    "range": start_range,
+    "grade-up": _row(lambda session, row: session.grade_step(row, 1)),
+    "grade-down": _row(lambda session, row: session.grade_step(row, -1)),
+    "grade": _row_key(lambda session, row, key: session.grade(row, int(key))),
+    "rate-mode": rate_mode,
+    "group": _row_key(lambda session, row, key: session.group(row, key)),
+    "next-group": _case(lambda session: session.next_group()),
+    "share": _row_key(lambda session, row, key: session.share(row, key)),
+    "shorten": _row(lambda session, row: session.shorten(row)),
+    "lengthen": _row(lambda session, row: session.lengthen(row)),
+    "reanchor": _row(lambda session, row: session.reanchor(row)),
+    "supports": windows.supports,
+    "snippets": windows.snippets,
+    "confirm": confirm,
+    "unanswerable": _case(lambda session: session.unanswerable()),
+    "answerable": _case(lambda session: session.answerable()),
+    "skip": _case(lambda session: session.skip()),
+    "flag": _case(lambda session: session.flag()),
+    "note": windows.note,
+    "undo": undo,
+    "redo": redo,
+    "down": _down,
+    "up": _up,
+    "first": lambda screen: _jump(screen, 0),
+    "top": lambda screen, key: _jump(screen, 0),
+    "last": lambda screen: _jump(screen, END),
+    "page-down": lambda screen: _page(screen, 1),
+    "page-up": lambda screen: _page(screen, -1),
+    "line-down": lambda screen: screen.scroll_text(1),
+    "line-up": lambda screen: screen.scroll_text(-1),
+    "next-question": lambda screen: screen.session.next(),
+    "previous-question": lambda screen: screen.session.previous(),
+    "back": lambda screen: screen.session.back(),
+    "next-marked": lambda screen: _seek_marked(screen, 1),
+    "previous-marked": lambda screen: _seek_marked(screen, -1),
+    "next-in-group": next_in_group,
+    "next-pane": lambda screen: _turn_pane(screen, 1),
+    "previous-pane": lambda screen: _turn_pane(screen, -1),
+    "filter": windows.filter_pane,
+    "next-hit": lambda screen: _hit(screen, 1),
+    "previous-hit": lambda screen: _hit(screen, -1),
+    "clear": clear,
+    "probe": windows.probe,
+    "add-path": windows.add_path,
+    "refetch": refetch,
+    "edit": windows.edit,
+    "edit-text": windows.edit_text,
+    "new": windows.new,
+    "copy": windows.copy,
+    "delete": windows.delete,
+    "copy-anchor": copy_anchor,
+    "copy-text": copy_text,
+    "toggle-questions": toggle_questions,
+    "zoom": zoom,
+    "info": info,
+    "order": row_order,
+    "blind": blind,
+    "theme": theme,
+    "adjudicate": windows.adjudicate,
+    "help": windows.help_page,
+    "palette": windows.palette,
+    "save": save,
+    "redraw": redraw,
+    "leave": leave,
+    "quit": lambda screen: screen.app.exit(),
+    "interrupt": interrupt,
+}
+"""Action id of the main screen to what it does."""

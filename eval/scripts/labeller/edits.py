@@ -1,0 +1,263 @@
+"""Deciding and editing a case as pure functions: its state goes in, the changed state comes out.
+
+Beside the state stands the sentence that tells what was done. Raises ActionRefused, with one
+sentence, for what cannot be done.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from labeller.case_state import LABEL_FIELDS, CaseState, Record
+from labeller.passages import content_words
+from labeller.supports import write_supports
+from labeller.worklist import (
+    CANNOT_TELL,
+    DRAFT,
+    SKIPPED,
+    UNANSWERABLE,
+    CaseSummary,
+    is_draft,
+)
+from terminal.actions import ActionRefused
+
+ANSWERABLE: Final = "answerable"
+CATEGORIES: Final = (
+    "factual",
+    "reasoning",
+    "multi_hop",
+    "recency/conflict",
+    "general",
+    "adversarial",
+)
+EDITABLE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    ("question", "text", ()),
+    ("reference_answer", "text", ()),
+    ("expected_key_facts", "lines", ()),
+    ("expected_claims", "lines", ()),
+    ("forbidden_claims", "lines", ()),
+    ("tags", "lines", ()),
+    ("category", "choice", CATEGORIES),
+    ("difficulty", "text", ()),
+)
+"""Fields of the form: name, kind, and the choices of a ``choice``."""
+NEAR: Final = 0.8
+"""Least share of common content words at which two questions are pointed out as near-duplicates."""
+
+_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What Enter did: `done` False says what is missing; asking again stores it as it is."""
+
+    done: bool
+    message: str
+    next: str | None = None
+
+
+# -- decisions -------------------------------------------------------------------------------------
+
+
+def unanswerable(state: CaseState) -> tuple[CaseState, str]:
+    """Call the case unanswerable, which takes its marks away; or take that back."""
+    case, judgement = state.case, state.judgement
+    if judgement.get("decision") == UNANSWERABLE or (
+        case.get("answerable") is False and "decision" not in judgement
+    ):
+        return _decided(state, None, {**case, "answerable": True}), "unanswerable is taken back"
+    bare = write_supports(case, [])
+    bare["answerable"] = False
+    decided = _decided(replace(state, letter="A"), UNANSWERABLE, bare)
+    return decided, "unanswerable; Enter confirms"
+
+
+def answerable(state: CaseState) -> tuple[CaseState, str]:
+    """Call the case answerable, or leave that open again."""
+    case = state.case
+    if state.judgement.get("decision") == ANSWERABLE and not case.get("gold_supports"):
+        return _decided(state, None, case), "answerable is taken back"
+    return _decided(state, ANSWERABLE, {**case, "answerable": True}), "answerable"
+
+
+def skipped(state: CaseState, case_id: str) -> tuple[CaseState, str]:
+    """Judge the case later, or take that back."""
+    if state.judgement.get("decision") == SKIPPED:
+        return _decided(state, None, state.case), f"{case_id} is open again"
+    return _decided(state, SKIPPED, state.case), f"{case_id} comes back later"
+
+
+def cannot_tell(state: CaseState, reason: str) -> tuple[CaseState, str]:
+    """Say that the case cannot be judged, and why; an empty reason takes that back."""
+    why = reason.strip()
+    if why:
+        decided = _decided(state, CANNOT_TELL, state.case, reason=why)
+        return decided, "cannot tell; Enter confirms"
+    if state.judgement.get("decision") != CANNOT_TELL:
+        raise ActionRefused("Give the reason why it cannot be told.")
+    return _decided(state, None, state.case, reason=None), "cannot tell is taken back"
+
+
+def flagged(state: CaseState) -> tuple[CaseState, str]:
+    """Flag the case, or take the flag off."""
+    flag = not state.judgement.get("flag")
+    judgement = state.judged(flag=True if flag else None)
+    return replace(state, judgement=judgement), "flagged" if flag else "not flagged"
+
+
+def noted(state: CaseState, text: str) -> tuple[CaseState, str]:
+    """Keep a note with the case; an empty text takes it away."""
+    note = text.strip()
+    judgement = state.judged(note=note or None)
+    return replace(state, judgement=judgement), "note kept" if note else "note removed"
+
+
+def decision_of(state: CaseState) -> str | None:
+    """What Enter would confirm: the decision made, else what the marks or the set say."""
+    decision = state.judgement.get("decision")
+    if decision is not None and decision != SKIPPED:
+        return str(decision)
+    if state.case.get("gold_supports") or state.case.get("answerable") is True:
+        return ANSWERABLE
+    return UNANSWERABLE if state.case.get("answerable") is False else None
+
+
+def missing_of(state: CaseState) -> str:
+    """What is missing before the case can be confirmed without a second thought, or ``""``."""
+    decision = decision_of(state)
+    if decision is None:
+        return "Nothing is decided: mark a row, x unanswerable, s later, or c cannot tell."
+    if decision == ANSWERABLE and not state.case.get("gold_supports"):
+        return "No row is marked. Enter again: answerable, support not found."
+    return ""
+
+
+def confirmed(
+    state: CaseState, case_id: str, rows: list[Record], *, second: bool, **circumstances: Any
+) -> tuple[CaseState, str]:
+    """The case as it stands, confirmed. A draft is accepted by it.
+
+    `rows` are the rows as judged; `second`: a second annotator confirms, who accepts no draft.
+    `circumstances` (who, when, how) are noted with the judgement.
+    """
+    decision, missing, case = decision_of(state), bool(missing_of(state)), state.case
+    fields = state.judged(
+        decision=decision,
+        confirmed=True,
+        **circumstances,
+        support_not_found=True if missing else None,
+        rows=rows or None,
+    )
+    accepted = is_draft(case) and not second
+    if accepted:
+        case = {**case, "tags": [tag for tag in case["tags"] if tag != DRAFT]}
+    if decision == ANSWERABLE and case.get("answerable") is not True:
+        case = {**case, "answerable": True}
+    unread = sum(row["grade"] is None for row in fields.get("rows", ()))
+    text = f"{case_id} {str(decision).replace('_', ' ')}"
+    text += ", support not found" if missing else ""
+    text += f"; {unread} rows were not read" if unread else ""
+    text += "; the draft is accepted" if accepted else ""
+    return CaseState(case, fields, state.letter), text
+
+
+def _decided(state: CaseState, decision: str | None, case: Record, **more: Any) -> CaseState:
+    judgement = state.judged(confirmed=False, **more)
+    judgement["decision"] = decision
+    return CaseState(case, judgement, state.letter)
+
+
+# -- the case itself -------------------------------------------------------------------------------
+
+
+def edited(state: CaseState, fields: Record) -> CaseState:
+    """Fields of the case set in place; an empty value takes an absent field nowhere."""
+    unknown = [name for name in fields if name not in {name for name, *_ in EDITABLE}]
+    if unknown:
+        raise ActionRefused(f"{unknown[0]} is not in the form; E edits the whole record.")
+    return replace(state, case=with_fields(state.case, fields))
+
+
+def key_facts_with(case: Record, text: str) -> list[str]:
+    """The expected key facts with one more."""
+    fact = " ".join(text.split())
+    if not fact:
+        raise ActionRefused("Nothing is selected.")
+    facts = list(case.get("expected_key_facts") or ())
+    if fact in facts:
+        raise ActionRefused("That is a key fact already.")
+    return [*facts, fact]
+
+
+def as_text(case: Record) -> str:
+    """A record as JSON to edit; every field, two-space indent."""
+    return json.dumps(case, ensure_ascii=False, indent=2) + "\n"
+
+
+def edited_text(state: CaseState, case_id: str, text: str) -> CaseState:
+    """Take a record as it was edited as text. Refuses, with the reason, what is none."""
+    try:
+        case = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ActionRefused(f"This is no JSON: {error}.") from None
+    if not isinstance(case, dict):
+        raise ActionRefused("A case is one JSON object.")
+    if case.get("id") != case_id:
+        raise ActionRefused(f"The id stays {case_id}: ids are given once. O copies a case.")
+    return replace(state, case=case)
+
+
+def copied(case: Record) -> Record:
+    """A record without its id and its labels."""
+    return {k: v for k, v in case.items() if k not in (*LABEL_FIELDS, "id")}
+
+
+def with_fields(case: Record, fields: Record) -> Record:
+    """`case` with `fields` set in place, or appended when they say something."""
+    changed = dict(case)
+    for name, value in fields.items():
+        cleaned = _cleaned(value)
+        if not cleaned and name not in changed:
+            continue
+        if cleaned == "" and name == "category":
+            changed.pop(name, None)
+        else:
+            changed[name] = cleaned
+    return changed
+
+
+def near_duplicate(question: str, summaries: Iterable[CaseSummary], except_id: str) -> str | None:
+    """The id of another case that asks nearly the same, or None."""
+    words = content_words(question)
+    for summary in summaries:
+        other = content_words(summary.question)
+        if summary.id != except_id and words and len(words & other) >= NEAR * len(words | other):
+            return summary.id
+    return None
+
+
+def next_id(ids: Iterable[str], last: str) -> str:
+    """An id counted on from the highest number in use, in the style of the `last` id of the set."""
+    match = _NUMBERED.fullmatch(last)
+    before, digits, after = match.groups() if match else ("q-", "0000", "")
+    highest, width = int(digits), len(digits)
+    for case_id in ids:
+        match = _NUMBERED.fullmatch(case_id)
+        if match and (match[1], match[3]) == (before, after):
+            highest = max(highest, int(match[2]))
+    return f"{before}{highest + 1:0{width}d}{after}"
+
+
+def _cleaned(value: Any) -> Any:
+    """Outer white space off a text; blank items out of a list."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, (list, tuple)):
+        return [
+            item.strip() if isinstance(item, str) else item for item in value if str(item).strip()
+        ]
+    return value

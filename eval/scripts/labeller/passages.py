@@ -1,0 +1,361 @@
+"""Passages of text: where they stand, which gold support points at them, and their sentences.
+
+A place is named in words that survive re-indexing: path, heading and quoted text. Chunk ids never
+enter, since they change whenever the text is split anew. What goes in: chunks as a retriever gave
+them, gold supports as the set holds them, and what is known of the question. What comes out: which
+chunks a support points at and how sure that is, and spans of the original text (never of a shown or
+wrapped copy) that carry the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+SEPARATOR: Final = " > "
+
+QUOTE_CONTEXT: Final = 32
+"""Characters kept before and after a quote."""
+
+FUZZY: Final = 0.9
+"""Least share of words in order that still counts as the same text."""
+
+FUZZY_REACH: Final = 20_000
+
+FUZZY_TRIES: Final = 50
+
+_SPACE = re.compile(r"\s+")
+
+_HASHES = re.compile(r"^#+\s*|\s*#+$")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One passage. Scores are the retriever's own; `origin` is the probe that found it, or ``""``.
+
+    `cut` says that `text` is only the beginning of the passage.
+    """
+
+    rel_path: str
+    heading_path: str
+    text: str
+    chunk_id: str = ""
+    rank: int | None = None
+    score_vector: float | None = None
+    score_lexical: float | None = None
+    score_final: float | None = None
+    cut: bool = False
+    origin: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """Twelve hex digits of path, heading and text: the same passage, the same key."""
+        parts = (norm_path(self.rel_path), heading(self.heading_path), self.text)
+        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:12]
+
+
+def norm_path(path: str) -> str:
+    """NFC, forward slashes, no leading ``./``."""
+    path = unicodedata.normalize("NFC", path).replace("\\", "/").strip()
+    while path.startswith("./"):
+        path = path[2:]
+    return path
+
+
+def segments(heading_path: str | Sequence[Any] | None) -> tuple[str, ...]:
+    """The headings from the outside in, without ``#`` marks and doubled space, case kept."""
+    if heading_path is None:
+        return ()
+    raw = heading_path.split(">") if isinstance(heading_path, str) else heading_path
+    cleaned = (_SPACE.sub(" ", _HASHES.sub("", str(part).strip())).strip() for part in raw)
+    return tuple(part for part in cleaned if part)
+
+
+def heading(heading_path: str | Sequence[Any] | None) -> str:
+    """The heading path in the form that the set holds: ``Plans > Free``."""
+    return SEPARATOR.join(segments(heading_path))
+
+
+def under(heading_path: str | Sequence[Any] | None, prefix: str | Sequence[Any] | None) -> bool:
+    """Does `heading_path` begin with all segments of `prefix`? An empty prefix holds everything."""
+    want = segments(prefix)
+    return segments(heading_path)[: len(want)] == want
+
+
+@lru_cache(maxsize=512)
+def folded(text: str) -> str:
+    """`text` casefolded, with every run of white space as one space."""
+    return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
+
+
+def holds(text: str, quote: str) -> bool:
+    """Is `quote` in `text`, apart from case and white space? An empty quote is in nothing."""
+    folded_quote = folded(quote)
+    return bool(folded_quote) and folded_quote in folded(text)
+
+
+@lru_cache(maxsize=1024)
+def nearly_holds(text: str, quote: str) -> bool:
+    """Is there a window of as many words in `text` that is `FUZZY` the same as `quote`?
+
+    Looks at the first `FUZZY_REACH` characters, and at `FUZZY_TRIES` likely windows of them.
+    """
+    quote_words, words = folded(quote).split(), folded(text[:FUZZY_REACH]).split()
+    size = len(quote_words)
+    if size < 4 or len(words) < size * FUZZY:
+        return False
+    bag = set(quote_words)
+    in_quote = [word in bag for word in words]
+    from difflib import SequenceMatcher
+
+    hits, tries = sum(in_quote[:size]), FUZZY_TRIES
+    matcher = SequenceMatcher(None, autojunk=False)
+    matcher.set_seq2(quote_words)
+    for start in range(max(1, len(words) - size + 1)):
+        if start:
+            hits += (in_quote[start + size - 1] if start + size <= len(words) else 0) - in_quote[
+                start - 1
+            ]
+        if hits >= size * FUZZY and tries:
+            tries -= 1
+            matcher.set_seq1(words[start : start + size])
+            if matcher.ratio() >= FUZZY:
+                return True
+    return False
+
+
+def evidence(support: dict[str, Any]) -> list[str]:
+    """The texts that a support quotes: its snippets, and the exact part of its quote."""
+    snippets = [item for item in support.get("snippets") or () if item.strip()]
+    exact = exact_of(support)
+    return snippets if not exact.strip() or exact in snippets else [*snippets, exact]
+
+
+def exact_of(support: dict[str, Any]) -> str:
+    """The quoted words of a support's quote, or ``""``."""
+    quote = support.get("quote")
+    return str(quote.get("exact") or "") if isinstance(quote, dict) else ""
+
+
+def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
+    """Same file, and under the support's heading?"""
+    return same_file(support, chunk) and under(chunk.heading_path, support.get("heading_path"))
+
+
+def same_file(support: dict[str, Any], chunk: Chunk) -> bool:
+    """Does the chunk come from the support's file?"""
+    return norm_path(str(support.get("rel_path") or "")) == norm_path(chunk.rel_path)
+
+
+def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int], str]:
+    """Which of `chunks` the support points at, as indices, and how that was found.
+
+    ``shown``: quoted text under its heading. ``moved``: quoted text under another heading of the
+    file. ``fuzzy``: nearly that text. ``heading``: by heading alone, because the support quotes
+    nothing or the chunks are cut. ``absent``: no chunk here, which may also mean that the
+    retriever missed it.
+    """
+    quotes = evidence(support)
+    near = [i for i, chunk in enumerate(chunks) if anchored(support, chunk)]
+    if not quotes:
+        return (near, "heading") if near else ([], "absent")
+    filed = [i for i, chunk in enumerate(chunks) if same_file(support, chunk)]
+    for positions, name in ((near, "shown"), (filed, "moved")):
+        matches = [i for i in positions if any(holds(chunks[i].text, quote) for quote in quotes)]
+        if matches:
+            return matches, name
+    matches = [i for i in filed if any(nearly_holds(chunks[i].text, quote) for quote in quotes)]
+    if matches:
+        return matches, "fuzzy"
+    cut = [i for i in near if chunks[i].cut]
+    return (cut, "heading") if cut else ([], "absent")
+
+
+def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dict[str, Any]:
+    """A text-quote anchor of ``text[start:end]`` with `QUOTE_CONTEXT` characters on either side."""
+    quote: dict[str, Any] = {
+        "prefix": text[max(0, start - QUOTE_CONTEXT) : start],
+        "exact": text[start:end],
+        "suffix": text[end : end + QUOTE_CONTEXT],
+    }
+    if auto:
+        quote["auto"] = True
+    if cut:
+        quote["cut"] = True
+    return quote
+
+
+def same_passage(chunk: Chunk, others: Iterable[Chunk]) -> bool:
+    """Is the passage among `others` already, whatever found it?"""
+    return any(chunk.key == other.key for other in others)
+
+
+Span = tuple[int, int]
+
+ENOUGH: Final = 0.4
+"""Least share of a fact's content words that the best sentence must hold to carry the fact."""
+
+PLENTY: Final = 0.5
+"""Share of a fact's content words at which a sentence carries it beside the best one."""
+
+ENOUGH_OF_QUESTION: Final = 0.2
+"""The same for the question, used when neither facts nor a reference answer are known."""
+
+AUTO_LIMIT: Final = 400
+"""Characters of the longest sentence that is taken by itself: no one reads a quote of pages."""
+
+AUTO_REACH: Final = 64 * 1024
+"""Characters of a passage that are searched for sentences that carry the answer."""
+
+ABBREVIATION_LENGTH: Final = 12
+
+# A dot at the beginning of a line ends nothing: it is a prompt of code, or a leader.
+_END = re.compile(
+    r"(?:(?<=[^\n.!?…])[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)]|#+|\|)\s))"
+)
+
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|sec|ch|mr|mrs|ms|dr|prof|st|inc|ltd|[a-z])\.$"
+    r"|(?:^|\n)[ \t]*\d{1,3}\.$",  # the number of a list item
+    re.IGNORECASE,
+)
+
+_WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
+
+_STOP_WORDS = """a about an and any are as at be been but by can could did do does for from had has
+have how i if in into is it its may me might my no not of on or our shall she should so some such
+than that the their them then there these they this those to up us was we were what when where which
+while who whom whose why will with would you your"""
+
+_STOP = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a chunk: ``chunk.text[start:end]``; `picked` when a snippet covers it."""
+
+    index: int
+    start: int
+    end: int
+    text: str
+    picked: bool
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Spans of the sentences, list items and headings of `text`, outer space left out."""
+    spans: list[Span] = []
+    start = 0
+    for match in _END.finditer(text):
+        last = text[max(start, match.end() - ABBREVIATION_LENGTH) : match.end()]
+        if match.group().startswith(".") and _ABBREVIATION.search(last):
+            continue
+        _add(text, start, match.end(), spans)
+        start = match.end()
+    _add(text, start, len(text), spans)
+    return spans
+
+
+def _add(text: str, start: int, end: int, spans: list[Span]) -> None:
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    right = len(piece.rstrip())
+    if left < right:
+        spans.append((start + left, start + right))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Casefolded words of `text` that carry meaning, a plural ``s`` taken off."""
+    words = (w.casefold() for w in _WORD.findall(unicodedata.normalize("NFC", text)))
+    return frozenset(_stem(word) for word in words if word not in _STOP)
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def facts_of(case: dict[str, Any]) -> list[str]:
+    """What the answer must say: the key facts, else the sentences of the reference answer."""
+    facts = [str(fact) for fact in case.get("expected_key_facts") or () if str(fact).strip()]
+    reference = str(case.get("reference_answer") or "")
+    return facts or [reference[start:end] for start, end in sentence_spans(reference)]
+
+
+def answer_spans(text: str, case: dict[str, Any]) -> list[Span]:
+    """The sentences of `text` that carry the answer to `case`, neighbours joined; may be empty.
+
+    For each fact, the sentence with most of its content words, when that is at least `ENOUGH` of
+    them. A case with no facts and no reference answer falls back on the question's words.
+    """
+    spans = sentence_spans(text[:AUTO_REACH])
+    spans = [(start, end) for start, end in spans if end - start <= AUTO_LIMIT]
+    words = [content_words(text[start:end]) for start, end in spans]
+    picked = _carriers(words, facts_of(case), ENOUGH)
+    if not picked and not facts_of(case):
+        picked = _carriers(words, [str(case.get("question") or "")], ENOUGH_OF_QUESTION)
+    return joined(text, [spans[index] for index in sorted(picked)])
+
+
+def opening(text: str) -> Span | None:
+    """The first sentence of `text`, at most `AUTO_LIMIT` characters; None for a blank text."""
+    spans = sentence_spans(text[: 4 * AUTO_LIMIT])
+    return (spans[0][0], min(spans[0][1], spans[0][0] + AUTO_LIMIT)) if spans else None
+
+
+def _carriers(sentences: Sequence[frozenset[str]], facts: Iterable[str], least: float) -> set[int]:
+    picked: set[int] = set()
+    for fact in facts:
+        fact_words = content_words(fact)
+        if not fact_words or not sentences:
+            continue
+        shares = [len(fact_words & words) / len(fact_words) for words in sentences]
+        best = max(range(len(shares)), key=lambda index: (shares[index], -index))
+        if shares[best] >= least:
+            picked.add(best)
+        picked |= {index for index, share in enumerate(shares) if share >= PLENTY}
+    return picked
+
+
+def joined(text: str, spans: Iterable[Span]) -> list[Span]:
+    """`spans` in order, with overlapping ones and those parted by white space made one."""
+    out: list[Span] = []
+    for start, end in sorted(spans):
+        if out and not text[out[-1][1] : start].strip():
+            out[-1] = (out[-1][0], max(out[-1][1], end))
+        else:
+            out.append((start, end))
+    return out
+
+
+def without(spans: Iterable[Span], hole: Span) -> list[Span]:
+    """`spans` with the characters of `hole` taken out."""
+    out: list[Span] = []
+    for start, end in spans:
+        out += [
+            (a, b) for a, b in ((start, min(end, hole[0])), (max(start, hole[1]), end)) if a < b
+        ]
+    return out
+
+
+def find_span(text: str, snippet: str) -> Span | None:
+    """Where `snippet` stands in `text`: exactly, else apart from case and white space."""
+    start = text.find(snippet) if snippet else -1
+    if start >= 0:
+        return start, start + len(snippet)
+    words = snippet.split()
+    if not words:
+        return None
+    match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
+    return match.span() if match else None
+
+
+def trimmed(text: str, span: Span) -> Span | None:
+    """`span` without outer white space; None when nothing is left."""
+    spans: list[Span] = []
+    _add(text, span[0], span[1], spans)
+    return spans[0] if spans else None

@@ -1,0 +1,433 @@
+"""The screen that the labelling happens on: what is drawn when, and which key does what.
+
+`sync` is called after every action: it compares what the session says with what is shown, and
+repaints the difference only. The actions themselves are the functions of `labeller.commands`,
+handed in as a table by action id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from labeller import lines
+from labeller.actions import HINTS, actions_of, hint_parts
+from labeller.lines import holds, marks_in, why_no_chunks
+from labeller.ports import prefetch
+from terminal import frame
+from terminal.action_screen import ActionScreen
+from terminal.actions import ActionRefused, Keymap
+from terminal.lists import Bar, Line, LineList
+from terminal.safe_text import SHOWN_LIMIT, DisplayText, cells, display, one_line
+from terminal.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from labeller.ports import Source, Store
+    from labeller.rows import ChunkRow
+    from labeller.session import Session
+
+WHOLE = 1 << 30
+Command = Callable[..., None]
+"""Does one action on a `MainScreen`, its first argument; the second is the key of an action that
+takes one (`Action.then`, the digits)."""
+
+
+class MainScreen(ActionScreen[None], inherit_bindings=False):
+    """Draws the session and turns keys into actions; shows what a refused action says.
+
+    `commands` holds a function for each action of the table; `save` writes the set.
+    """
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the type is Textual's
+        (0, "-tiny-x"),
+        (40, "-narrow"),
+        (60, "-stack"),
+        (100, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-tiny-y"),
+        (10, "-low"),
+        (16, "-middle"),
+        (32, "-tall"),
+    ]
+
+    def __init__(
+        self,
+        session: Session,
+        store: Store,
+        source: Source,
+        *,
+        look: frame.Look,
+        keymap: Keymap,
+        commands: Mapping[str, Command],
+        save: Callable[[], None],
+    ) -> None:
+        super().__init__(actions_of("main"), HINTS["main"].split(), look, keymap)
+        self.session = session
+        self.store = store
+        self.source = source
+        self.save = save
+        self.anchors: set[tuple[str, str]] = set()  # of all chunks that have come
+        self._commands = commands
+        self._source_name = source.describe()
+        self.rows: list[ChunkRow] = []
+        self.frozen = False  # a save is at work on the session in another thread
+        self.pane = "chunks"
+        self.words = ""  # filter of the chunk list
+        self.text_words = ""  # looked for in the text
+        self.zoomed = False
+        self.range_start: int | None = None
+        self._shown_case: str | None = None
+        self._shown_brief: object = None
+        self._shown_text: object = None
+        self._progress = session.progress()
+        self._visible: list[str] = []
+        self._longest = 0
+        self._pattern: re.Pattern[str] | None = None
+        self._previews: dict[str, DisplayText] = {}
+        self._view: object = None
+        self.resumed_row = session.resumed_row  # until it is there, or a key was pressed
+        self.rating = False
+        self.last_action = ""
+        self.last_words = ""  # what n and N look for
+        if store.notices:
+            self.say("; ".join(store.notices))
+
+    def compose(self) -> ComposeResult:
+        self.chunks = LineList(self._chunk_row, id="chunks")
+        self.text = TextPane(id="text")
+        self.questions = LineList(self._question_row, id="questions")
+        self.questions.set_active(False)
+        self.bars = {name: Bar(id=name) for name in ("side-top", "side-end", "top", "text-rule")}
+        with Horizontal():
+            with Vertical(id="side"):
+                yield self.bars["side-top"]
+                yield self.questions
+                yield self.bars["side-end"]
+            with Vertical(id="main"):
+                yield self.bars["top"]
+                yield self.chunks
+                yield self.bars["text-rule"]
+                yield self.text
+                yield self.end
+        yield Bar(id="too-small")
+
+    @property
+    def row(self) -> ChunkRow | None:
+        """The row under the cursor; None when there is none."""
+        cursor = self.chunks.cursor
+        return self.rows[cursor] if cursor < len(self.rows) else None
+
+    # -- drawing
+
+    def on_mount(self) -> None:
+        small = display("window too small, keys still work")
+        self.query_one("#too-small", Bar).show([(("warn", small),)])
+        self.list_questions()
+        self.sync()
+
+    def redraw(self) -> None:
+        """Draw every line again."""
+        self._shown_brief = self._shown_text = None
+        self.sync()
+        self.chunks.refresh()
+        self.questions.refresh()
+
+    def show(self) -> None:
+        self.sync()
+
+    def sync(self) -> None:
+        """Show what the session says now; repaint what differs."""
+        if self.frozen:
+            return
+        session = self.session
+        if session.current != self._shown_case:
+            self._new_case()
+        rows = self._read_rows()
+        row = rows[self.chunks.cursor] if self.chunks.cursor < len(rows) else None
+        if row is not None and not row.seen and self.text.display:
+            session.see(row.number)
+            rows = self._read_rows()
+        self._show_rows(rows)
+        self._show_text()
+        brief = session.brief(session.current) if session.current else None
+        changed = brief != self._shown_brief
+        if changed:
+            # Progress counts all questions: too slow for every key, and unchanged by most.
+            self._shown_brief = brief
+            self._progress = session.progress()
+        self._show_top()
+        if changed:
+            self._show_side()
+        self.show_end()
+        self._remember()
+
+    def _remember(self) -> None:
+        """Have what is looked at kept, if that is another than before."""
+        row = self.row
+        view = self.session.view(row.chunk.key if row else self.resumed_row)
+        if view != self._view:
+            self._view = view
+            self.store.remember(view)
+
+    def _new_case(self) -> None:
+        self._shown_case = self.session.current
+        self._shown_brief = None
+        self._previews.clear()
+        self._pattern = frame.words_pattern(self.session.terms())
+        self.words = self.text_words = ""
+        self.range_start = None
+        self.rows = []
+        self.chunks.set_count(0)
+        prefetch(self.session, self.source)
+
+    def _read_rows(self) -> list[ChunkRow]:
+        rows = self.session.rows()
+        words = self.words.casefold().split()
+        return [row for row in rows if holds(row, words)] if words else rows
+
+    def _show_rows(self, rows: list[ChunkRow]) -> None:
+        before, self.rows = self.rows, rows
+        if len(before) != len(rows):
+            paths = (lines.path_of(row.chunk.rel_path, row.chunk.heading_path) for row in rows)
+            self._longest = max(map(cells, paths), default=0)
+            self.chunks.set_count(len(rows), self._resumed(rows))
+        else:
+            changed = [i for i, row in enumerate(rows) if row != before[i]]
+            self.chunks.refresh_rows(changed)
+
+    def _resumed(self, rows: list[ChunkRow]) -> int:
+        """Where the cursor belongs now that rows have come: where the last session left it."""
+        for index, row in enumerate(rows):
+            if self.resumed_row and row.chunk.key == self.resumed_row:
+                self.resumed_row = ""
+                return index
+        return self.chunks.cursor
+
+    def _show_text(self) -> None:
+        row = self.row
+        if row is None:
+            self._shown_text = None
+            why = why_no_chunks(self.session, self.words, self._source_name)
+            self.text.show(display(why))
+            self.bars["text-rule"].show([self._text_rule("no chunk")])
+            return
+        picked = [s.snippets for s in self.session.supports() if row.label in s.rows]
+        shown = (row.chunk, picked, row.auto, self.text_words, self.zoomed, self._pattern)
+        if shown != self._shown_text:
+            self._shown_text = shown
+            text = display(row.chunk.text, WHOLE if self.zoomed else SHOWN_LIMIT)
+            marks = marks_in(self.session, row, text, self._pattern, self.text_words)
+            self.text.show(text, marks)
+        self.show_text_rule()
+
+    def scroll_text(self, by: int) -> None:
+        """Scroll the text by so many lines."""
+        if self.text.scroll_by(by):
+            self.show_text_rule()
+
+    def show_text_rule(self) -> None:
+        """Draw the line above the text: row, path, and which lines of it are in view."""
+        row = self.row
+        if row is None:
+            return
+        anchor = (row.chunk.rel_path, row.chunk.heading_path)
+        left = f"row {row.label} {self.look.rule * 2} "
+        room = self.text.size.width - len(left) - 32
+        if row.chunk.origin:
+            origin = f' (found by "{one_line(row.chunk.origin, 20)}")'
+            left += lines.short_path(*anchor, room - len(origin)) + origin
+        else:
+            left += lines.short_path(*anchor, room)
+        span = f"lines {self.text.top + 1}-{self.text.bottom} of {self.text.line_count}"
+        if not self.zoomed and len(row.chunk.text) > SHOWN_LIMIT:
+            span += "; cut, z shows all"
+        self.bars["text-rule"].show([self._text_rule(left, span)])
+
+    def _text_rule(self, left: str, right: str = "") -> Line:
+        focused = self.pane == "text"
+        return frame.rule(self.look, self.text.size.width, left, right, focused=focused)
+
+    def _show_top(self) -> None:
+        bar = self.bars["top"]
+        width, height = bar.size.width, bar.size.height
+        if width <= 0:
+            return
+        session = self.session
+        saved = lines.saved_span(self.store.problem, self.store.saved_at, session.dirty)
+        waiting = not session.has_chunks() and not session.chunks_problem()
+        top = [lines.header(session, self._progress, width, saved, waiting=waiting)]
+        if session.current:
+            top += lines.question_lines(session, width, max(1, height - 3))
+            top.append(lines.state_line(session, width))
+            focused = self.pane == "chunks"
+            top.append(
+                lines.chunks_rule(session, self.rows, self.look, width, self.words, focused=focused)
+            )
+        bar.show(top)
+
+    def _show_side(self) -> None:
+        if self._shown_case in self._visible:
+            index = self._visible.index(self._shown_case)
+            if self.pane != "questions":
+                self.questions.move_to(index)
+            self.questions.refresh_rows([index])
+        session = self.session
+        width = self.questions.size.width
+        words = f"filter: {one_line(session.filter, 20)}" if session.filter else "/ filter"
+        self.bars["side-top"].show(
+            [
+                frame.rule(
+                    self.look,
+                    width,
+                    f"questions, {session.order} order",
+                    words,
+                    focused=self.pane == "questions",
+                )
+            ],
+        )
+        legend = one_line(lines.LEGEND)
+        half = legend.index("s later")
+        self.bars["side-end"].show(
+            [(("dim", DisplayText(legend[:half])),), (("dim", DisplayText(legend[half:])),)],
+        )
+
+    def list_questions(self) -> None:
+        """Read the list of questions again, after its order, filter or members changed."""
+        self._visible = list(self.session.visible)
+        current = self.session.current
+        cursor = self._visible.index(current) if current in self._visible else 0
+        self.questions.set_count(len(self._visible), cursor)
+        self._shown_brief = None
+
+    def _chunk_row(self, index: int, width: int) -> Line:
+        row = self.rows[index]
+        key = row.chunk.key
+        shown = self._previews.get(key)
+        if shown is None:
+            shown = self._previews[key] = lines.preview(row.chunk.text, self._pattern)
+        sign = " "
+        if index == self.chunks.cursor:
+            sign = ">"
+        elif self.range_start is not None:
+            low, high = sorted((self.range_start, self.chunks.cursor))
+            sign = ":" if low <= index <= high else " "
+        return lines.chunk_line(row, width, self.look, shown, self._longest, sign=sign)
+
+    def _question_row(self, index: int, width: int) -> Line:
+        case_id = self._visible[index]
+        if self.frozen:
+            return (("dim", one_line(case_id)),)
+        sign = "*" if case_id == self._shown_case else " "
+        if index == self.questions.cursor:
+            sign = ">"
+        return lines.question_row(self.session.brief(case_id), width, sign=sign)
+
+    def show_pane(self, name: str) -> None:
+        """Let keys go to a pane: chunks, text or questions."""
+        self.pane = name
+        self.chunks.set_active(name == "chunks")
+        self.questions.set_active(name == "questions")
+        self._show_top()
+        self._show_text()
+        self._show_side()
+
+    # -- keys and actions
+
+    def need_row(self) -> ChunkRow:
+        """The row under the cursor; refuses when there is none."""
+        row = self.row
+        if row is None:
+            raise ActionRefused("no chunk here; p searches for one, P adds a support by path")
+        return row
+
+    def perform(self, name: str, key: str = "") -> None:
+        """Do the action `name` of this screen; `key` is its digit or letter, if it takes one."""
+        action = self.actions[name]
+        if action.then and not key:
+            self.pending = action
+            self.show_end()
+            return
+        self._message = ("row", DisplayText(""))
+        self.resumed_row = ""
+        command = self._commands[name]
+        try:
+            command(self, key) if key else command(self)
+        except ActionRefused as refusal:
+            self.say(str(refusal), "warn")
+        self.last_action = name
+        self.sync()
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what a key press stands for: second key of an action, grade, or action."""
+        action = self.pending
+        if action is not None:
+            self.pending = None
+            if character and character in action.then:
+                self.perform(action.id, character)
+            elif key == "escape":
+                self.say("")
+            else:
+                keys = f"{action.then[0]} to {action.then[-1]}" if action.then[1:] else "g"
+                self.say(f"{self.key_name(action)} takes {keys}; nothing was done", "warn")
+            return True
+        if self.rating and character and character in "0123":
+            self.perform("grade", character)
+            self.chunks.move_to(self.chunks.cursor + 1)
+            self.sync()
+            return True
+        if key not in self._keys:
+            return False
+        action, index = self._keys[key]
+        # The n-th key of `mark-row` is the label of the n-th row.
+        self.perform(action.id, str((index + 1) % 10) if action.id == "mark-row" else "")
+        return True
+
+    def attempt(self, change: Callable[[], str | None]) -> None:
+        """Do something after a window closed: its message or refusal goes to the status line."""
+        try:
+            message = change()
+        except ActionRefused as refusal:
+            self.say(str(refusal), "warn")
+        else:
+            if message:
+                self.say(message)
+        self.sync()
+
+    def open_question(self, index: int) -> None:
+        """Open the question on row `index` of the question list, and look at its chunks."""
+        if index < len(self._visible):
+            self.session.goto(self._visible[index])
+            self.remove_class("-side-on")
+            self.show_pane("chunks")
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        if event.list is self.chunks and not self.frozen:
+            self.show_pane("chunks")
+            self.sync()
+
+    def on_line_list_clicked(self, event: LineList.Clicked) -> None:
+        if self.frozen:
+            return
+        if event.list is self.questions:
+            self.open_question(event.index)
+            self.sync()
+        elif 1 <= event.x <= 4:
+            self.perform("mark")
+
+    # -- status line and hints
+
+    def waits_for(self) -> str:
+        if self.pending is not None:
+            choices = self.pending.then
+            return f"{self.key_name(self.pending)}_ ({choices[0]}-{choices[-1]}, Esc)"
+        if self.rating:
+            return "RATE: 0-3 grades, Esc leaves"
+        return "RANGE: move, Space marks, Esc leaves" if self.range_start is not None else ""
+
+    def hint_parts(self) -> Iterable[tuple[str, str]]:
+        return hint_parts("main", self.keymap)

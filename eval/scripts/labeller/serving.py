@@ -1,0 +1,51 @@
+"""The labelling screen in a browser on this machine (--serve).
+
+Each tab is a session of its own; one of them may write.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from aiohttp import web
+from textual_serve.server import Server
+
+from clients.own_pages import bracketed, is_own, own_hosts
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typed
+    """Answers 403 to requests that another web page, or a name made to point here, caused."""
+
+    def __init__(self, command: str, host: str, port: int, title: str) -> None:
+        self.own = own_hosts(host, port)
+        address = f"http://{bracketed(host)}:{port}"
+        super().__init__(command, host=host, port=port, title=title, public_url=address)
+
+    async def _make_app(self) -> web.Application:
+        app: web.Application = await super()._make_app()
+        app.middlewares.append(self._refuse_strangers)
+        return app
+
+    @web.middleware
+    async def _refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not is_own(self.own, request.host, request.headers.get("Origin")):
+            raise web.HTTPForbidden(text="Open the address that label_eval.py printed.")
+        return await handler(request)
+
+
+def serve(
+    script: Path, words: Sequence[str], host: str, port: int, talk: Callable[[str], None]
+) -> None:
+    """Serve `script` with the arguments `words` until a signal ends it; each tab runs it anew."""
+    if host not in LOOPBACK:
+        talk(f"Warning: {host} is open to others, and there is no password.")
+    talk(f"http://{host}:{port} (Ctrl+C stops it)")
+    command = shlex.join([sys.executable, str(script), *words])
+    OwnPagesServer(command, host, port, script.stem).serve()

@@ -1,0 +1,549 @@
+"""The labelling session: what a person sees of the open case, and every action on it.
+
+What goes in: the records of a set and the judgements of one annotator (mappings by case id, which
+may parse lazily), chunks as they arrive, and actions. What comes out: rows, needs and progress to
+show, and one event for each change, given to `record` before the change is seen. No file, no
+screen, no clock: the caller brings them.
+
+    session = Session(records, {}, record=journal.append, now=time.time)
+    session.set_chunks(session.current, chunks)
+    session.toggle(2)
+    session.confirm()
+
+An action asks a pure function for the state after it (marks.py, edits.py, adjudication.py) and
+commits that (ledger.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labeller import adjudication, edits, marks
+from labeller.adjudication import Disagreement
+from labeller.case_state import CaseState, Event, Probe, Record, probes_in, timestamp
+from labeller.edits import Confirmed
+from labeller.ledger import CaseLedger
+from labeller.passages import Chunk, Sentence, Span, content_words, trimmed
+from labeller.rows import (
+    GENERIC,
+    ROW_ORDERS,
+    CaseView,
+    ChunkRow,
+    SupportView,
+    arranged,
+    judged_rows,
+    sentences_of,
+    view_of,
+)
+from labeller.supports import needs, needs_sentence, read_supports
+from labeller.worklist import IDLE_SECONDS, SKIPPED
+from terminal.actions import ActionRefused
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at: case, key of the chunk under the cursor, filter and order of the queue.
+
+    `row_order` counts for sessions that are as `blind` as the one that it was chosen in.
+    """
+
+    case: str = ""
+    row: str = ""
+    filter: str = ""
+    order: str = "file"
+    row_order: str = "shuffled"
+    blind: bool = True
+
+
+class Session(CaseLedger):
+    """One annotator at work on one set.
+
+    `record` gets each event first and must not raise. `now` gives epoch seconds. `seed` decides the
+    order of shuffled rows and of the random queue. `priority` orders the queues that teach most
+    first. `blind` hides rank and scores; `inspect` shows them and refuses every change, as does a
+    non-empty `read_only`, which says why (`turned_away` counts the changes that were lost so).
+    `second` keeps the set as it is: labels go into the judgements alone. `validate` names what is
+    wrong with a record. `others` holds the labels of other annotators by name and case id.
+    `history` is what the journal told, oldest first.
+    """
+
+    def __init__(
+        self,
+        records: Mapping[str, Record],
+        judgements: Mapping[str, Record],
+        *,
+        blind: bool = True,
+        inspect: bool = False,
+        others: Mapping[str, Mapping[str, Record]] | None = None,
+        history: Iterable[Event] = (),
+        **options: Any,
+    ) -> None:
+        events = list(history)
+        self.blind = blind and not inspect
+        self.row_order = "shuffled" if self.blind else "rank"
+        self.resumed_row = ""
+        """Key of the chunk that was under the cursor when the last session was left."""
+        self.others = dict(others or {})
+        self._probed = probes_in(events)
+        self._unblinded = {str(e["case"]) for e in events if e.get("action") == "blind"}
+        self._view: tuple[tuple[Any, ...], CaseState | None, CaseView] | None = None
+        super().__init__(records, judgements, inspect=inspect, history=events, **options)
+
+    # -- chunks, and rows of other queries -----------------------------------------------------
+
+    def has_chunks(self, case_id: str | None = None) -> bool:
+        """Have the chunks of the case come?"""
+        return (case_id or self.current) in self.pool
+
+    def chunks_problem(self, case_id: str | None = None) -> str:
+        """Why there are no chunks, or ``""``."""
+        return self.pool.problems.get(case_id or self.current, "")
+
+    def set_chunks(self, case_id: str, chunks: Sequence[Chunk]) -> None:
+        """The chunks of the case's own question, in rank order; probed ones stay."""
+        self.pool.put(case_id, chunks)
+
+    def set_problem(self, case_id: str, text: str) -> None:
+        """The chunks could not be fetched; the case stays open and can be edited."""
+        self.pool.put_problem(case_id, text)
+
+    def forget_chunks(self, case_id: str) -> None:
+        """Drop what was fetched for a case's own question, before it is fetched again."""
+        self.pool.forget(case_id)
+
+    def upcoming(self, ahead: int) -> list[str]:
+        """The current case and the next `ahead` ones that still lack chunks."""
+        cases = self.queue.upcoming(self.current, ahead)
+        return [c for c in cases if c not in self.pool and c not in self.pool.problems]
+
+    def add_chunks(
+        self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None = None
+    ) -> int:
+        """Append what a probe found and is not there yet. Returns how many rows are new."""
+        new = self.pool.add(case_id, chunks, query, k)
+        if query and new and (query, k) not in self.probes(case_id) and not self.read_only:
+            self._note("probed", case=case_id, query=query, k=k)
+            self._probed.setdefault(case_id, []).append((query, k))
+        return new
+
+    def probes(self, case_id: str) -> list[Probe]:
+        """The probes that found rows of a case: by the journal, else by the rows as judged."""
+        probes = list(self._probed.get(case_id, ()))
+        queries = {query for query, _ in probes} | {GENERIC}
+        for row in self.entry(case_id).judgement.get("rows") or ():
+            origin = row.get("origin") if isinstance(row, dict) else None
+            if isinstance(origin, str) and origin and origin not in queries:
+                queries.add(origin)
+                probes.append((origin, None))
+        return probes
+
+    def next_recall(self, case_id: str) -> Probe | None:
+        """A probe of an earlier session to repeat now; they come one by one, in their order."""
+        return self.pool.next_recall(case_id, self.probes(case_id))
+
+    def recall_failed(self, case_id: str, probe: Probe, why: str) -> None:
+        """The rows of a probe cannot be had again: said in place, until F5 fetches again."""
+        self.pool.fail_probe(case_id, probe, why)
+
+    def recalling(self) -> bool:
+        """Are rows of earlier probes of the current case still on their way?"""
+        return self.pool.recalling(self.current)
+
+    def lost_probes(self) -> list[tuple[str, str]]:
+        """Queries of the current case whose rows are not there, and why."""
+        return self.pool.lost_probes(self.current)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def rows(self) -> list[ChunkRow]:
+        """The rows of the current case, numbered from 1 as they stand on screen."""
+        return self._shown().rows
+
+    def supports(self) -> list[SupportView]:
+        """The gold supports of the current case, in the order of the set."""
+        return self._shown().supports
+
+    def _shown(self) -> CaseView:
+        state = self.entry(self.current) if self.current else None
+        key = (self.current, self.pool.version, self.blind, self.row_order)
+        if self._view is None or self._view[0] != key or self._view[1] is not state:
+            shuffled_by = (self.seed, self.annotator, self.current)
+            labelled = arranged(self.pool.chunks(self.current), self.row_order, shuffled_by)
+            seen = self.pool.seen(self.current)
+            view = view_of(state.case if state else {}, labelled, seen=seen, blind=self.blind)
+            self._view = (key, state, view)
+        return self._view[2]
+
+    def row(self, number: int) -> ChunkRow:
+        """A row by its number on screen, from 1."""
+        self._need_case()
+        rows = self.rows()
+        if not 1 <= number <= len(rows):
+            raise ActionRefused(f"There is no row {number}." if rows else "No chunks are here.")
+        return rows[number - 1]
+
+    def row_by_label(self, label: str) -> ChunkRow:
+        """A row by its keys: ``3``, ``0``, ``.5``, ``+1``; ``10`` and up count as plain numbers."""
+        key = label.strip()
+        for row in self.rows():
+            if row.label == key:
+                return row
+        if key.isascii() and key.isdigit() and len(key) < 6 and not key.startswith("0"):
+            return self.row(int(key))
+        raise ActionRefused(f"There is no row {key}.")
+
+    def see(self, number: int) -> None:
+        """The text of a row was shown."""
+        self.pool.see(self.current, self.row(number).chunk.key)
+
+    def needs(self) -> str:
+        """What the case needs: ``A (2 and 7) or B (.5)``; ``""`` when nothing is marked."""
+        return needs(read_supports(self.case), lambda index: self.supports()[index].name)
+
+    def needs_words(self) -> str:
+        """The same as a sentence."""
+        return needs_sentence(read_supports(self.case), lambda index: self.supports()[index].name)
+
+    def sentences(self, number: int) -> list[Sentence]:
+        """The sentences of a row's text; picked ones stand in a snippet."""
+        return sentences_of(self.row(number), self.case)
+
+    def terms(self) -> frozenset[str]:
+        """Casefolded content words of the question, to be marked in the text."""
+        return content_words(str(self.case.get("question") or ""))
+
+    def set_row_order(self, order: str) -> str:
+        """Order the rows: ``shuffled`` (by the seed), ``rank`` (not when blind), or ``path``."""
+        if order not in ROW_ORDERS:
+            raise ActionRefused(
+                f"Row order {order!r} is unknown; use one of: {', '.join(ROW_ORDERS)}."
+            )
+        if order == "rank" and self.blind:
+            raise ActionRefused("Blind mode hides the rank; B leaves it.")
+        self.row_order = order
+        return f"rows: {order}"
+
+    def set_blind(self, blind: bool) -> str:
+        """Hide or show rank and scores. Leaving blind mode is journalled, and noted at the case."""
+        if self.inspect and blind:
+            raise ActionRefused("Inspecting shows rank and scores.")
+        if blind == self.blind:
+            raise ActionRefused("It is so already.")
+        self.blind = blind
+        if blind and self.row_order == "rank":
+            self.row_order = "shuffled"
+        if self.current and not self.read_only:
+            self._note("blind", case=self.current, blind=blind)
+            self._unblinded.add(self.current)
+        return "blind: rank and scores are hidden" if blind else "rank and scores are shown"
+
+    # -- marks ---------------------------------------------------------------------------------
+
+    def toggle(self, number: int) -> str:
+        """Mark a row, or take its mark away."""
+        row, state = self.row(number), self._need_case()
+        others = marks.unmarked_with(state, row, self.supports())
+        self._commit("toggle", marks.toggle(state, row))
+        if not row.marked:
+            return f"row {row.label} -> group {self.row(number).letters}"
+        return f"row {row.label} is not marked" + (
+            f", nor is {', '.join(others)}" if others else ""
+        )
+
+    def toggle_range(self, first: int, last: int) -> str:
+        """Mark all rows from `first` to `last`; when all are marked, take the marks away."""
+        rows = [self.row(number) for number in range(min(first, last), max(first, last) + 1)]
+        self._commit("toggle_range", marks.toggle_range(self._need_case(), rows))
+        done = "not marked" if all(row.marked for row in rows) else "marked"
+        return f"rows {rows[0].label} to {rows[-1].label} are {done}"
+
+    def grade(self, number: int, grade: int) -> str:
+        """Grade a row 1 to 3, marking it if need be; 0 takes the mark away."""
+        if not 0 <= grade <= 3:
+            raise ActionRefused("A grade is 0, 1, 2 or 3.")
+        row = self.row(number)
+        if grade == 0:
+            marks.need_mark(row)
+            return self.toggle(number)
+        graded = marks.grade(self._need_case(), row, grade)
+        return self._commit("grade", graded, f"row {row.label}: grade {grade}")
+
+    def grade_step(self, number: int, step: int) -> str:
+        """Grade a row one up or down; below 1 the mark goes."""
+        return self.grade(number, marks.stepped_grade(self.row(number), step))
+
+    def group(self, number: int, letter: str) -> str:
+        """Put a row's support into one group, marking it if need be."""
+        self._commit("group", marks.group(self._need_case(), self.row(number), letter))
+        row = self.row(number)
+        return f"row {row.label} -> group {row.letters}"
+
+    def share(self, number: int, letter: str) -> str:
+        """Add a marked row's support to one more group, or take it out of that group."""
+        self._commit("share", marks.share(self._need_case(), self.row(number), letter))
+        row = self.row(number)
+        return f"row {row.label}: group {row.letters or 'none, not required'}"
+
+    def next_group(self) -> str:
+        """Let the following marks of this case join a new group: an alternative (OR)."""
+        state = marks.next_group(self._need_case())
+        message = f"new marks join group {state.letter}: an alternative to those before"
+        return self._commit("next_group", state, message)
+
+    def shorten(self, number: int) -> str:
+        """Shorten the heading of a row's support by its last segment; ``""`` is the whole file."""
+        return self.set_heading(*marks.shortened(self._need_case(), self.row(number)))
+
+    def lengthen(self, number: int) -> str:
+        """Lengthen the heading of a row's support by the next segment of the row's own heading."""
+        return self.set_heading(*marks.lengthened(self._need_case(), self.row(number)))
+
+    def set_heading(self, support_index: int, heading_path: str) -> str:
+        """Give a support another heading; supports that become the same are joined."""
+        state, name = marks.set_heading(self._need_case(), support_index, heading_path)
+        return self._commit("set_heading", state, f"support: {name}")
+
+    def reanchor(self, number: int) -> str:
+        """Give the support of a row that was found elsewhere the row's own path and heading."""
+        state, name = marks.reanchor(self._need_case(), self.row(number))
+        return self._commit("reanchor", state, f"support: {name}")
+
+    def add_support(self, rel_path: str, heading_path: str = "") -> str:
+        """Add a support by path and heading, for a passage that no query finds."""
+        state, name = marks.add_support(self._need_case(), rel_path, heading_path)
+        return self._commit("add_support", state, f"support added: {name}")
+
+    def remove_support(self, support_index: int) -> str:
+        """Take a support away, whether a row shows it or not."""
+        state, name = marks.remove_support(self._need_case(), support_index)
+        return self._commit("remove_support", state, f"support removed: {name}")
+
+    def pick(self, number: int, sentence_index: int) -> str:
+        """Pick a sentence of a row as a snippet, or drop it. Automatic snippets give way."""
+        sentences = self.sentences(number)
+        if not 0 <= sentence_index < len(sentences):
+            raise ActionRefused(f"There is no sentence {sentence_index + 1}.")
+        sentence = sentences[sentence_index]
+        return self._pick("pick", number, (sentence.start, sentence.end))
+
+    def select(self, number: int, start: int, end: int) -> str:
+        """Pick the characters ``text[start:end]`` of a row as a snippet, or drop them."""
+        span = trimmed(self.row(number).chunk.text, (max(0, start), max(0, end)))
+        if span is None:
+            raise ActionRefused("Nothing is selected.")
+        return self._pick("select", number, span)
+
+    def _pick(self, action: str, number: int, span: Span) -> str:
+        row = self.row(number)
+        state, count = marks.pick(self._need_case(), row, span)
+        text = row.chunk.text
+        unique = text.casefold().count(text[span[0] : span[1]].casefold()) == 1
+        message = f"row {row.label}: {count} snippet{'' if count == 1 else 's'}"
+        return self._commit(action, state, message + ("" if unique else "; not unique here"))
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def unanswerable(self) -> str:
+        """Call the case unanswerable, which takes its marks away; or take that back."""
+        return self._commit("unanswerable", *edits.unanswerable(self._need_case()))
+
+    def answerable(self) -> str:
+        """Call the case answerable, or leave that open again."""
+        return self._commit("answerable", *edits.answerable(self._need_case()))
+
+    def skip(self) -> str:
+        """Judge the case later: it comes back when no other is open. Moves on."""
+        state, message = edits.skipped(self._need_case(), self.current)
+        self._commit("skip", state)
+        if state.judgement["decision"] == SKIPPED:
+            self._onward()
+        return message
+
+    def cannot_tell(self, reason: str) -> str:
+        """Say that the case cannot be judged, and why; an empty reason takes that back."""
+        return self._commit("cannot_tell", *edits.cannot_tell(self._need_case(), reason))
+
+    def flag(self) -> str:
+        """Flag the case, or take the flag off."""
+        return self._commit("flag", *edits.flagged(self._need_case()))
+
+    def note(self, text: str) -> str:
+        """Keep a note with the case; an empty text takes it away."""
+        return self._commit("note", *edits.noted(self._need_case(), text))
+
+    def confirm(self) -> Confirmed:
+        """Confirm the case as it stands, and open the next open one. A draft is accepted by it.
+
+        Without a decision, or answerable without a mark, the first call says what is missing.
+        """
+        self._writable()
+        state, here = self._need_case(), self.current
+        missing = edits.missing_of(state)
+        if missing and self._warned != (here, missing):
+            self._warned = (here, missing)
+            return Confirmed(False, missing)
+        if edits.decision_of(state) is None:
+            raise ActionRefused(missing)
+        now = self._now()
+        seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
+        after, message = edits.confirmed(
+            state,
+            here,
+            judged_rows(self.rows()),
+            second=self.second,
+            by=self.annotator,
+            at=timestamp(now),
+            seconds=seconds,
+            blind=self.blind and here not in self._unblinded,
+            seed=self.seed,
+            row_order=self.row_order,
+        )
+        self._commit("confirm", after)
+        self.queue.add_time(seconds)
+        return Confirmed(True, message, self._onward())
+
+    # -- the cases themselves ------------------------------------------------------------------
+
+    def edit(self, fields: Record) -> str:
+        """Set fields of the current case in place; an empty value takes an absent field nowhere."""
+        self._own_set()
+        message = f"{self.current}: {', '.join(fields)} changed"
+        return self._commit("edit", edits.edited(self._need_case(), fields), message)
+
+    def key_fact(self, text: str) -> str:
+        """Add a text as an expected key fact."""
+        return self.edit({"expected_key_facts": edits.key_facts_with(self.case, text)})
+
+    def record_text(self) -> str:
+        """The current record as JSON to edit; every field, two-space indent."""
+        return edits.as_text(self._need_case().case)
+
+    def edit_text(self, text: str) -> str:
+        """Take a record as it was edited as text. Refuses, with the reason, what is none."""
+        self._own_set()
+        state = edits.edited_text(self._need_case(), self.current, text)
+        return self._commit("edit_text", state, f"{self.current} changed")
+
+    def add_case(self, question: str, **fields: Any) -> str:
+        """Add a case after the current one, and open it. Ids are never given twice."""
+        self._own_set()
+        return self._insert("add_case", edits.with_fields({"question": question.strip()}, fields))
+
+    def duplicate_case(self) -> str:
+        """Add a copy of the current case without its labels, and open it."""
+        self._own_set()
+        return self._insert("duplicate_case", edits.copied(self._need_case().case))
+
+    def delete_case(self) -> str:
+        """Take the current case out of the set. Undo brings it back."""
+        self._own_set()
+        self._writable()
+        state, gone = self._need_case(), self.current
+        position = self.queue.ids.index(gone)
+        event = self._event("delete_case", gone, state, None, position)
+        self._journal(event)
+        self._show(event, None)
+        return f"{gone} is deleted; u brings it back"
+
+    def near_duplicate(self, question: str) -> str | None:
+        """The id of another case that asks nearly the same, or None."""
+        return edits.near_duplicate(question, self.queue.summaries.values(), self.current)
+
+    def new_id(self) -> str:
+        """An id that no case has or had, counted on from the highest number in use."""
+        ids = self.queue.ids
+        return edits.next_id([*self._records, *ids, *self._used_ids], ids[-1] if ids else "")
+
+    def _insert(self, action: str, fields: Record) -> str:
+        self._writable()
+        case_id = self.new_id()
+        case = {"id": case_id, **{k: v for k, v in fields.items() if k != "id"}}
+        self._check(case, None)
+        near = self.near_duplicate(str(case["question"])) if action == "add_case" else None
+        position = self.queue.ids.index(self.current) + 1 if self.current else 0
+        state = CaseState(case, {})
+        event = self._event(action, case_id, None, state, position)
+        self._journal(event)
+        self._show(event, state)
+        self._go(case_id)
+        return f"{case_id} added" + (f"; {near} asks nearly the same" if near else "")
+
+    def _own_set(self) -> None:
+        if self.second:
+            raise ActionRefused(
+                "A second annotator labels; the set itself is changed in the first pass."
+            )
+
+    # -- other annotators ----------------------------------------------------------------------
+
+    @property
+    def annotators(self) -> list[str]:
+        """The other annotators whose labels are at hand."""
+        return sorted(self.others)
+
+    def disagreements(self, name: str) -> list[Disagreement]:
+        """Where the labels of the current case and those of `name` differ.
+
+        A is what the set said when the first choice was taken, so that the list stands still.
+        """
+        theirs = self._labels_of(name)
+        return adjudication.disagreements(self._need_case(), theirs, name, self.rows())
+
+    def adjudicate(self, name: str, index: int, choice: str) -> str:
+        """Take ``a``, ``b``, the ``union`` or ``neither`` for one disagreement."""
+        if choice not in adjudication.CHOICES:
+            raise ActionRefused(f"A choice is one of: {', '.join(adjudication.CHOICES)}.")
+        items = self.disagreements(name)
+        if not 0 <= index < len(items):
+            raise ActionRefused("There is no such disagreement.")
+        theirs = self._labels_of(name)
+        state = adjudication.settled(self._need_case(), theirs, name, items[index], choice)
+        return self._commit("adjudicate", state, f"{items[index].text}: {choice}")
+
+    def adjudicated(self, name: str) -> str:
+        """Confirm the case as it was settled. Refuses while something was not chosen."""
+        left = [item for item in self.disagreements(name) if not item.choice]
+        if left:
+            raise ActionRefused(f"{len(left)} not chosen yet: {left[0].text}.")
+        at = timestamp(self._now())
+        state = adjudication.confirmed(self._need_case(), by=self.annotator, at=at)
+        return self._commit("adjudicated", state, f"{self.current} is settled with {name}")
+
+    def _labels_of(self, name: str) -> Record:
+        if name not in self.others:
+            raise ActionRefused(f"No labels of {name} are at hand.")
+        theirs = self.others[name].get(self.current)
+        if theirs is None:
+            raise ActionRefused(f"{name} has not labelled {self.current}.")
+        return theirs
+
+    # -- going on where a session was left -----------------------------------------------------
+
+    def view(self, row: str = "") -> View:
+        """What is looked at now, with the cursor on the chunk of key `row`."""
+        return View(self.current, row, self.filter, self.order, self.row_order, self.blind)
+
+    def resume(self, view: View) -> list[str]:
+        """Look at what was looked at. Returns what the user should know, a sentence each.
+
+        The order of the queue is an argument of the session: it may need results to go by.
+        """
+        notices = []
+        if view.filter:
+            try:
+                notices.append(f"Still filtered by {view.filter}: {self.set_filter(view.filter)}.")
+            except ActionRefused as refusal:
+                notices.append(f"The filter of last time is dropped: {refusal}")
+        if view.blind == self.blind and view.row_order != self.row_order:
+            try:
+                self.set_row_order(view.row_order)
+            except ActionRefused as refusal:
+                notices.append(f"The row order of last time is dropped: {refusal}")
+        if self.knows(view.case):
+            self.current = ""
+            self._go(view.case)
+            self._trail.clear()
+            self.resumed_row = view.row
+        return notices

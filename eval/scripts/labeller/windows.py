@@ -1,0 +1,452 @@
+"""The windows over the main screen: supports, the form of a case, a note, conflicts, help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.suggester import SuggestFromList
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from labeller.actions import actions_of
+from labeller.fuzzy import ranked
+from labeller.lines import path_of
+from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
+from terminal.help import HelpScreen, keys_page
+from terminal.lists import Line, LineList
+from terminal.safe_text import DisplayText, display, one_line
+from terminal.text_pane import Mark, TextWindow
+from terminal.windows import Ask, Window, shown
+
+if TYPE_CHECKING:
+    from labeller.ports import Conflict, Store
+    from labeller.session import Session
+
+
+Anchor = tuple[str, str]
+"""Path of a file, and a heading path with ` > ` between its headings."""
+
+
+def path_and_heading(anchor: Anchor) -> str:
+    """`faq.md > Billing`, as it is typed."""
+    return " > ".join(part for part in anchor if part)
+
+
+class PickAnchor(Window[Anchor | None]):
+    """A path and heading, picked from the known ones by some of their letters, or typed in full.
+
+    What was typed is the last choice, and the first when it names a section that none is.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("down", "step(1)", "down", show=False),
+        Binding("up", "step(-1)", "up", show=False),
+    ]
+
+    def __init__(self, anchors: Sequence[Anchor]) -> None:
+        super().__init__()
+        self._anchors = {path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
+        self._matches = list(self._anchors.values())
+        self._typed: Anchor | None = None
+
+    def compose(self) -> ComposeResult:
+        self._list = LineList(self._line, id="places")
+        with Vertical(id="picker"):
+            yield shown(display("Support by path: some letters of it, or all of `path > heading`"))
+            yield Input(id="place", compact=True)
+            yield self._list
+            yield shown(display("Up, Down choose   Enter take   Esc leave"), classes="keys")
+
+    def on_mount(self) -> None:
+        self._list.set_count(len(self._matches))
+
+    def _line(self, index: int, width: int) -> Line:
+        sign = "> " if index == self._list.cursor else "  "
+        anchor = self._matches[index]
+        more = "   (as typed)" if anchor == self._typed else ""
+        return (("row", one_line(sign + path_of(*anchor) + more)),)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        typed = " ".join(event.value.split())
+        self._matches = [self._anchors[text] for text in ranked(typed, self._anchors)]
+        path, _, heading = typed.partition(" > ")
+        self._typed = None
+        if typed and (path, heading) not in self._matches:
+            self._typed = (path, heading)
+            new = heading and not any(typed.casefold() in text.casefold() for text in self._anchors)
+            self._matches.insert(0 if new else len(self._matches), self._typed)
+        self._list.set_count(len(self._matches))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(self._matches[self._list.cursor] if self._matches else None)
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class SupportsScreen(Window[None]):
+    """The supports of the case as they will be written, in words; one can be taken out."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,w,enter", "leave", "leave", show=False),
+        Binding("down,j", "step(1)", "down", show=False),
+        Binding("up,k", "step(-1)", "up", show=False),
+        Binding("d,delete", "remove", "remove", show=False),
+        Binding("less_than_sign", "heading(-1)", "wider", show=False),
+    ]
+
+    def __init__(self, session: Session, after: Callable[[str], None]) -> None:
+        super().__init__()
+        self._session = session
+        self._after = after
+
+    def compose(self) -> ComposeResult:
+        self._list = LineList(self._line, id="supports")
+        with Vertical(id="picker"):
+            yield shown(display(""), id="needs")
+            yield self._list
+            yield shown(
+                display("d take out   < wider section   u in the main screen undoes   Esc leave"),
+                classes="keys",
+            )
+
+    def on_mount(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
+        words = [self._session.needs_words() or "No support is marked yet."]
+        for query, why in self._session.lost_probes():
+            words.append(f'Not here (F5 tries again): rows of "{one_line(query, 30)}": {why}')
+        self.query_one("#needs", Static).update(Content(display("\n".join(words))))
+        self._views = self._session.supports()
+        self._list.set_count(len(self._views), self._list.cursor)
+
+    def _line(self, index: int, width: int) -> Line:
+        view = self._views[index]
+        where = f"row {', '.join(view.rows)}" if view.rows else "not on screen"
+        grade = "" if view.grade is None else f" grade {view.grade:g}"
+        sign = ">" if index == self._list.cursor else " "
+        path = path_of(view.rel_path, view.heading_path)
+        text = (
+            f"{sign} {view.letters or '-'} {path} ({where}{grade}, {len(view.snippets)} snippets)"
+        )
+        return (("row" if view.rows else "warn", one_line(text)),)
+
+    def action_step(self, by: int) -> None:
+        self._list.move_to(self._list.cursor + by)
+
+    def action_remove(self) -> None:
+        self._change(lambda index: self._session.remove_support(index))
+
+    def action_heading(self, by: int) -> None:
+        def wider(index: int) -> str:
+            heading = self._views[index].heading_path.rpartition(" > ")[0]
+            return self._session.set_heading(index, heading)
+
+        self._change(wider)
+
+    def _change(self, action: Callable[[int], str]) -> None:
+        if not self._views:
+            return
+        try:
+            self._after(action(self._list.cursor))
+        except ActionRefused as refusal:
+            self.query_one("#needs", Static).update(Content(one_line(str(refusal))))
+            return
+        self._read()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._list.refresh()
+
+
+LIMIT = 1 << 20
+
+LABELS = {
+    "question": "Question",
+    "expected_key_facts": "Key facts an answer must hold, one a line",
+    "reference_answer": "Reference answer",
+    "expected_claims": "Expected claims, one a line",
+    "forbidden_claims": "Forbidden claims, one a line",
+    "tags": "Tags, separated by commas",
+    "category": "Category",
+    "difficulty": "Difficulty",
+}
+
+Field = tuple[str, str, tuple[str, ...]]
+"""Name, kind (`text`, `lines` or `choice`), choices."""
+
+
+def as_text(value: object, kind: str, name: str) -> str:
+    """A field's value as the form shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return (", " if name == "tags" else "\n").join(str(part) for part in value)
+    return str(value)
+
+
+def as_value(text: str, kind: str, name: str) -> object:
+    """What the form's text stands for: a list without empty entries, or the stripped text."""
+    if kind == "lines":
+        parts = text.split(",") if name == "tags" else text.split("\n")
+        return [part.strip() for part in parts if part.strip()]
+    return text.strip()
+
+
+class CaseForm(Window[str | None]):
+    """Edits the fields of one case. `submit` gets the changed ones; its message is returned.
+
+    A ActionRefused from `submit` is shown in the form, which stays open: nothing typed is lost.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "keep", "keep", show=False),
+        Binding("escape", "leave", "leave", show=False),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        fields: tuple[Field, ...],
+        values: Mapping[str, Any],
+        submit: Callable[[dict[str, Any]], str],
+    ) -> None:
+        super().__init__()
+        self._title = one_line(title)
+        self._fields = fields
+        self._submit = submit
+        self._texts = {
+            name: display(as_text(values.get(name), kind, name), LIMIT) for name, kind, _ in fields
+        }
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="form"):
+            yield shown(self._title, classes="form-title")
+            with VerticalScroll(id="form-fields", can_focus=False):
+                for name, kind, choices in self._fields:
+                    label = LABELS.get(name, name)
+                    if choices:
+                        label += f" ({', '.join(choices)}; Right takes the suggestion)"
+                    yield shown(display(label), classes="form-label")
+                    yield self._editor(name, kind, choices)
+            yield shown(display(""), id="form-message")
+            yield shown(
+                display("Ctrl+s keep   Tab next field   Shift+Tab field before   Esc leave"),
+                classes="keys",
+            )
+
+    def _editor(self, name: str, kind: str, choices: tuple[str, ...]) -> Widget:
+        text = self._texts[name]
+        if choices or name == "tags":
+            suggester = SuggestFromList(choices, case_sensitive=False) if choices else None
+            return Input(text, id=f"field-{name}", suggester=suggester, compact=True)
+        return TextArea(text, id=f"field-{name}", compact=True, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        self.query_one(f"#field-{self._fields[0][0]}").focus(scroll_visible=False)
+        fields = self.query_one("#form-fields")
+        self.call_after_refresh(fields.scroll_home, animate=False)
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Tab moves on at once: the letter after it may be waiting already."""
+        if key == "tab":
+            self.focus_next()
+        elif key == "shift+tab":
+            self.focus_previous()
+        else:
+            return False
+        return True
+
+    def _text_of(self, name: str) -> str:
+        widget = self.query_one(f"#field-{name}")
+        return widget.text if isinstance(widget, TextArea) else getattr(widget, "value", "")
+
+    def changed(self) -> dict[str, Any]:
+        """The fields whose text differs from what the form opened with."""
+        return {
+            name: as_value(self._text_of(name), kind, name)
+            for name, kind, _ in self._fields
+            if self._text_of(name) != self._texts[name]
+        }
+
+    def action_keep(self) -> None:
+        """Hand the changes over; stay open when they are refused."""
+        changes = self.changed()
+        if not changes:
+            self.dismiss("nothing was changed")
+            return
+        try:
+            message = self._submit(changes)
+        except ActionRefused as refusal:
+            self.query_one("#form-message", Static).update(Content(one_line(str(refusal))))
+            return
+        self.dismiss(message)
+
+    def action_leave(self) -> None:
+        """Leave; asks first when something was typed."""
+        if not self.changed():
+            self.dismiss(None)
+            return
+
+        def answered(key: str | None) -> None:
+            if key == "k":
+                self.action_keep()
+            elif key == "d":
+                self.dismiss(None)
+
+        self.app.push_screen(
+            Ask("The form was changed.", {"k": "keep the changes", "d": "drop them"}), answered
+        )
+
+
+class NoteForm(Window[tuple[str, bool] | None]):
+    """A note, and whether it is the reason for "cannot tell". Returns both, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", show=False),
+        Binding("ctrl+t", "turn", "cannot tell", show=False),
+    ]
+
+    def __init__(self, note: str, cannot_tell: bool) -> None:
+        super().__init__()
+        self._note = one_line(note)
+        self._cannot_tell = cannot_tell
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask"):
+            yield shown(display("Note to this question"))
+            yield Input(self._note, id="note", compact=True)
+            yield shown(self._box(), id="cannot-tell")
+            yield shown(display("\nEnter keep   Ctrl+t cannot tell   Esc leave"), classes="keys")
+
+    def _box(self) -> DisplayText:
+        sign = "[x]" if self._cannot_tell else "[ ]"
+        return display(f"{sign} I cannot tell whether it is answerable; the note says why")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss((event.value, self._cannot_tell))
+
+    def action_turn(self) -> None:
+        self._cannot_tell = not self._cannot_tell
+        self.query_one("#cannot-tell", Static).update(Content(self._box()))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def _value_text(values: dict[str, Any] | None, field: str) -> str:
+    if values is None:
+        return "(no such question)"
+    if field not in values:
+        return "(not there)"
+    value = values[field]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
+    """The fields of a conflict, each as it was, as it is here and as it is in the file."""
+    text = ""
+    marks: list[Mark] = []
+    sides = (
+        ("before", conflict.base),
+        ("1 mine", conflict.mine),
+        ("2 in the file", conflict.theirs),
+    )
+    for field in conflict.fields or ("question",):
+        for name, values in sides:
+            head = f"{field}, {name}:"
+            marks.append((len(text), len(text) + len(head), "key"))
+            text += f"{head}\n{_value_text(values, field)}\n\n"
+    return text, marks
+
+
+class ConflictScreen(TextWindow):
+    """Shows the open conflicts of the store one after the other. Esc leaves the rest for later."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "take('mine')", "mine", show=False),
+        Binding("2", "take('theirs')", "theirs", show=False),
+    ]
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        super().__init__("1 keep mine   2 keep what the file has   j k scroll   Esc decide later")
+        self._store = store
+        self._say = say
+
+    def show_text(self) -> None:
+        if not self._store.conflicts:
+            self.dismiss(None)
+            return
+        conflict = self._store.conflicts[0]
+        count = len(self._store.conflicts)
+        head = f"{conflict.case_id} was changed here and in the file ({count} to settle)\n\n"
+        text, marks = conflict_text(conflict)
+        moved = [(start + len(head), end + len(head), name) for start, end, name in marks]
+        self.pane.show(display(head + text), [(0, len(head) - 2, "warn"), *moved])
+
+    def action_take(self, choice: str) -> None:
+        if self._store.conflicts:
+            self._say(self._store.resolve(self._store.conflicts[0], choice))
+            self.show_text()
+
+
+FOOT = "Tab keys / guideline   PgDn PgUp, j k scroll   Esc back"
+
+GUIDELINE = """\
+How to label, so that everyone labels alike
+
+The common case is two keys: the digit of the chunk that holds the answer, then Enter.
+
+Support     A chunk is a support when the answer, or a needed part of it, can be read in it. That \
+it is about the same subject is not enough.
+Read first  Read a chunk before you pass it by; a dot before the row's key means "not read yet".
+All of it   Mark every chunk that answers by itself. If retrieval missed one, search for it with p \
+or name its path with P.
+
+Groups      Chunks that are needed together stand in one group: A (2 and 7). Another group is \
+another way to the answer: A (2 and 7) or B (.5). New marks join group A; M starts the next group, \
+m b moves one chunk. The line under the question always says what will be written.
+Grades      3 answers by itself   2 supports in part (a plain mark)   1 related   0 no support
+Snippets    t picks the sentences that carry the answer. Without a pick they are found \
+automatically, shown as ~ in the row; a picked one is shown as ".
+
+Unanswerable  x: the documents do not hold the answer. Not the same as "not found": search first.
+Cannot tell   c, the reason, Ctrl+t, Enter: you are not able to judge.
+Later         s puts the question at the end of the queue; it comes back.
+
+Blind mode  Rank, scores and other people's labels are hidden and the rows are shuffled, since \
+seeing them pulls the judgement. B leaves it; that is recorded.
+
+Signs       > cursor   [A] marked, group A   2 grade   " snippet   ~ automatic snippet
+            ! support moved   ? found by similar text   ^ only its heading fits   · not read yet
+
+Nothing is lost: every key is written to a journal at once. u undoes, as far back as you like.
+"""
+
+
+def key_names(action: Action, keymap: Keymap) -> str:
+    """The keys of an action, as the help page shows them."""
+    names = keys_of(action, keymap)
+    if action.id == "mark-row" and len(names) == 10:
+        return f"{names[0]}-{names[-1]}"
+    return " ".join(map(shown_key, names)) or "(in : commands)"
+
+
+def help_screen(where: str, keymap: Keymap) -> HelpScreen:
+    """Page one: the keys that work on the screen `where`. Page two: the guideline."""
+    keys = keys_page(actions_of(where), lambda action: key_names(action, keymap))
+    return HelpScreen([keys, (GUIDELINE, [(0, 43, "rule")])], FOOT)

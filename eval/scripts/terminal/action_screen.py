@@ -1,0 +1,153 @@
+"""A screen whose keys, hints and messages follow its table of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from textual import events
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding
+from textual.screen import Screen
+
+from terminal import frame
+from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
+from terminal.lists import Bar, Span
+from terminal.safe_text import DisplayText, one_line
+from terminal.windows import Result, dismiss_once
+
+Acts = Mapping[str, Callable[..., Any]]
+"""What each action of a table does, by its id."""
+
+
+def keys_for(
+    actions: Iterable[Action], keymap: Keymap | None = None
+) -> dict[str, tuple[Action, int]]:
+    """Each key, as Textual names it: its action, and its place among the keys of that action.
+
+    Not Textual's bindings: those run one after the other in the app's queue, after the key has
+    bubbled there, so that the second key of `m b` could overtake the first.
+    """
+    return {
+        binding.key: (action, index)
+        for action in actions
+        for index, key in enumerate(keys_of(action, keymap or {}))
+        for binding in Binding.make_bindings([Binding(key, "")])
+    }
+
+
+class ActionScreen(Screen[Result], inherit_bindings=False):
+    """A full screen with a status line and hints at its end, the bar `end`.
+
+    A subclass draws itself in `show` and says in `acts` what its actions do. `hints` are ids of
+    actions, most needed first; the key of `help` stands at the right end. What an action refuses
+    (`ActionRefused`) is said on the status line.
+    """
+
+    AUTO_FOCUS = ""
+    ALLOW_SELECT = False
+
+    def __init__(
+        self,
+        actions: Iterable[Action],
+        hints: Iterable[str],
+        look: frame.Look,
+        keymap: Keymap | None = None,
+        *,
+        end: str = "end",
+    ) -> None:
+        super().__init__()
+        self.look = look
+        self.keymap: Keymap = keymap or {}
+        self.actions = {action.id: action for action in actions}
+        self.pending: Action | None = None
+        self.end = Bar(id=end)
+        self._hints = tuple(hints)
+        self._keys = keys_for(self.actions.values(), keymap)
+        self._message: Span = ("row", DisplayText(""))
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        return dismiss_once(self, super().dismiss, result)
+
+    # -- drawing --------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.redraw)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self.redraw)
+
+    def redraw(self) -> None:
+        """Draw everything."""
+        self.show()
+        self.show_end()
+
+    def redraw_all(self) -> None:
+        """Draw everything, on every cell of the screen."""
+        self.refresh(layout=True)
+        self.redraw()
+
+    def show(self) -> None:
+        """Draw what this screen is about."""
+        raise NotImplementedError
+
+    def show_end(self) -> None:
+        """Draw status line and hints."""
+        width = self.end.size.width
+        if width > 0:
+            status = frame.status(self._message, self.waits_for(), width)
+            help_key = self.key_name(self.actions["help"])
+            self.end.show([status, frame.hints(self.hint_parts(), help_key, width)])
+
+    def waits_for(self) -> str:
+        """What a started action of two keys waits for, in words; empty when none is started."""
+        return f"{self.pending.then[0]} to go on, Esc" if self.pending else ""
+
+    def hint_parts(self) -> Iterable[tuple[str, str]]:
+        """`(key, label)` pairs of the hint line."""
+        actions = [self.actions[name] for name in self._hints]
+        return [(self.key_name(action), action.label) for action in actions]
+
+    def key_name(self, action: Action) -> str:
+        """The first key of an action, as a person reads it; its label when it has none."""
+        keys = keys_of(action, self.keymap)
+        return shown_key(keys[0]) if keys else action.label
+
+    def say(self, text: str, style: str = "row") -> None:
+        """Show a message on the status line until the next key."""
+        self._message = (style, one_line(text, 500))
+        if self.is_mounted:
+            self.show_end()
+
+    # -- keys -----------------------------------------------------------------------------------
+
+    def acts(self) -> Acts:
+        """What each action of this screen does."""
+        raise NotImplementedError
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what a key press stands for; False leaves it to Textual."""
+        if self.pending is not None:
+            action, self.pending = self.pending, None
+            self.say("")
+            if character and character in action.then:
+                self.perform(action.id)
+            return True
+        if key not in self._keys:
+            return False
+        action, _ = self._keys[key]
+        if action.then:
+            self.pending = action
+            self.show_end()
+        else:
+            self.perform(action.id)
+        return True
+
+    def perform(self, name: str) -> None:
+        """Do the action `name`; what it refuses is said on the status line."""
+        if self._message[1]:
+            self.say("")
+        try:
+            self.acts()[name]()
+        except ActionRefused as refusal:
+            self.say(str(refusal), "warn")

@@ -1,0 +1,147 @@
+"""An application in the terminal: no key is lost, clean ends, crash files without any text."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+import traceback
+from collections.abc import Awaitable
+from pathlib import Path, PurePath
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from rich.text import Text
+from textual import events
+from textual.app import App
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+
+from terminal.safe_text import display
+
+STYLE_SHEET = Path(__file__).with_name("terminal.tcss")
+"""Colours of lines, and the windows of the kit; an app adds a sheet of its own behind it."""
+
+StyleSheets = str | PurePath | list[str | PurePath] | None
+"""What an app may write as its CSS_PATH."""
+
+THEMES = {"dark": "textual-dark", "light": "textual-light"}
+
+PASTE_LIMIT = 1 << 20
+
+TRIES = 20
+"""Refreshes in which the first field of a window may take the focus."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A screen that takes key presses itself."""
+
+    def take_key(self, key: str, character: str) -> bool:
+        """Do what the key stands for; False leaves it to Textual."""
+
+
+def check_theme(theme: str | None) -> None:
+    """Raises ValueError, one sentence, for a theme that there is not."""
+    if theme and theme not in {*THEMES, *BUILTIN_THEMES}:
+        raise ValueError(f"theme {theme!r} is unknown; use dark, light or one of Textual's")
+
+
+class TerminalApp(App[None], inherit_bindings=False):
+    """Gives keys to the screen on top, in their order; pasted text is made harmless first."""
+
+    ENABLE_COMMAND_PALETTE = False  # its keys are in the screens' tables of actions
+    FAILURE: ClassVar[str]
+    """What is said after a crash; `{file}` stands for the name of the crash file."""
+
+    def __init__(self, theme: str | None = None) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.theme = THEMES.get(theme or "dark", theme or "")
+        self.crash_file = ""
+        self._opening = False
+        self._held: list[events.Key] = []
+
+    # -- keys -----------------------------------------------------------------------------------
+
+    @property
+    def holding(self) -> bool:
+        """Must keys wait now?"""
+        return self._opening
+
+    def pressed(self, key: str) -> None:
+        """A key that does not wait was pressed."""
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Paste):
+            event.text = display(event.text, PASTE_LIMIT)
+        elif isinstance(event, events.Key) and not event.is_forwarded:
+            if self.holding:
+                self._held.append(event)
+                return
+            self.pressed(event.key)
+            screen = self.screen
+            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
+                return
+        await super().on_event(event)
+
+    def push_screen(self, screen: Any, *args: Any, **options: Any) -> Any:
+        """Keys that come while a screen opens do not fall on the one below."""
+        opening = super().push_screen(screen, *args, **options)
+        self._opening = True
+        self.call_next(self._wait_open, opening, self.screen)
+        return opening
+
+    async def _wait_open(self, opening: Awaitable[None], screen: Screen[Any]) -> None:
+        await opening
+        screen.call_after_refresh(self._opened_screen, screen, TRIES)
+
+    async def _opened_screen(self, screen: Screen[Any], tries: int) -> None:
+        """Go on once the first field of the screen can take the keys."""
+        field = screen.query("Input, TextArea") and screen.focused is None
+        if tries and screen.is_current and field:
+            screen.call_after_refresh(self._opened_screen, screen, tries - 1)
+            return
+        self._opening = False
+        await self.release()
+
+    async def release(self) -> None:
+        """Do the keys that waited, in their order, until keys must wait again."""
+        while self._held and not self.holding:
+            await self.on_event(self._held.pop(0))
+
+    # -- ends -----------------------------------------------------------------------------------
+
+    def end_on_signals(self) -> None:
+        """Leave in order, with exit code 130, when the terminal or the user's system says so."""
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            # Not in the main thread (a test), or no such signals (Windows): then without.
+            try:
+                loop.add_signal_handler(getattr(signal, name), self.exit, None, 130)
+            except (AttributeError, NotImplementedError, RuntimeError, ValueError):
+                break
+
+    def _fatal_error(self) -> None:
+        """In place of Textual's traceback, which shows local values: a file without any text."""
+        self._close_messages_no_wait()
+        error = self._exception
+        if self.crash_file or error is None:
+            return  # a second error on the way out: the first is told
+        self.crash_file = write_crash_file(error)
+        self._exit_renderables.append(Text(display(self.FAILURE.format(file=self.crash_file))))
+
+
+def write_crash_file(error: BaseException) -> str:
+    """Write where `error` came from: types and places, no messages and no values."""
+    lines = []
+    seen: BaseException | None = error
+    while seen is not None:
+        lines.append(type(seen).__name__)
+        for step in traceback.extract_tb(seen.__traceback__):
+            lines.append(f"  {step.filename}:{step.lineno} in {step.name}")
+        seen = seen.__cause__ or seen.__context__
+    handle, path = tempfile.mkstemp(prefix="label-crash-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path

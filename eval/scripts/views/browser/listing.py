@@ -1,0 +1,429 @@
+"""A list of cases as values: which of a run (or of two) are in it, in which order, and what is said
+of them. The screens of `lists` draw it; the pages walk through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from terminal.frame import Look, cut
+from terminal.lists import Line, Span
+from terminal.safe_text import display, one_line
+from views.browser import rows
+from views.browser.model import Key, OpenRun
+from views.browser.query import Query, QueryError, parse, unknown
+from views.browser.rows import Column
+from views.browser.success import Success
+from views.browser.table import SETS, Table
+
+LARGE = 20_000
+"""From so many cases on, a filter or order is not redone while the files are still being read."""
+
+SCORE_PAIR = 11
+
+
+class CaseList:
+    """The cases of one run, as the user filters and orders them. `listed` holds rows of the table.
+
+    The setters take what the user typed and raise `QueryError`, with nothing changed; `update`
+    works out the list again.
+    """
+
+    where = "cases"
+
+    def __init__(self, run: OpenRun) -> None:
+        self.run = run
+        self.success = Success()
+        self.filter: Query | None = None
+        self.sort, self.reverse = "order", False
+        self.metrics: list[str] | None = None
+        """The metrics that the user wants to see; None: the main ones."""
+        self.listed: Sequence[int] = ()
+        self.drawn: tuple[Table, int] = (run.table, -1)
+        """The table that `listed` is of, and which version of it."""
+        self.want_columns()
+
+    @property
+    def table(self) -> Table:
+        """The cases, as far as they are read; another object after the files were replaced."""
+        return self.run.table
+
+    # -- what is in the list --------------------------------------------------------------------
+
+    def candidates(self) -> Sequence[int]:
+        """The rows that there are before any filter."""
+        return range(self.table.count)
+
+    def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
+        """The rows that a filter lets through."""
+        return query.select(self.table, candidates, self.success.codes)
+
+    @property
+    def filtered(self) -> bool:
+        """Does a filter hide cases?"""
+        return self.filter is not None and bool(self.filter.terms)
+
+    def update(self, cursor: int) -> int:
+        """Work out the list again. Returns where the case that stood at `cursor` stands now."""
+        table, _ = self.drawn
+        key = table.key(self.listed[cursor]) if cursor < len(self.listed) else None
+        self.drawn = (self.table, self.table.version)
+        listed = self.candidates()
+        if self.filter is not None and self.filter.terms:
+            listed = self.select(self.filter, listed)
+        if (self.sort, self.reverse) != ("order", False):
+            listed = self._ordered(listed)
+        self.listed = listed
+        if key is None or (row := self.table.row_of(*key)) is None:
+            return 0
+        return self.index_of(row, cursor)
+
+    def _ordered(self, listed: Sequence[int]) -> Sequence[int]:
+        """Rows in the chosen order; a column that is not read yet leaves them as they are."""
+        if self.sort == "why":
+            codes = self.success.codes(self.table)
+            return sorted(listed, key=codes.__getitem__, reverse=not self.reverse)
+        if self.table.missing([self.sort]):
+            return listed
+        return self.table.ordered(listed, self.sort, self.reverse)
+
+    def index_of(self, row: int, otherwise: int) -> int:
+        """Where a row of the table stands in the list; `otherwise` when it is not in it."""
+        if isinstance(self.listed, range):
+            return row
+        try:
+            return self.listed.index(row)
+        except ValueError:
+            return otherwise
+
+    def outdated(self) -> bool:
+        """Must the list be worked out again, since more was read or the files are others?"""
+        table, version = self.drawn
+        if table is not self.table:
+            self.want_columns()
+        plain = not self.filtered and self.sort == "order"
+        waiting = self.run.reading and self.table.count > LARGE and not plain
+        return (self.table is not table or version != self.table.version) and not waiting
+
+    def fails(self, row: int) -> bool:
+        """Does a row count as failing, for n and p?"""
+        return bool(self.success.codes(self.table)[row])
+
+    # -- columns of metrics ---------------------------------------------------------------------
+
+    def available_metrics(self) -> Collection[str]:
+        """Names of metrics that may be asked for."""
+        return self.table.metrics
+
+    def shown_metrics(self) -> list[str]:
+        """The metrics with a column: the user's, else the main ones that the run has."""
+        if self.metrics is not None:
+            return self.metrics
+        return [name for name in rows.MAIN if name in self.table.metrics]
+
+    def want(self, names: Collection[str]) -> None:
+        """Have the columns of these metrics read."""
+        self.run.want(list(names))
+
+    def want_columns(self) -> None:
+        """Ask for the columns that are shown, as soon as the run is known to have them."""
+        self.want([*self.shown_metrics(), *self.success.needs])
+
+    # -- what the user chooses ------------------------------------------------------------------
+
+    def set_filter(self, text: str) -> None:
+        """Filter by `text`."""
+        query = parse(text, self.available_metrics())
+        self.want(query.needs)
+        self.filter = query if query.terms else None
+
+    def filter_message(self) -> str:
+        """How many cases the filter leaves, and what could have been meant when it is none."""
+        if self.filter is None:
+            return ""
+        unread = self.table.missing(self.filter.needs)
+        if unread:
+            return f"reading {', '.join(unread)} …"
+        hint = "" if self.listed else self.filter.hint(self.table)
+        return f"{len(self.listed)} of {self.table.count} cases" + (f"; {hint}" if hint else "")
+
+    def sort_names(self) -> dict[str, str]:
+        """What can be sorted by, by its name in small letters; `state` stands for why."""
+        table = self.table
+        names = ["order", "id", "question", *table.words, *table.known_numbers()]
+        return {name.casefold(): name for name in names} | {"state": "why", "case": "id"}
+
+    def set_sort(self, text: str) -> None:
+        """Sort by a column, `-` before it for the largest first."""
+        text = text.strip()
+        name = text.removeprefix("-").casefold() or "order"
+        columns = self.sort_names()
+        if name in SETS:
+            raise QueryError(f"{name}: a case has several; filter by it instead")
+        if name not in columns:
+            raise QueryError(unknown(name, list(columns)))
+        self.sort, self.reverse = columns[name], text.startswith("-")
+        self.want([self.sort])
+
+    def sort_by(self, name: str) -> None:
+        """Sort by a column, or the other way round when it is sorted by it."""
+        self.reverse = self.sort == name and not self.reverse
+        self.sort = name
+        self.want([name])
+
+    @property
+    def sort_text(self) -> str:
+        """The order as `set_sort` takes it."""
+        if self.sort == "order":
+            return ""
+        return (("-" if self.reverse else "") + self.sort).replace("why", "state")
+
+    def set_columns(self, text: str) -> None:
+        """Show these metrics; nothing means the main ones."""
+        columns = {name.casefold(): name for name in self.table.known_numbers()}
+        names = []
+        for word in text.replace(",", " ").split():
+            if word.casefold() not in columns:
+                raise QueryError(unknown(word, list(columns.values())))
+            names.append(columns[word.casefold()])
+        self.metrics = names or None
+        self.want_columns()
+
+    def set_success(self, text: str) -> None:
+        """Let a condition on scores say what success is; nothing means the rules."""
+        query = parse(text, self.available_metrics())
+        for term in query.terms:
+            if term.kind in ("keyword", "word"):
+                raise QueryError("write a condition on a score, such as recall@5>0 or pass=1")
+        self.want(query.needs)
+        self.take_success(query if query.terms else None)
+
+    def take_success(self, condition: Query | None) -> None:
+        """Success is from now on that `condition` holds; None: the rules."""
+        self.success = Success(condition)
+
+    # -- what is said of them -------------------------------------------------------------------
+
+    def columns(self, width: int) -> list[Column]:
+        """The columns that fit on `width` cells."""
+        longest = max((len(name) for name in self.table.ids[:500]), default=4)
+        chosen = self.metrics is not None
+        return rows.case_columns(width, self.shown_metrics(), longest, chosen=chosen)
+
+    def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
+        """One case."""
+        return rows.case_row(self.drawn[0], row, columns, self.success, sign=sign)
+
+    def title(self, look: Look) -> list[Span]:
+        """The run, its state, and the counts."""
+        info, table = self.run.info, self.table
+        failing = table.count - self.success.codes(table).count(0)
+        spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
+        if progress := rows.progress(info, table.count):
+            spans.append(("key", display(f"  {progress}")))
+        spans.append(("row", display(f"  {table.count} cases, ")))
+        spans.append(("bad" if failing else "good", display(f"{failing} fail")))
+        if not table.metrics:
+            spans.append(("warn", display("  not scored yet")))
+        if len(self.listed) != table.count:
+            spans.append(("key", display(f"  showing {len(self.listed)}")))
+        if self.run.reading:
+            spans.append(("dim", one_line(f"  reading {self.run.reading} …", 80)))
+        return spans
+
+    def second_line(self, width: int) -> list[Span]:
+        """The filter; or what the user should know; or how to filter."""
+        notices = self.run.notices
+        if self.filter is not None and self.filter.terms:
+            return [("key", display(" filter: ")), ("row", one_line(self.filter.text, 300))]
+        if notices:
+            more = f" (and {len(notices) - 1} more)" if len(notices) > 1 else ""
+            first = cut([("warn", one_line(f" {notices[0]}", 300))], width - len(more))
+            return [*first, ("warn", display(more))]
+        return [("dim", display(" / filters, such as: failing category=factual recall@5<1 words"))]
+
+
+class PairList(CaseList):
+    """The cases of two runs whose success changed, or all that both have.
+
+    `run` is the new one, and rows are rows of its table.
+    """
+
+    where = "flips"
+
+    def __init__(self, base: OpenRun, new: OpenRun) -> None:
+        self.base = base
+        self.base_success = Success()
+        self.only_flips = True
+        self.flips: dict[int, str] = {}
+        self._pairs: dict[int, int] = {}
+        """New row to base row."""
+        self._paired: tuple[object, ...] = ()
+        super().__init__(new)
+
+    def available_metrics(self) -> Collection[str]:
+        """Metrics that both runs have: only these can be compared."""
+        return [name for name in self.table.metrics if name in self.base.table.metrics]
+
+    def shown_metrics(self) -> list[str]:
+        shared = set(self.available_metrics())
+        condition = self.success.condition
+        names = [*(condition.needs if condition and self.metrics is None else ())]
+        return [name for name in dict.fromkeys(names + super().shown_metrics()) if name in shared]
+
+    def want(self, names: Collection[str]) -> None:
+        self.run.want(list(names))
+        self.base.want(list(names))
+
+    def want_columns(self) -> None:
+        self.want([*self.shown_metrics(), *self.success.needs, *self.base_success.needs])
+
+    def take_success(self, condition: Query | None) -> None:
+        self.success, self.base_success = Success(condition), Success(condition)
+
+    def _pair(self) -> None:
+        """Match the rows of both tables, and find the flips, if either table has changed."""
+        base, new = self.base.table, self.table
+        now = (base, base.version, new, new.version, self.success.condition)
+        if now == self._paired:
+            return
+        self._paired = now
+        shared = None if self.success.condition else set(self.available_metrics())
+        if self.success.metrics != shared:
+            condition = self.success.condition
+            self.success = Success(condition, shared)
+            self.base_success = Success(condition, shared)
+        self._pairs = {
+            row: base_row
+            for row in range(new.count)
+            if (base_row := base.row_of(*new.key(row))) is not None
+        }
+        before, after = self.base_success.codes(base), self.success.codes(new)
+        scored = [
+            (base_row, row)
+            for row, base_row in self._pairs.items()
+            if base_row < len(before) and row < len(after)
+        ]
+        self.flips = flips(scored, before, after)
+
+    def candidates(self) -> Sequence[int]:
+        self._pair()
+        return sorted(self.flips) if self.only_flips else sorted(self._pairs)
+
+    def select(self, query: Query, candidates: Sequence[int]) -> Sequence[int]:
+        return query.select(self.table, candidates, self.success.codes, self.flips)
+
+    def outdated(self) -> bool:
+        if self._paired[:2] != (self.base.table, self.base.table.version):
+            self.want_columns()
+            return True
+        return super().outdated()
+
+    def fails(self, row: int) -> bool:
+        return self.flips.get(row) == "broke" if not self.only_flips else row in self.flips
+
+    def columns(self, width: int) -> list[Column]:
+        """Score columns hold two numbers; those that do not fit any more are left out."""
+        columns = super().columns(width)
+        wide, used = [], 1
+        for column in columns[:-1]:
+            if column.right:
+                column = replace(column, width=SCORE_PAIR)
+                if used + SCORE_PAIR + 1 + rows.QUESTION_MIN > width:
+                    break
+            wide.append(column)
+            used += column.width + 1
+        return [*wide, replace(columns[-1], width=max(0, width - used))]
+
+    def row_line(self, row: int, columns: Sequence[Column], sign: str, look: Look) -> Line:
+        return rows.flip_row(
+            self.base.table,
+            self.table,
+            (self._pairs.get(row, 0), row),
+            columns,
+            (self.base_success, self.success),
+            sign=sign,
+            ascii_only=look.ascii,
+        )
+
+    def title(self, look: Look) -> list[Span]:
+        arrow = "->" if look.ascii else "→"
+        broke = sum(word == "broke" for word in self.flips.values())
+        fixed = len(self.flips) - broke
+        names = f" {one_line(self.base.run_id, 40)} {arrow} {one_line(self.run.run_id, 40)}"
+        spans: list[Span] = [
+            ("term", display(names)),
+            ("row", display(f"  {len(self._pairs)} cases in both  ")),
+            ("bad" if broke else "dim", display(f"{broke} broke")),
+            ("row", display("  ")),
+            ("good" if fixed else "dim", display(f"{fixed} fixed")),
+            ("dim", display("  flips only" if self.only_flips else "  all cases")),
+        ]
+        reading = self.run.reading or self.base.reading
+        if reading:
+            spans.append(("dim", one_line(f"  reading {reading} …", 80)))
+        return spans
+
+    def second_line(self, width: int) -> list[Span]:
+        if self.filter is None:
+            return [("dim", one_line(f" success: {self.success.describe()} (! changes it)", 300))]
+        return super().second_line(width)
+
+
+def flips(pairs: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
+    """New row to broke or fixed, for pairs of a base row and a new row whose success differs."""
+    return {
+        row: "broke" if after[row] else "fixed"
+        for base_row, row in pairs
+        if bool(before[base_row]) != bool(after[row])
+    }
+
+
+class Walk:
+    """The cases that a page walks through, by their place from 0 up; one case by default."""
+
+    def __init__(self, table: Table, listed: Sequence[int]) -> None:
+        self._table, self._rows = table, listed
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def key(self, index: int) -> Key:
+        """Case id and repeat of the case at ``index``."""
+        return self._table.key(self._rows[index])
+
+    def follow(self, index: int) -> int:
+        """Take in what the list shows now; where the case at ``index`` stands by then."""
+        return index
+
+
+class ListWalk(Walk):
+    """The cases of a list, in its order when the page was opened.
+
+    What comes to the list later comes behind them; a case that only left the list stays.
+    """
+
+    def __init__(self, cases: CaseList) -> None:
+        super().__init__(cases.drawn[0], cases.listed)
+        self._cases = cases
+        self._listed = cases.listed
+
+    def follow(self, index: int) -> int:
+        table, listed = self._cases.drawn[0], self._cases.listed
+        if listed is self._listed:
+            return index
+        self._listed = listed
+        key = self.key(index)
+        if table is self._table and isinstance(listed, range) and isinstance(self._rows, range):
+            self._rows = listed  # nothing is filtered or sorted: it has grown at its end
+            return index
+        keys = map(self._table.key, self._rows)
+        still_there = [row for key_ in keys if (row := table.row_of(*key_)) is not None]
+        before = set(still_there)
+        walked = still_there + [row for row in listed if row not in before]
+        row = table.row_of(*key)
+        if row is None:  # the case in view is gone: it stays in view, and in the old reading
+            return index
+        self._table, self._rows = table, walked
+        return walked.index(row)

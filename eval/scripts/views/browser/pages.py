@@ -1,0 +1,321 @@
+"""The screens that show one case as text, in one run or in two; two pages in wide windows."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from terminal.action_screen import ActionScreen, Acts
+from terminal.actions import ActionRefused
+from terminal.frame import Look, rule
+from terminal.lists import Bar
+from terminal.safe_text import one_line
+from terminal.text_pane import TextPane
+from views.browser.actions import ACTIONS, CASE, HINTS, PAIR, Browser, common_acts, label_case
+from views.browser.case_page import CaseInRun, case_docs, pair_docs, raw_doc
+from views.browser.document import Doc
+from views.browser.listing import ListWalk, PairList, Walk
+from views.browser.model import Detail, Key, OpenRun
+from views.browser.rows import flip_word, progress
+from views.browser.success import Success
+
+TWO_FROM = 120
+"""Columns from which two pages have room."""
+
+
+class PageScreen(ActionScreen[int | None], inherit_bindings=False):
+    """Walks through cases, and returns the row of the last. Subclasses say what a page holds."""
+
+    def __init__(
+        self, browser: Browser, where: str, walk: Walk, index: int, *, ascii_only: bool
+    ) -> None:
+        look = Look(ascii=ascii_only)
+        super().__init__(ACTIONS[where].values(), HINTS[where].split(), look)
+        self.browser = browser
+        self.where = where
+        self.walk = walk
+        self.index = index
+        self.gone = False
+        """The case in view is not in the files any more: what was read of it stays."""
+        self.pages = (TextPane(id="left"), TextPane(id="right"))
+        self.head = Bar(id="case-head")
+        self._side = 0
+
+    def acts(self) -> Acts:
+        page = max(1, self.page.size.height - 2)
+        to_end = self.page.line_count
+        return {
+            **common_acts(self, self.browser, self.where, lambda: self.dismiss(self.row)),
+            "down": lambda: self.scroll(1),
+            "up": lambda: self.scroll(-1),
+            "page-down": lambda: self.scroll(page),
+            "page-up": lambda: self.scroll(-page),
+            "first": lambda: self.scroll(-to_end),
+            "top": lambda: self.scroll(-to_end),
+            "last": lambda: self.scroll(to_end),
+            "part": lambda: self._to_part(1),
+            "part-back": lambda: self._to_part(-1),
+            "pane": self.turn_side,
+            "next": lambda: self.go(1),
+            "previous": lambda: self.go(-1),
+        }
+
+    @property
+    def key(self) -> Key:
+        """Case id and repeat of the case in view."""
+        return self.walk.key(self.index)
+
+    @property
+    def row(self) -> int | None:
+        """The row of the case in view; None when the files do not hold it any more."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        with Horizontal(id="pages"):
+            yield from self.pages
+        yield self.end
+
+    @property
+    def two(self) -> bool:
+        """Is there room for two pages?"""
+        return self.size.width >= TWO_FROM
+
+    def blank(self) -> Doc:
+        """An empty document as wide as a page."""
+        return Doc(ascii_only=self.look.ascii, width=max(0, self.pages[0].size.width - 2))
+
+    def docs(self) -> tuple[Doc, Doc | None]:
+        """The page of the case in view."""
+        raise NotImplementedError
+
+    def label_text(self) -> str:
+        """What the head says of the case in view."""
+        raise NotImplementedError
+
+    def load(self) -> bool:
+        """Read the case in view from the files; whether that gave anything new."""
+        raise NotImplementedError
+
+    def changed(self) -> None:
+        """The files grew or were written again: the page shows what stands there now."""
+        self.index = self.walk.follow(self.index)
+        if self.load():
+            self.redraw()
+        else:
+            self.show_head()
+        if self.gone:
+            self.say("this case is not in the files any more: this is what was read", "warn")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= TWO_FROM, "-two")
+        super().on_resize(event)
+
+    def show(self) -> None:
+        left, right = self.docs()
+        if right is None:
+            self._side = 0
+        for number, doc in enumerate((left, right or Doc())):
+            self.pages[number].show(doc.text, doc.marks)
+        self.show_head()
+
+    def show_head(self) -> None:
+        """Draw the line above: which case, how far down."""
+        page = self.page
+        side = (
+            ("left side, w other" if self._side == 0 else "right side, w other") if self.two else ""
+        )
+        where = f"{side}  lines {page.top + 1}-{page.bottom} of {page.line_count}"
+        left = f"{self.index + 1}/{len(self.walk)} {one_line(self.label_text(), 200)}"
+        self.head.show([rule(self.look, self.size.width, left, where.strip())])
+
+    @property
+    def page(self) -> TextPane:
+        """The page that keys scroll."""
+        return self.pages[self._side]
+
+    def scroll(self, by: int) -> None:
+        """Scroll the page."""
+        if self.page.scroll_by(by):
+            self.show_head()
+
+    def _to_part(self, by: int) -> None:
+        if self.page.next_mark("rule", by):
+            self.show_head()
+
+    def turn_side(self) -> None:
+        """Let keys scroll the other page."""
+        if not self.two:
+            raise ActionRefused(f"there is one page only; from {TWO_FROM} columns on there are two")
+        self._side = 1 - self._side
+        self.show_head()
+
+    def go(self, by: int) -> None:
+        """Show the next (1) or previous (-1) case of the list."""
+        if not 0 <= self.index + by < len(self.walk):
+            raise ActionRefused(
+                "this is the last case of the list" if by > 0 else "this is the first case"
+            )
+        self.index += by
+        self.load()
+        for page in self.pages:
+            page.top = 0
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.call_after_refresh(self.show_head)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.call_after_refresh(self.show_head)
+
+
+class CaseScreen(PageScreen, inherit_bindings=False):
+    """Question, answer with its claims, expected, retrieved chunks, verdicts, scores, trace."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        run: OpenRun,
+        walk: Walk,
+        index: int,
+        success: Success,
+        *,
+        ascii_only: bool,
+    ) -> None:
+        super().__init__(browser, CASE, walk, index, ascii_only=ascii_only)
+        self.run = run
+        self.success = success
+        self.full = self.raw = False
+        self.detail = no_detail(self.key)
+        self.load()
+
+    def acts(self) -> Acts:
+        return {
+            **super().acts(),
+            "full": self.turn_full,
+            "raw": self.turn_raw,
+            "label": lambda: label_case(self, self.browser, self.run.run_id, self.detail.case_id),
+        }
+
+    def load(self) -> bool:
+        before, was_gone = self.detail, self.gone
+        detail = self.run.detail(self.key)
+        self.gone = detail is None
+        self.detail = detail or last_detail(before, self.key)
+        return (self.detail, self.gone) != (before, was_gone)
+
+    @property
+    def row(self) -> int | None:
+        return self.run.table.row_of(*self.key)
+
+    def label_text(self) -> str:
+        state = progress(self.run.info, self.run.table.count)
+        return "  ".join(filter(None, (self.run.run_id, self.detail.case_id, state)))
+
+    def docs(self) -> tuple[Doc, Doc | None]:
+        if self.raw:
+            return raw_doc(self.blank, self.detail), None
+        code = code_of(self.run, self.success, self.detail)
+        condition = self.success.condition
+        holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
+        state = f"FAILS: {self.success.says(code)}" if code else holds
+        if not self.run.table.metrics and not code:
+            state = "not scored yet"
+        return case_docs(
+            self.blank, self.detail, state, failing=bool(code), full=self.full, two=self.two
+        )
+
+    def show(self) -> None:
+        self.set_class(self.two and not self.raw, "-two")
+        super().show()
+
+    def turn_full(self) -> None:
+        """Chunks in full, or their beginnings again."""
+        self.full = not self.full
+        self.show()
+        self.say("chunks in full" if self.full else "beginnings of chunks")
+
+    def turn_raw(self) -> None:
+        """The result as it stands in the file, and back."""
+        self.raw = not self.raw
+        for page in self.pages:
+            page.top = 0
+        self.show()
+
+
+def no_detail(key: Key) -> Detail:
+    """What there is to say of a case that no file holds."""
+    return Detail(*key, question="", status="", problems=("the files do not hold this case now",))
+
+
+def last_detail(before: Detail, key: Key) -> Detail:
+    """What was read of a case before it went, if it was in view."""
+    return before if (before.case_id, before.repeat) == key else no_detail(key)
+
+
+def code_of(run: OpenRun, success: Success, detail: Detail) -> int:
+    """How a case fails; 0 when it does not, or when the run's columns do not hold it."""
+    codes = success.codes(run.table)
+    row = run.table.row_of(detail.case_id, detail.repeat)
+    return codes[row] if row is not None and row < len(codes) else 0
+
+
+class PairScreen(PageScreen, inherit_bindings=False):
+    """What changed between two runs for one case."""
+
+    def __init__(self, browser: Browser, pair: PairList, index: int, *, ascii_only: bool) -> None:
+        self.pair = pair
+        super().__init__(browser, PAIR, ListWalk(pair), index, ascii_only=ascii_only)
+        blank = no_detail(self.key)
+        self.details = (blank, blank)
+        self.load()
+
+    def acts(self) -> Acts:
+        pair = self.pair
+        return {
+            **super().acts(),
+            "base": lambda: self._open_alone(pair.base, pair.base_success),
+            "new": lambda: self._open_alone(pair.run, pair.success),
+            "label": lambda: label_case(
+                self, self.browser, pair.run.run_id, self.details[1].case_id
+            ),
+        }
+
+    def load(self) -> bool:
+        before, was_gone = self.details, self.gone
+        key = self.key
+        base, new = self.pair.base.detail(key), self.pair.run.detail(key)
+        self.gone = base is None or new is None
+        self.details = (base or last_detail(before[0], key), new or last_detail(before[1], key))
+        return (self.details, self.gone) != (before, was_gone)
+
+    @property
+    def row(self) -> int | None:
+        return self.pair.table.row_of(*self.key)
+
+    def label_text(self) -> str:
+        arrow = "->" if self.look.ascii else "→"
+        return f"{self.pair.base.run_id} {arrow} {self.pair.run.run_id}  {self.details[1].case_id}"
+
+    def docs(self) -> tuple[Doc, Doc | None]:
+        runs = (self.pair.base, self.pair.run)
+        successes = (self.pair.base_success, self.pair.success)
+        codes = [
+            code_of(run, success, detail)
+            for run, success, detail in zip(runs, successes, self.details, strict=True)
+        ]
+        base, new = (
+            CaseInRun(run.run_id, detail, success.says(code))
+            for run, detail, success, code in zip(runs, self.details, successes, codes, strict=True)
+        )
+        change = flip_word(*codes)
+        return pair_docs(self.blank, base, new, change, two=self.two)
+
+    def _open_alone(self, run: OpenRun, success: Success) -> None:
+        row = run.table.row_of(*self.key)
+        if row is None:
+            raise ActionRefused(f"{run.run_id} does not hold this case any more")
+        walk = Walk(run.table, (row,))
+        page = CaseScreen(self.browser, run, walk, 0, success, ascii_only=self.look.ascii)
+        self.app.push_screen(page)

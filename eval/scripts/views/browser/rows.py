@@ -1,0 +1,226 @@
+"""What each row of the lists says: pure functions from values to spans.
+
+Every foreign string passes `one_line` here. A state is never colour alone: it has a word or sign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.catalogue import METRICS, overview
+from terminal.lists import Line, Span
+from terminal.safe_text import DisplayText, cells, display, fit, one_line
+from views.browser.model import RunInfo
+from views.browser.success import Success
+from views.browser.table import Table
+
+MAIN, RUN_MAIN = overview(of_cases=True), overview()
+"""Metrics of cases, and of runs, shown where a run has them and the window is wide enough."""
+
+HEADS = {metric.name: metric.short for metric in METRICS if metric.short}
+"""Column heads for long metric names."""
+
+QUESTION_MIN = 24
+
+SCORE_MIN, SCORE_MAX = 6, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the case list: what it sorts by, its head, its width, right-aligned or not."""
+
+    name: str
+    head: str
+    width: int
+    right: bool = True
+
+
+def score(value: float | None) -> str:
+    """A score on at most 6 characters; a dash for none."""
+    if value is None or math.isnan(value):
+        return "-"
+    if value == int(value) and abs(value) < 10_000:
+        return str(int(value))
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
+
+
+def cell(table: Table, row: int, name: str) -> str:
+    """A number of a case as the list shows it: milliseconds whole."""
+    value = table.number(name, row)
+    return f"{value:.0f}" if name == "latency" and value is not None else score(value)
+
+
+def metric_column(name: str) -> Column:
+    """The column of a metric, with room for the arrow of the order."""
+    head = HEADS.get(name, name)
+    return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
+
+
+def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bool) -> list[Column]:
+    """The columns that fit on ``width`` cells: id, state, scores, latency, question.
+
+    ``chosen``: the metrics are the user's choice, and the question may give way to them.
+    """
+    id_width = max(4, min(longest, 28 if width >= 120 else 16))
+    columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
+    used = 1 + sum(column.width + 1 for column in columns)
+    least = QUESTION_MIN if not chosen else 0
+    wanted_columns = [metric_column(name) for name in metrics]
+    if width >= 100:
+        wanted_columns.append(Column("latency", "ms", 6))
+    for column in wanted_columns:
+        if used + column.width + 1 + least > width:
+            break
+        columns.append(column)
+        used += column.width + 1
+    columns.append(Column("question", "question", max(0, width - used), right=False))
+    return columns
+
+
+def heading(columns: Sequence[Column], sort: str, reverse: bool, ascii_only: bool) -> Line:
+    """Heads of the columns; an arrow at the one that the rows are sorted by."""
+    up, down = ("^", "v") if ascii_only else ("↑", "↓")
+    parts = []
+    for column in columns:
+        head = one_line(column.head)
+        if column.name == sort:
+            head = one_line((down if reverse else up) + head)
+        parts.append(fit(head, column.width, right=column.right))
+    return (("dim", DisplayText(" " + " ".join(parts))),)
+
+
+def case_row(
+    table: Table, row: int, columns: Sequence[Column], success: Success, *, sign: str
+) -> Line:
+    """One case: id, how it failed, scores, question."""
+    spans: list[Span] = [("row", display(sign))]
+    codes = success.codes(table)
+    code = codes[row] if row < len(codes) else 0
+    for column in columns:
+        style = "row"
+        if column.name == "id":
+            text = one_line(table.ids[row], 200)
+        elif column.name == "why":
+            text = display(success.word(code) or ("ok" if table.metrics else "-"))
+            style = "bad" if code else "dim"
+        elif column.name == "question":
+            text = one_line(table.questions[row], 600)
+            style = "dim"
+        else:
+            text = display(cell(table, row, column.name))
+            style = "dim" if text == "-" else "row"
+        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
+    return tuple(spans)
+
+
+def flip_row(
+    base: Table,
+    new: Table,
+    rows: tuple[int, int],
+    columns: Sequence[Column],
+    successes: tuple[Success, Success],
+    *,
+    sign: str,
+    ascii_only: bool,
+) -> Line:
+    """One case of two runs: what became of it, scores before and after, question."""
+    arrow = ">" if ascii_only else "→"
+    codes = [s.codes(t)[r] for s, t, r in zip(successes, (base, new), rows, strict=True)]
+    word, style = flip_word(*codes)
+    spans: list[Span] = [("row", display(sign))]
+    for column in columns:
+        shown = "row"
+        if column.name == "id":
+            text = one_line(new.ids[rows[1]], 200)
+        elif column.name == "why":
+            text, shown = display(word), style
+        elif column.name == "question":
+            text, shown = one_line(new.questions[rows[1]], 600), "dim"
+        else:
+            before, after = (
+                cell(table, row, column.name) for table, row in zip((base, new), rows, strict=True)
+            )
+            same = before == after
+            text = display(after if same else f"{before}{arrow}{after}")
+            shown = "dim" if same else "key"
+        spans.append((shown, DisplayText(fit(text, column.width, right=column.right) + " ")))
+    return tuple(spans)
+
+
+def flip_word(before: int, after: int) -> tuple[str, str]:
+    """What became of a case, with its style: codes of before and after, 0 for success."""
+    if before and after:
+        return ("fails", "dim")
+    if not before and not after:
+        return ("ok", "dim")
+    return ("BROKE", "bad") if after else ("FIXED", "good")
+
+
+def progress(run: RunInfo, count: int) -> str:
+    """How far a run is that is not complete; empty for one that is."""
+    words = {"running": "in progress", "stopped": "stopped"}
+    return f"{words[run.state]}: {count} of {run.planned or '?'}" if run.state in words else ""
+
+
+def run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
+    """Columns for the main metrics that any of the runs has, as many as fit."""
+    columns = []
+    for name in RUN_MAIN:
+        if any(run.mean(name) is not None for run in runs):
+            column = metric_column(name)
+            if used + column.width + 1 > width:
+                break
+            columns.append(column)
+            used += column.width + 1
+    return columns
+
+
+RUN_FIXED = (
+    Column("run_id", "run", 28, right=False),
+    Column("started", "date", 16, right=False),
+    Column("done", "cases", 9),
+    Column("errors", "errors", 6),
+)
+
+
+def run_columns(runs: Sequence[RunInfo], width: int) -> list[Column]:
+    """Columns of the run list."""
+    longest = max((cells(one_line(run.run_id, 60)) for run in runs), default=3)
+    name = Column("run_id", "run", max(3, min(longest, 28 if width >= 100 else 22)), right=False)
+    fixed = [name, *RUN_FIXED[1:]]
+    used = 2 + sum(column.width + 1 for column in fixed)
+    return [*fixed, *run_metrics(runs, width, used)]
+
+
+def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool) -> Line:
+    """One run: id, date, cases (of those planned while it goes on), errors, main metrics."""
+    spans: list[Span] = [("row", display(sign)), ("marked", display("*" if marked else " "))]
+    in_progress = run.state in ("running", "stopped")
+    for column in columns:
+        style = "row"
+        if column.name == "run_id":
+            text, style = one_line(run.run_id, 200), "marked" if marked else "row"
+        elif column.name == "started":
+            text, style = one_line(run.started[:16].replace("T", " ")), "dim"
+        elif column.name == "done":
+            done = "-" if run.done is None else str(run.done)
+            text = display(f"{done}/{run.planned or '?'}" if in_progress else done)
+            style = "key" if in_progress else "bad" if run.missing else "row"
+        elif column.name == "errors":
+            text = display("-" if run.errors is None else str(run.errors))
+            style = "bad" if run.errors else "row"
+        elif not run.sections:
+            break  # a word stands in place of the metrics
+        else:
+            text = display(score(run.mean(column.name)))
+        spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
+    words = {"running": "running", "stopped": "stopped", "empty": "no results"}
+    if run.state in words:
+        spans.append(("key" if run.state == "running" else "warn", display(words[run.state])))
+    elif not run.sections:
+        spans.append(("dim", display("not scored")))
+    if run.problem:
+        spans.append(("warn", one_line(" " + run.problem)))
+    return tuple(spans)
