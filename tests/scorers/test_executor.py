@@ -1,0 +1,41 @@
+"""The loop takes its executor from outside: ranges scored elsewhere give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from records.runs import METRICS, scores_file
+from scorers.loop import score_run
+from scorers.retrieval import RetrievalScorer
+
+
+class Recording(ThreadPoolExecutor):
+    """Counts what it is asked to do."""
+
+    calls = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_ranges_scored_by_an_executor_give_the_same_bytes(tmp_path: Path) -> None:
+    ids = [f"q{number:02}" for number in range(40)]
+    cases = [{"id": name, "question": "?", "relevant_chunks": ["a"]} for name in ids]
+    answers = [{"test_case_id": name, "retrieved": ["b", "a"]} for name in ids]
+    run = tmp_path / "run"
+    run.mkdir()
+    for path, rows in ((tmp_path / "set.jsonl", cases), (run / "results.jsonl", answers)):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = (run / METRICS, scores_file(run, "retrieval"))
+    score_run(run, tmp_path / "set.jsonl", RetrievalScorer(), jobs=1)
+    here = [path.read_bytes() for path in files]
+    with Recording(2) as executor:
+        score_run(run, tmp_path / "set.jsonl", RetrievalScorer(), jobs=2, executor=executor)
+    assert executor.calls == 2
+    assert [path.read_bytes() for path in files] == here
+    assert json.loads(here[0])["sections"]["retrieval"]["mean"]["mrr"] == 0.5  # rank 2 in each
