@@ -146,8 +146,8 @@ def main(
     from validation.jobs import CalibrateOptions, calibrate, objections
 
     server = {name: values.pop(name) for name in Wanted.__dataclass_fields__ if name in values}
-    wanted = Wanted(judge, **server, revision=judge_revision, file=judge_file, seed=seed)
-    calibrate_options = CalibrateOptions(**values, seed=seed, judge=wanted)
+    settings = Wanted(judge, **server, revision=judge_revision, file=judge_file, seed=seed)
+    calibrate_options = CalibrateOptions(**values, seed=seed, judge=settings)
     calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
     if isinstance(calibrated, int):
         return calibrated

@@ -78,8 +78,8 @@ def main(
     from demo.drafts import DraftOptions, write_drafts
     from judging.connect import Wanted
 
-    wanted = Wanted(**judge, revision=judge_revision, file=judge_file, seed=seed)
-    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, wanted)
+    settings = Wanted(**judge, revision=judge_revision, file=judge_file, seed=seed)
+    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, settings)
     drafts = write_drafts(draft_options)
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)
