@@ -2,7 +2,7 @@
 
 In: scored run folders (ids or paths), the first one is the base. Out: what changed in the
 configuration, the difference of each metric with its interval and corrected p, and the cases that
-broke or were mended. Runs that were not measured alike are refused (exit 2).
+broke or were fixed. Runs that were not measured alike are refused (exit 2).
 
 \b
 Examples:

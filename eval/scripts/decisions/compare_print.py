@@ -12,7 +12,7 @@ from decisions.flips import Flip, Flips, FlipSide, Ranks
 from decisions.rows import SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
 from ragmetrics.stats.significance import ALPHA, power
-from terminal.tables import NARROWEST, harmless, number, plain
+from terminal.tables import NARROWEST, counted, harmless, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ ANSWER = 600
 def print_comparison(console: Console, comparison: Comparison, everything: bool = False) -> None:
     """What changed, remarks, the declared metrics, and the others that show a difference."""
     names = f"{comparison.base_id} → {comparison.new_id}"
-    console.print(f"{plain(names)}: {comparison.cases:,} cases in both")
+    console.print(f"{plain(names)}: {counted(comparison.cases, 'case')} in both")
     for number_of_line, line in enumerate(headline(comparison)):
         console.print(plain(line, 2000), style=_style_of(line) if number_of_line else "bold")
     _print_changes(console, comparison)
@@ -207,7 +207,7 @@ def render(
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     first, *more = headline(comparison)
-    yield f"**{first}** {comparison.cases:,} cases in both runs."
+    yield f"**{first}** {counted(comparison.cases, 'case')} in both runs."
     yield ""
     yield from _list(more)
     for title, differences in (
@@ -352,7 +352,7 @@ def headline(comparison: Comparison) -> list[str]:
     if rest := counts["no evidence"]:
         parts.append(f"{rest} without evidence of a difference")
     kind = "declared" if declared else "exploratory (none is declared)"
-    lines = [f"{word}: of {len(rows)} {kind} metrics {', '.join(parts)}."]
+    lines = [f"{word}: of {len(rows)} {kind} metric{'s' * (len(rows) != 1)} {', '.join(parts)}."]
     for name in verdicts:
         matching = [row for row in rows if row.verdict == name]
         names = [f"{row.metric} {signed(row.delta)}" for row in matching[:NAMED]]
@@ -495,7 +495,7 @@ def flip_title(flip: Flip) -> str:
 
 def flips_summary(flips: Flips) -> str:
     """How many cases changed, and how many of them flipped."""
-    text = f"{flips.metric}: {flips.gained} cases better, {flips.fell_behind} worse"
+    text = f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse"
     if flips.success is None:
         return f"{text}."
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."

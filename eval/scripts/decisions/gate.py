@@ -31,7 +31,7 @@ from records.errors import StorageError
 from records.files import sha256_file
 from records.gate_verdict import ORDER, Accept, Check, Verdict, with_accepts
 from records.targets import GATES
-from terminal.tables import number
+from terminal.tables import counted, number
 
 
 def evaluate(
@@ -159,12 +159,15 @@ def _cases(evidence: GateEvidence, allowed: int) -> Check:
     reason = ""
     if gone is None:
         if isinstance(old, int) and isinstance(now, int) and now + allowed < old:
-            reason = f"the baseline has {old} cases, the run {now}"
+            reason = f"the baseline has {counted(old, 'case')}, the run {now}"
         elif not isinstance(old, int) or not isinstance(now, int):
             reason = "one of the two does not say how many cases it has; score it again"
     elif len(gone) > allowed:
         some = ", ".join(gone[:SHOWN]) + (", …" if len(gone) > SHOWN else "")
-        reason = f"{len(gone)} cases are missing: {some}; ask them with run_eval.py --resume"
+        reason = (
+            f"{counted(len(gone), 'case')} {'is' if len(gone) == 1 else 'are'} missing: {some}; "
+            "ask for missing cases with run_eval.py --resume"
+        )
     return Check(
         "cases",
         "run",

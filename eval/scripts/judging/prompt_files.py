@@ -33,7 +33,7 @@ class PromptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class JudgePrompt:
     """``system`` is sent as it is; ``user`` has slots such as ``{question}``."""
 
     id: PromptId
@@ -79,7 +79,7 @@ def names() -> list[str]:
 
 
 @cache
-def load(name: str) -> Prompt:
+def load(name: str) -> JudgePrompt:
     """The prompt of that name. Raises PromptError when its file is absent or faulty."""
     path = FOLDER / f"{name}.toml"
     try:
@@ -92,7 +92,7 @@ def load(name: str) -> Prompt:
     if text.get("name") != name or not isinstance(version, int):
         raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
     sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
-    return Prompt(PromptId(name, version, sha256), system, user)
+    return JudgePrompt(PromptId(name, version, sha256), system, user)
 
 
 PLACEHOLDER = "boundary"

@@ -15,6 +15,7 @@ from records.scores import read_scores
 from scorers import SECTIONS
 from scorers.contract import CannotRun, ScoringJob
 from scorers.loop import score_run
+from terminal.tables import counted
 
 Status = Literal["scored", "nothing to score", "cannot run"]
 
@@ -75,7 +76,7 @@ def _most_common_reason(folder: Path, section: str) -> str:
     if not reasons:
         return "no case"
     reason, count = reasons.most_common(1)[0]
-    return f"{reason} ({count} cases)"
+    return f"{reason} ({counted(count, 'case')})"
 
 
 def chosen(names: Sequence[str] | None, *, custom: bool) -> list[str]:

@@ -21,6 +21,7 @@ from records.runs import CONFIG, METRICS, RESULTS, find_run, read_config
 from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 from scorers import SECTIONS
 from scorers.contract import ScoringJob, SectionScorer, WorstCase
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,7 +226,8 @@ def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSe
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        texts.append(f"{failed} cases failed in this run and count nowhere.")
+        verb = "counts" if failed == 1 else "count"
+        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
     return texts
 
 

@@ -18,7 +18,7 @@ from records.gate_verdict import Check
 from records.metrics import rounded
 from records.results import SCHEMA
 from scorers.sections import SectionOutcome
-from terminal.tables import number, plain
+from terminal.tables import counted, number, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -312,6 +312,7 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
             console.print(Text(text, style="red" if failing else ""))
     better = sum(change.verdict == "better" for change in report.changes)
     console.print(
-        f"{len(report.changes)} metrics compared: {len(report.regressions)} regressions, "
+        f"{counted(len(report.changes), 'metric')} compared: "
+        f"{counted(len(report.regressions), 'regression')}, "
         f"{len(worse)} worse within chance{'' if every else ' (-v lists them)'}, {better} better."
     )

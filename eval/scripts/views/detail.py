@@ -1,8 +1,12 @@
-"""One case in full, put together from its lines in the results, set, scores and verdicts."""
+"""One case in full, put together from its lines in the results, set, scores and verdicts.
+
+``build`` gives the values that the browser draws, ``describe`` the plain data of a report, whose
+texts are cut.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,7 +16,7 @@ import orjson
 from records.cases import Labels, TestCase, canonical, case_from_dict
 from records.errors import StorageError
 from records.judgements import OTHERS, STALE, Judgement, Opinions, Verdicts
-from records.results import TestResult
+from records.results import RetrievedChunk, TestResult
 from records.runs import SCORES
 from records.scores import (
     ClaimEvidence,
@@ -31,6 +35,8 @@ from views.browser.model import (
     SectionScores,
     Verdict,
 )
+from views.report.scan import Check
+from views.report.text import cut
 
 NO_CASE = (
     "the judge's verdicts are not shown: without the case in the eval set nothing tells whether "
@@ -59,8 +65,8 @@ def build(
     retrieval = _evidence(lines, "retrieval", RetrievalEvidence)
     rules = rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
     case = _case(case_line, labels, case_id, problems)
-    said = _judged(verdicts, case, result, problems)
-    claims, by = best_claims(rules, said)
+    judgements = _judged(verdicts, case, result, problems)
+    claims, by = best_claims(rules, judgements)
     return Detail(
         case_id=case_id,
         repeat=repeat,
@@ -77,7 +83,7 @@ def build(
         gold=_gold(case, retrieval.match, retrieval.found),
         labels=_labels(case, lines),
         scores=tuple(section_scores(name, line) for name, line in lines.items()),
-        judged=said,
+        judged=judgements,
         trace=_trace(result, lines),
         raw=indented(result_line),
         problems=tuple(problems),
@@ -97,7 +103,7 @@ def _result(line: bytes, case_id: str, problems: list[str]) -> TestResult:
 
 
 def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> dict[str, ScoreLine]:
-    found: dict[str, ScoreLine] = {}
+    readable: dict[str, ScoreLine] = {}
     for section, line in lines.items():
         try:
             score = msgspec.json.decode(line, type=line_type(section))
@@ -105,8 +111,8 @@ def _scores(lines: Mapping[str, bytes], case_id: str, problems: list[str]) -> di
             problems.append(f"{SCORES}/{section}.jsonl: the line cannot be read ({error})")
             continue
         if score.case_id == case_id:
-            found[section] = score
-    return found
+            readable[section] = score
+    return readable
 
 
 E = TypeVar("E", bound=msgspec.Struct)
@@ -156,7 +162,7 @@ def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> Tes
         problems.append("the case in the eval set was changed since it was read")
         return None
     case, findings = case_from_dict(raw | labels.get(case_id, {}))
-    problems += [f"eval set: {field}: {what}" for field, what in findings]
+    problems += [f"eval set: {field}: {fault}" for field, fault in findings]
     return case
 
 
@@ -164,9 +170,9 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
     matched = None if hits is None else set(hits)
     return tuple(
         RetrievedPassage(
-            rank=place,
+            rank=rank,
             chunk_id=chunk.chunk_id,
-            place=_place(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            location=_location(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
             or chunk.chunk_id,
             text=chunk.text or "",
             cut=chunk.truncated,
@@ -180,36 +186,40 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
                 )
                 if value is not None
             ),
-            gold=None if matched is None else place in matched,
+            gold=None if matched is None else rank in matched,
         )
-        for place, chunk in enumerate(result.chunks(), start=1)
+        for rank, chunk in enumerate(result.chunks(), start=1)
     )
 
 
-def _place(path: str, heading: str | None) -> str:
+def _location(path: str, heading: str | None) -> str:
     return f"{path} > {heading}" if heading else path
 
 
 def _gold(
-    case: TestCase | None, match: str, found: Sequence[int | None] | None
+    case: TestCase | None, match: str, ranks: Sequence[int | None] | None
 ) -> tuple[GoldMatch, ...]:
     """The gold of the way of matching that was scored (all of it if none was), with its ranks."""
     if case is None:
         return ()
     supports = [
-        GoldMatch(_place(one.rel_path, one.heading_path), tuple(one.snippets), one.grade)
-        for one in case.gold_supports
+        GoldMatch(
+            _location(support.rel_path, support.heading_path),
+            tuple(support.snippets),
+            support.grade,
+        )
+        for support in case.gold_supports
     ]
     by_way = {
         "anchor": supports,
-        "chunk": [GoldMatch(f"chunk {one}") for one in case.relevant_chunks],
-        "doc": [GoldMatch(f"document {one}") for one in case.relevant_docs],
-        "text": supports or [GoldMatch("text", (one,)) for one in case.gold_contexts],
+        "chunk": [GoldMatch(f"chunk {chunk_id}") for chunk_id in case.relevant_chunks],
+        "doc": [GoldMatch(f"document {doc_id}") for doc_id in case.relevant_docs],
+        "text": supports or [GoldMatch("text", (text,)) for text in case.gold_contexts],
     }
     chosen = by_way.get(match) or next(filter(None, by_way.values()), [])
-    if found is None or len(found) != len(chosen):
+    if ranks is None or len(ranks) != len(chosen):
         return tuple(chosen)
-    return tuple(replace(gold, rank=rank) for gold, rank in zip(chosen, found, strict=True))
+    return tuple(replace(gold, rank=rank) for gold, rank in zip(chosen, ranks, strict=True))
 
 
 def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
@@ -218,7 +228,7 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
     evidence = _evidence(lines, "groundedness", GroundednessEvidence)
     key_facts = dict.fromkeys(case.expected_key_facts)
-    gold_facts = dict.fromkeys(one.fact for one in case.gold_facts if one.fact not in key_facts)
+    gold_facts = dict.fromkeys(gold.fact for gold in case.gold_facts if gold.fact not in key_facts)
     pairs = [
         ("answerable", answerable),
         ("category", case.category or ""),
@@ -237,9 +247,9 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
 def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[str, str], ...]:
     outcome = _evidence(lines, "pipeline", PipelineEvidence)
     folders = result.folder_selection
-    said = ", ".join(folders.chosen) or "all" if folders is not None else ""
+    searched = ", ".join(folders.chosen) or "all" if folders is not None else ""
     if folders is not None and folders.reason:
-        said += f" ({folders.reason})"
+        searched += f" ({folders.reason})"
     expected = f", expected {outcome.expected}" if outcome.expected else ""
     why = f" ({outcome.why})" if outcome.why else ""
     pairs = [
@@ -247,12 +257,12 @@ def _trace(result: TestResult, lines: Mapping[str, ScoreLine]) -> tuple[tuple[st
         ("abstained", _abstained(result)),
         ("confidence", "" if result.confidence is None else f"{result.confidence:.3g}"),
         ("flags", ", ".join(result.policy_flags)),
-        ("folders searched", said),
+        ("folders searched", searched),
         ("latency, ms", _numbers(result.latency_ms)),
         ("tokens and usage", _numbers(result.usage)),
         ("cost, $", "" if result.cost_usd is None else f"{result.cost_usd:.6g}"),
         ("guardrail", _numbers(result.guardrail)),
-        ("citations", ", ".join(_citation(one) for one in result.references)),
+        ("citations", ", ".join(_citation(reference) for reference in result.references)),
         ("repeat", str(result.repeat) if result.repeat else ""),
     ]
     return tuple((label, text) for label, text in pairs if text)
@@ -373,13 +383,13 @@ def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[st
 
 
 def best_claims(
-    rules: tuple[Claim, ...], said: tuple[JudgedMetric, ...]
+    rules: tuple[Claim, ...], judgements: tuple[JudgedMetric, ...]
 ) -> tuple[tuple[Claim, ...], str]:
     """The claims that colour the answer, and whose they are: a judge's where it placed them."""
-    for one in said:
-        placed = tuple(claim for claim in one.items if claim.span is not None)
-        if one.metric == GROUNDED and one.status == "ok" and placed:
-            return placed, f"judge {one.judge}, {one.metric}"
+    for metric in judgements:
+        placed = tuple(claim for claim in metric.items if claim.span is not None)
+        if metric.metric == GROUNDED and metric.status == "ok" and placed:
+            return placed, f"judge {metric.judge}, {metric.metric}"
     return rules, "support rules" if rules else ""
 
 
@@ -390,3 +400,185 @@ def indented(line: bytes) -> str:
     except orjson.JSONDecodeError:
         return line.decode("utf-8", "replace")
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+QUESTION, ANSWER, PASSAGE, QUOTE = 2_000, 6_000, 1_200, 600
+"""Characters that are shown of each kind of text."""
+
+MOST_PASSAGES, MOST_GOLD, MOST_CLAIMS = 10, 10, 10
+
+ScoreLines = Mapping[str, ScoreLine]
+"""The score lines of an answer by section, their evidence as plain data."""
+
+
+def describe(
+    case: TestCase | None,
+    result: TestResult,
+    lines: ScoreLines,
+    misses: Iterable[Check],
+    judged: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The case as asked and as answered: texts cut, passages marked, reasons in words.
+
+    ``judged``: what the judge said of this very answer.
+    """
+    retrieval = _plain_evidence(lines, "retrieval")
+    chunks = result.chunks()
+    hits = set(retrieval.get("hits") or ())
+    return {
+        "case_id": result.test_case_id,
+        "repeat": result.repeat,
+        "category": case.category if case else None,
+        "difficulty": case.difficulty if case else None,
+        "answerable": case.answerable if case else None,
+        "question": cut(result.question or (case.question if case else ""), QUESTION),
+        "answer": cut(result.answer, ANSWER),
+        "abstained": result.abstained,
+        "abstain_reason": result.abstain_reason,
+        "confidence": result.confidence,
+        "reference_answer": cut(case.reference_answer if case else None, ANSWER),
+        "key_facts": [cut(fact, QUOTE) for fact in (case.expected_key_facts if case else [])[:10]],
+        "misses": [
+            {
+                "section": check.section,
+                "metric": check.metric,
+                "score": lines[check.section].scores[check.metric],
+                "wanted": str(check.target),
+            }
+            for check in misses
+        ],
+        "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
+        "claims": _unsupported(_plain_evidence(lines, "groundedness")),
+        "verdicts": judged_rows(judged),
+        "gold": _gold_rows(case, chunks, retrieval),
+        "retrieved": [
+            _passage_row(chunk, rank, rank in hits, _cited(chunk, rank, result))
+            for rank, chunk in enumerate(chunks[:MOST_PASSAGES], start=1)
+        ],
+        "retrieved_more": max(0, len(chunks) - MOST_PASSAGES),
+    }
+
+
+def _plain_evidence(lines: ScoreLines, section: str) -> Mapping[str, Any]:
+    line = lines.get(section)
+    return (line.evidence if line is not None else None) or {}
+
+
+def _because(lines: ScoreLines) -> Iterable[str]:
+    """What the scorers noted that is no number."""
+    pipeline = _plain_evidence(lines, "pipeline")
+    if (expected := pipeline.get("expected")) and expected != pipeline.get("outcome"):
+        yield f"ended as {pipeline.get('outcome')} ({pipeline.get('why')}), expected {expected}"
+    for key, text in (
+        ("missing_flags", "flags are missing"),
+        ("forbidden_flags", "forbidden flags"),
+    ):
+        if pipeline.get(key):
+            yield f"{text}: {', '.join(map(str, pipeline[key]))}"
+    for stage, over in pipeline.get("over_budget", {}).items():
+        yield f"{stage} took {over['ms']:,.0f} ms of {over['budget_ms']:,.0f} ms"
+    gold = _plain_evidence(lines, "retrieval").get("found") or ()
+    if missing := sum(rank is None for rank in gold):
+        yield f"{missing} of {len(gold)} wanted passages were not retrieved"
+    grounded = _plain_evidence(lines, "groundedness")
+    if numbers := grounded.get("numbers", {}).get("fabricated"):
+        yield f"numbers that stand nowhere: {', '.join(map(str, numbers))}"
+    for fact in grounded.get("expected_claims_missing", ())[:3]:
+        yield f"an expected claim is missing: {fact}"
+
+
+def _unsupported(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Claims of the answer that no passage supports."""
+    unsupported = [claim for claim in evidence.get("claims", ()) if claim.get("supported") is False]
+    return [
+        {
+            "text": cut(claim["text"], QUOTE),
+            "score": claim.get("score"),
+            "missing": list(claim.get("missing", ()))[:20],
+            "numbers": list(map(str, claim.get("vetoed_by", ())))[:20],
+        }
+        for claim in unsupported[:MOST_CLAIMS]
+    ]
+
+
+def _gold_rows(
+    case: TestCase | None, chunks: Sequence[RetrievedChunk], evidence: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The wanted passages, and the rank at which each was found where the scorer says it."""
+    if case is None:
+        return []
+    ranks_of_gold = (evidence.get("found") or ()) if evidence.get("match") == "anchor" else ()
+    gold = []
+    for index, support in enumerate(case.gold_supports):
+        rank = ranks_of_gold[index] if index < len(ranks_of_gold) else None
+        quote = cut(support.snippets[0], QUOTE) if support.snippets else None
+        where = " › ".join(part for part in (support.rel_path, support.heading_path) if part)
+        gold.append({"place": where, "quote": quote, "rank": rank})
+    hits = set(evidence.get("hits") or ())
+    ranks: dict[str, int] = {}
+    for rank_of_chunk, chunk in enumerate(chunks, start=1):
+        for name in (chunk.chunk_id, chunk.doc_id, chunk.rel_path):
+            if rank_of_chunk in hits and name:
+                ranks.setdefault(name, rank_of_chunk)
+    ids: tuple[str, ...] = ()
+    if not case.gold_supports:
+        ids = (*case.relevant_chunks, *case.chunk_relevance_grades)
+        ids += (*case.relevant_docs, *case.relevance_grades)
+    gold += [{"place": name, "quote": None, "rank": ranks.get(name)} for name in dict.fromkeys(ids)]
+    gold += [
+        {"place": "a given text", "quote": cut(text, QUOTE), "rank": None}
+        for text in case.gold_contexts
+    ]
+    return gold[:MOST_GOLD]
+
+
+def _cited(chunk: RetrievedChunk, rank: int, result: TestResult) -> bool:
+    """True when a reference of the answer names this passage."""
+    return any(
+        (reference.chunk_id == chunk.chunk_id)
+        if reference.chunk_id and chunk.chunk_id
+        else reference.index == rank
+        for reference in result.references
+    )
+
+
+def _passage_row(chunk: RetrievedChunk, rank: int, gold: bool, cited: bool) -> dict[str, Any]:
+    path = chunk.rel_path or chunk.doc_id or chunk.chunk_id
+    length = chunk.text_length if chunk.truncated and chunk.text_length else len(chunk.text or "")
+    text = cut(chunk.text, PASSAGE)
+    if text is not None:
+        text["left_out"] = length - len(text["text"])
+    return {
+        "rank": rank,
+        "place": " › ".join(part for part in (path, chunk.heading_path) if part),
+        "score": chunk.score_final,
+        "gold": gold,
+        "cited": cited,
+        "text": text,
+    }
+
+
+GOOD_VERDICTS = {"supported", "present", "attributed"}
+
+MOST_VERDICTS = 12
+
+
+def judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the judge said of the claims and facts of one answer, the bad news first."""
+    rows: list[tuple[str, Mapping[str, Any]]] = []
+    for kind, name in (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts")):
+        items: Sequence[Mapping[str, Any]] = evidence.get(name) or ()
+        rows += [(kind, item) for item in items]
+    rows.sort(key=lambda row: row[1].get("verdict") in GOOD_VERDICTS)
+    return [
+        {
+            "kind": kind,
+            "verdict": item.get("verdict"),
+            "good": item.get("verdict") in GOOD_VERDICTS,
+            "text": cut(item.get("text", ""), QUOTE),
+            "quote": cut(item.get("quote"), QUOTE),
+            "reason": item.get("reason"),
+            "blame": item.get("blame"),
+        }
+        for kind, item in rows[:MOST_VERDICTS]
+    ]

@@ -42,10 +42,10 @@ class Snapshot:
         self._scores: list[ScoreReader] = []
         self._signatures: dict[str, tuple[int, int, int]] = {}
 
-    def first_look(self, wanted: Sequence[str]) -> None:
+    def first_look(self, metrics: Sequence[str]) -> None:
         """Read enough for a first screen: a hundred rows with the wanted scores."""
         self.check()
-        self.want(wanted)
+        self.want(metrics)
         while self._has_results and self.table.count < FIRST_ROWS and self._results.step():
             pass
         for reader in self._scores:
@@ -62,22 +62,24 @@ class Snapshot:
         if not self._signatures.keys() <= {path.stem for path in scored}:
             raise Replaced
         for path in scored:
-            found = _signature(path)
-            known = self._signatures.get(path.stem)
-            if known is not None and known != found:
+            current = _signature(path)
+            earlier = self._signatures.get(path.stem)
+            if earlier is not None and earlier != current:
                 raise Replaced
-            if found is not None and known is None:
-                self._signatures[path.stem] = found
+            if current is not None and earlier is None:
+                self._signatures[path.stem] = current
                 for name in metric_names(path):
                     self.table.metrics.setdefault(name, path.stem)
                 self._read_section(path.stem, ())
 
-    def want(self, wanted: Sequence[str]) -> None:
+    def want(self, metrics_to_read: Sequence[str]) -> None:
         """Give a reader to each section with metrics that are wanted and have no column yet."""
-        missing = self.table.missing(wanted)
+        missing = self.table.missing(metrics_to_read)
         for section in dict.fromkeys(self.table.metrics[name] for name in missing):
             metrics = [name for name in missing if self.table.metrics[name] == section]
-            waiting = [one for one in self._scores if one.section == section and not one.begun]
+            waiting = [
+                reader for reader in self._scores if reader.section == section and not reader.begun
+            ]
             for reader in waiting:
                 self._scores.remove(reader)
                 metrics += reader.metrics
@@ -121,16 +123,16 @@ class Snapshot:
 
     def notices(self) -> list[str]:
         """Unreadable lines, and a set that is another one by now; a sentence each."""
-        said = self._faults.say()
-        return [*said, self._set_notice] if self._set_notice.strip() else said
+        sentences = self._faults.say()
+        return [*sentences, self._set_notice] if self._set_notice.strip() else sentences
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 T = TypeVar("T")
@@ -166,11 +168,11 @@ class Faults:
     """Lines that could not be read, by file."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[int, int, str]] = {}
+        self._faults: dict[str, tuple[int, int, str]] = {}
 
     def add(self, path: Path, offset: int, why: str) -> None:
-        count, first, said = self._found.get(path.name, (0, offset, why))
-        self._found[path.name] = (count + 1, first, said)
+        count, first, reason = self._faults.get(path.name, (0, offset, why))
+        self._faults[path.name] = (count + 1, first, reason)
 
     def sound(
         self, path: Path, lines: Iterable[Line], decode: Callable[[bytes], T]
@@ -190,7 +192,7 @@ class Faults:
         return [
             f"{name}: {count} line{'s' * (count > 1)} cannot be read, the first at byte {first} "
             f"({why})"
-            for name, (count, first, why) in self._found.items()
+            for name, (count, first, why) in self._faults.items()
         ]
 
 
@@ -306,7 +308,7 @@ class ScoreReader:
         self._next = 0
         self._columns = MetricColumns(self.metrics)
         self.begun = False
-        table.places.setdefault(section, table.new_places())
+        table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
             table.numbers[name] = table.new_numbers()
 
@@ -317,22 +319,22 @@ class ScoreReader:
             return False
         self.begun = True
         table = self._table
-        places = table.places[self.section]
+        offsets = table.score_offsets[self.section]
         columns = [
             (table.numbers[name], field)
             for name, field in zip(self.metrics, self._columns.fields, strict=True)
         ]
-        for offset, found in self._faults.sound(self.feed.path, lines, self._columns.decode):
-            row = self._row(found.case_id, found.repeat)
+        for offset, line in self._faults.sound(self.feed.path, lines, self._columns.decode):
+            row = self._row(line.case_id, line.repeat)
             if row is None:
                 if complete:
                     continue
                 self.feed.offset, self.feed.ended = offset, False
                 break
-            places[row] = offset
-            if found.scores is not None:
+            offsets[row] = offset
+            if line.scores is not None:
                 for column, field in columns:
-                    value = getattr(found.scores, field)
+                    value = getattr(line.scores, field)
                     column[row] = NAN if value is None else value
         table.version += 1
         return True
@@ -341,10 +343,10 @@ class ScoreReader:
         table, row = self._table, self._next
         same = row < table.count and table.ids[row] == case_id
         if not (same and table.numbers["repeat"][row] == repeat):
-            known = table.row_of(case_id, repeat)
-            if known is None:
+            row_index = table.row_of(case_id, repeat)
+            if row_index is None:
                 return None
-            row = known
+            row = row_index
         self._next = row + 1
         return row
 
@@ -359,18 +361,18 @@ class VerdictIndex:
         self.feed = feed
         self._faults = faults
         self._decode = msgspec.json.Decoder(VerdictPlace).decode
-        self._places: dict[tuple[str | None, int], tuple[int, ...]] = {}
+        self._offsets: dict[tuple[str | None, int], tuple[int, ...]] = {}
 
     def step(self) -> bool:
         lines = self.feed.read()
-        for offset, found in self._faults.sound(self.feed.path, lines, self._decode):
-            key = (found.case_id, found.repeat)
-            self._places[key] = (*self._places.get(key, ()), offset)
+        for offset, line in self._faults.sound(self.feed.path, lines, self._decode):
+            key = (line.case_id, line.repeat)
+            self._offsets[key] = (*self._offsets.get(key, ()), offset)
         return bool(lines)
 
     def of(self, case_id: str, repeat: int) -> tuple[int, ...]:
         """Offsets of a result's verdicts, in the order of the file."""
-        own, general = self._places.get((case_id, repeat), ()), self._places.get((None, 0), ())
+        own, general = self._offsets.get((case_id, repeat), ()), self._offsets.get((None, 0), ())
         return tuple(sorted((*own, *general))) if own else ()
 
 
@@ -409,9 +411,9 @@ class Feed:
         except FileNotFoundError:
             raise Replaced from None
         with file:
-            found = os.fstat(file.fileno())
-            identity = (found.st_dev, found.st_ino)
-            if (self._file not in (None, identity)) or found.st_size < self.offset:
+            stat = os.fstat(file.fileno())
+            identity = (stat.st_dev, stat.st_ino)
+            if (self._file not in (None, identity)) or stat.st_size < self.offset:
                 raise Replaced
             self._file = identity
             file.seek(self.offset)
@@ -422,7 +424,7 @@ class Feed:
                     data = data[:end]
                 else:  # one long line
                     data += file.readline()
-        self.ended = self.offset + len(data) >= found.st_size
+        self.ended = self.offset + len(data) >= stat.st_size
         if data and not data.endswith(b"\n") and not self.final:
             self.ended = True
             return []  # still being written

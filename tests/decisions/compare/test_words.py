@@ -35,11 +35,11 @@ def test_the_headline_counts_verdicts_and_names_them() -> None:
 
 def test_the_headline_of_one_direction_of_none_and_of_nothing() -> None:
     first = compare_print.headline(comparison(row("a", -0.2, 0.01)))[0]
-    assert first == "WORSE: of 1 declared metrics 1 worse."
+    assert first == "WORSE: of 1 declared metric 1 worse."
     first = compare_print.headline(comparison(row("a", 0.2, 0.01), row("b", 0.0)))[0]
     assert first.startswith("BETTER: of 2 declared metrics 1 better, 1 without")
     first = compare_print.headline(comparison(row("a", 0.01)))[0]
-    assert first.startswith("NO EVIDENCE of a difference: of 1 declared metrics 1 without evid")
+    assert first.startswith("NO EVIDENCE of a difference: of 1 declared metric 1 without evid")
     assert compare_print.headline(comparison()) == [
         "No metric could be tested: no case has one in both runs."
     ]
@@ -49,7 +49,7 @@ def test_without_declared_metrics_the_others_speak_and_are_called_exploratory() 
     one = comparison(row("a", -0.2, 0.001, family=False, p_holm=None, p_bh=0.001))
     assert (
         compare_print.headline(one)[0]
-        == "WORSE: of 1 exploratory (none is declared) metrics 1 worse."
+        == "WORSE: of 1 exploratory (none is declared) metric 1 worse."
     )
 
 

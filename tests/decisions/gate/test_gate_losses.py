@@ -35,7 +35,7 @@ def test_nothing_may_be_lost_against_a_baseline(gate: Any) -> None:
     kept = gate.new.scores
     gate.new.ids = [f"c{place}" for place in range(N - 1)] + ["other"]
     gate.new.write()
-    assert "1 cases are missing: c39" in gate.failures(*BASELINE)["cases_missing"]
+    assert "1 case is missing: c39" in gate.failures(*BASELINE)["cases_missing"]
     gate.new.ids = None
     gate.new.scores = kept | {"retrieval": {"recall@5": kept["retrieval"]["recall@5"]}}
     gate.new.write()

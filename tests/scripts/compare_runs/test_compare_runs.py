@@ -35,7 +35,7 @@ def test_the_answer_comes_first(compare: Compare) -> None:
     assert lines[2].startswith("▼ worse: ")
     assert "recall@5 −0.333" in lines[2]
     same = compare("good", "same", "--metrics", "recall@5").stdout.splitlines()
-    assert same[1].startswith("NO EVIDENCE of a difference: of 1 declared metrics")
+    assert same[1].startswith("NO EVIDENCE of a difference: of 1 declared metric")
 
 
 def test_flips_are_of_whether_cases_passed_where_that_changed(

@@ -14,8 +14,8 @@ from ragmetrics.catalogue.metric import Metric
 from records.scores import ScoreLine
 from records.targets import Target
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
+from views.detail import describe
 from views.report import figures
-from views.report.answers import describe
 from views.report.page import draw
 from views.report.scan import checks_of, lines_at, read_results, scan_scores
 

@@ -20,8 +20,9 @@ from records.metrics import Drawn, read_metrics, rounded
 from records.results import SCHEMA
 from records.runs import METRICS, VERSION
 from records.targets import Target
+from views.detail import describe
 from views.report import answers, figures
-from views.report.answers import describe, rarity, worst_by, worst_rows
+from views.report.answers import rarity, worst_by, worst_rows
 from views.report.scan import (
     PROMPTS,
     Check,
@@ -255,7 +256,7 @@ def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
     """
     placed = [
         (rank, (section, name))
-        for section, names in scan.wanted.items()
+        for section, names in scan.columns.items()
         for rank, name in enumerate(names)
         if not all(map(isnan, scan.column((section, name))))
     ]

@@ -101,11 +101,11 @@ def _notes(section: Mapping[str, Any]) -> list[str]:
 def verdict(
     perspectives: Sequence[Part], answers: int, failed_calls: int, missing: str = ""
 ) -> Part:
-    """Targets kept, measured and set over all sections, in a sentence, and which are not kept.
+    """Targets met, missed and not measured over all sections, in a sentence and by name.
 
-    ``missed``, ``unsure`` (kept, maybe by chance) and ``open`` (no verdict, in a perspective with
-    any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far the
-    verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
+    ``missed``, ``unsure`` (met, but too close to call) and ``open`` (no verdict, in a perspective
+    with any score) name the targets; ``place`` counts the perspectives from 1. ``doubts``: how far
+    the verdict can be trusted. ``missing``: the remark on asked cases without a result, if any is.
     """
     aimed = [
         {"place": number, "section": part["name"]}

@@ -63,22 +63,22 @@ def checks_of(
 
     A binary metric with a target is checked at its good end, too: a single answer passes or not.
     """
-    found = []
+    checks = []
     for name in names:
         row, target = rows.get(name), targets.get(name)
         if row is not None and row.binary and (target is not None or name in must):
             good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
-            found.append(Check(section, name, good))
+            checks.append(Check(section, name, good))
         elif target is not None:
-            found.append(Check(section, name, target))
-    return found
+            checks.append(Check(section, name, target))
+    return checks
 
 
 @dataclass
 class Scan:
     """What was found. ``keys[i]`` names answer i; all sequences are aligned with it."""
 
-    wanted: Mapping[str, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     """Metrics, by section, whose values are kept."""
     checks: Sequence[Check]
     keys: dict[Key, int] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Scan:
     """Bit i is set when the answer misses ``checks[i]``."""
     looked_at: list[int] = field(default_factory=list)
     """Bit i is set when the answer has a score for ``checks[i]``."""
-    places: dict[str, array[int]] = field(default_factory=dict)
+    offsets: dict[str, array[int]] = field(default_factory=dict)
     """Byte offset of the answer's line in a section's file; -1 where it has none."""
     abstained: bytearray = field(default_factory=bytearray)
     """1 when the abstention scorer found that the bot abstained."""
@@ -103,12 +103,12 @@ class Scan:
 
     def row(self, key: Key) -> int:
         """The number of an answer, a new one when it is first seen."""
-        place = self.keys.setdefault(key, len(self.keys))
-        if place == len(self.missed):
+        row = self.keys.setdefault(key, len(self.keys))
+        if row == len(self.missed):
             self.missed.append(0)
             self.looked_at.append(0)
             self.abstained.append(0)
-        return place
+        return row
 
     def column(self, name: Name) -> array[float]:
         """The values of a metric, one for each answer; not a number where there is no score."""
@@ -134,13 +134,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def scan_scores(
-    folder: Path, sections: Iterable[str], wanted: Mapping[str, Sequence[str]], checks: list[Check]
+    folder: Path, sections: Iterable[str], columns: Mapping[str, Sequence[str]], checks: list[Check]
 ) -> tuple[Scan, list[str]]:
     """Read the score files of these sections; also those sections that have no file.
 
     Raises StorageError for a line that is no score line.
     """
-    scan = Scan(wanted, checks)
+    scan = Scan(columns, checks)
     absent = []
     for section in sections:
         if not scores_file(folder, section).exists():
@@ -153,14 +153,14 @@ def scan_scores(
 
 
 def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
-    kept = [(name, scan.column((section, name))) for name in scan.wanted.get(section, ())]
-    mine = [(1 << i, one) for i, one in enumerate(scan.checks) if one.section == section]
-    places = scan.places.setdefault(section, array("q"))
+    named_columns = [(name, scan.column((section, name))) for name in scan.columns.get(section, ())]
+    mine = [(1 << i, check) for i, check in enumerate(scan.checks) if check.section == section]
+    offsets = scan.offsets.setdefault(section, array("q"))
     for _, offset, line in read_scores(folder, section, FIELDS.get(section, ())):
         row = scan.row((line.case_id, line.repeat))
-        _pad(places, row + 1, -1)
-        places[row] = offset
-        for name, column in kept:
+        _pad(offsets, row + 1, -1)
+        offsets[row] = offset
+        for name, column in named_columns:
             _pad(column, row + 1, nan)
             if (score := line.scores.get(name)) is not None:
                 column[row] = score
@@ -171,7 +171,7 @@ def _scan_answers(scan: Scan, folder: Path, section: str) -> None:
                 scan.looked_at[row] |= bit
                 scan.missed[row] |= bit * check.missed(score)
         _note(scan, section, row, line)
-    _pad(places, len(scan.keys), -1)
+    _pad(offsets, len(scan.keys), -1)
 
 
 def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
@@ -190,9 +190,9 @@ def _count_reasons(scan: Scan, section: str, line: ScoreLine) -> None:
 
 
 def _scan_prompts(scan: Scan, folder: Path) -> None:
-    mine = [one for one in scan.checks if one.section == PROMPTS]
+    mine = [check for check in scan.checks if check.section == PROMPTS]
     for _, _, line in read_scores(folder, PROMPTS):
-        misses = [one.metric for one in mine if one.missed(line.scores.get(one.metric))]
+        misses = [check.metric for check in mine if check.missed(line.scores.get(check.metric))]
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
@@ -207,16 +207,16 @@ def _pad(column: array[Any], length: int, filler: float) -> None:
 
 def lines_at(folder: Path, scan: Scan, rows: Iterable[int]) -> dict[int, dict[str, ScoreLine]]:
     """The score lines of some answers, by answer and section; ``scan_scores`` has checked them."""
-    found: dict[int, dict[str, ScoreLine]] = {row: {} for row in rows}
-    for section, places in scan.places.items():
+    lines_of: dict[int, dict[str, ScoreLine]] = {row: {} for row in rows}
+    for section, offsets in scan.offsets.items():
         decode = msgspec.json.Decoder(line_type(section, FIELDS.get(section, ()))).decode
         with open(scores_file(folder, section), "rb") as file:
-            for row, lines in found.items():
-                if row < len(places) and places[row] >= 0:
-                    file.seek(places[row])
+            for row, lines in lines_of.items():
+                if row < len(offsets) and offsets[row] >= 0:
+                    file.seek(offsets[row])
                     line = lines[section] = decode(file.readline())
                     line.evidence = msgspec.to_builtins(line.evidence)
-    return found
+    return lines_of
 
 
 PARTS = ("dataset", "index", "retriever", "answerer", "api", "judge", "run")
@@ -247,7 +247,7 @@ def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
         back.notes.append(f"{RESULTS} is not there: no answer, error or confidence is shown.")
         return back
     keys = list(scan.keys)
-    wanted = {keys[row] for row in rows}
+    chosen = {keys[row] for row in rows}
     errors: dict[str, dict[str, Any]] = {}
     for result in iter_results(path):
         key = (result.test_case_id, result.repeat)
@@ -255,20 +255,20 @@ def read_results(folder: Path, scan: Scan, rows: Iterable[int]) -> ResultsScan:
             _add_error(errors, result)
         elif key in scan.keys:
             back.confidences[key] = result.confidence
-            if key in wanted:
+            if key in chosen:
                 back.results[key] = result
-    back.errors = sorted(errors.values(), key=lambda one: (-one["count"], one["kind"]))
+    back.errors = sorted(errors.values(), key=lambda error: (-error["count"], error["kind"]))
     return back
 
 
 def _add_error(errors: dict[str, dict[str, Any]], result: TestResult) -> None:
     error = result.error
     kind = error.kind if error else "unknown"
-    one = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
-    one["count"] += 1
-    one["example"] = one["example"] or (error.message[:300] if error else "")
-    if len(one["cases"]) < MOST_IDS:
-        one["cases"].append(result.test_case_id)
+    entry = errors.setdefault(kind, {"kind": kind, "count": 0, "example": "", "cases": []})
+    entry["count"] += 1
+    entry["example"] = entry["example"] or (error.message[:300] if error else "")
+    if len(entry["cases"]) < MOST_IDS:
+        entry["cases"].append(result.test_case_id)
 
 
 def _configuration(folder: Path) -> Iterator[dict[str, Any]]:
@@ -323,12 +323,12 @@ def read_judged(
     verdicts = read_verdicts(
         folder, judge_of(folder), keep=lambda line: (line["case_id"], line["repeat"]) in results
     )
-    found: dict[Key, Mapping[str, Any]] = {}
+    judged: dict[Key, Mapping[str, Any]] = {}
     for key, result in results.items():
         if (case := cases.get(key[0])) is not None:
             opinions, stale = verdicts.opinions(case, result)
-            found[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
-    return found
+            judged[key] = evidence_of(opinions.get(0, {}), blame_claim) | {"stale": stale}
+    return judged
 
 
 def read_calibrations(folder: Path) -> list[dict[str, Any]]:
@@ -336,5 +336,5 @@ def read_calibrations(folder: Path) -> list[dict[str, Any]]:
 
     Raises StorageError for a file that is none.
     """
-    places = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
-    return [calibration.read(path) for path in places if path.exists()]
+    paths = [folder / calibration.name_of(metric) for metric in calibration.METRICS]
+    return [calibration.read(path) for path in paths if path.exists()]
