@@ -44,7 +44,7 @@ ADVICE = (
 )
 
 
-class Command(options.Command):
+class RunCommand(options.Command):
     """Lets --filter take several pairs: ``--filter category=factual tag=strings``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -72,7 +72,7 @@ def prompts_of(labels_dir: Path) -> list[SafetyPrompt]:
     ]
 
 
-@options.command(cls=Command, how_to_go_on="")  # the session knows the run id, and says it
+@options.command(cls=RunCommand, how_to_go_on="")  # the session knows the run id, and says it
 @options.eval_set_option
 @options.results_dir_option
 @click.option("--api-url", help="The bot's address, or 'demo' for the embedded API.")
