@@ -60,8 +60,8 @@ def bare(url: str, calls: int, concurrency: int) -> int:
 def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: bool) -> int:
     from clients.http import ask_all
     from judging.cache import CachedJudge, VerdictCache
-    from judging.cost import Totals
-    from judging.replies import Found
+    from judging.cost import JudgingTotals
+    from judging.replies import ServerCapabilities
     from judging.server import HttpJudge
     from judging.types import JudgeTask, PromptId
 
@@ -78,9 +78,9 @@ def judge(url: str, calls: int, concurrency: int, cache: Path | None, rerun: boo
     stop = threading.Event()
     client = HttpJudge(url, "judge-2024-08-06", connections=concurrency, stop=stop)
     client.identify()
-    client.assume(Found("json_schema"))
+    client.assume(ServerCapabilities("json_schema"))
     front = client if cache is None else CachedJudge(client, VerdictCache(cache))
-    totals = Totals()
+    totals = JudgingTotals()
     for verdict in ask_all(map(task, range(calls)), front.ask, concurrency, stop):
         totals.add(verdict)
     if rerun and totals.cached != calls:

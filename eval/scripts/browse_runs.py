@@ -68,7 +68,8 @@ def main(
     if len({folder.name for folder in folders}) < len(folders):
         raise click.UsageError("both folders have one name; rename one of them.")
     check_terminal()
-    library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders)
+    labeller = (sys.executable, str(Path(__file__).with_name("label_eval.py")))
+    library = RunLibrary(results_dir, eval_set, labels_dir, extra=folders, labeller=labeller)
     from views.browser.app import run as browse
 
     try:

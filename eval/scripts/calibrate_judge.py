@@ -39,7 +39,6 @@ from typing import Any
 import click
 
 import options
-from judging.flags import judge_options
 
 
 @options.command(help=__doc__)
@@ -129,25 +128,19 @@ from judging.flags import judge_options
     is_flag=True,
     help="Put attacks on the judge behind labelled answers, and see whether scores move.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
-def main(
-    judge: str,
-    judge_revision: str | None,
-    judge_file: Path | None,
-    seed: int,
-    verbose: bool,
-    **values: Any,
-) -> int:
+def main(verbose: bool, **values: Any) -> int:
     """Label, report, gate: the work is in validation/jobs.py."""
-    from judging.connect import Wanted
+    from judging.connect import JudgeOptions
     from validation.jobs import CalibrateOptions, calibrate, objections
 
-    server = {name: values.pop(name) for name in Wanted.__dataclass_fields__ if name in values}
-    wanted = Wanted(judge, **server, revision=judge_revision, file=judge_file, seed=seed)
-    calibrate_options = CalibrateOptions(**values, seed=seed, judge=wanted)
+    judge = JudgeOptions.of(values)
+    names = CalibrateOptions.__dataclass_fields__
+    own = {name: value for name, value in values.items() if name in names}
+    calibrate_options = CalibrateOptions(**own | {"judge": judge})
     calibrated = calibrate(calibrate_options, talk=partial(click.echo, err=True))
     if isinstance(calibrated, int):
         return calibrated

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import options
-from judging.flags import judge_options
 
 if TYPE_CHECKING:
     from demo.drafts import DraftOptions, Drafts
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Or a set that they are added to; its questions are not asked again.",
 )
-@judge_options
+@options.judge_options
 @options.seed_option
 @options.json_option
 @options.verbosity_options
@@ -66,8 +65,6 @@ def main(
     count: int,
     output: Path | None,
     append_to: Path | None,
-    judge_revision: str | None,
-    judge_file: Path | None,
     seed: int,
     as_json: bool,
     verbose: bool,
@@ -76,10 +73,10 @@ def main(
 ) -> int:
     """Read the vault, draft, write: the work is in demo/drafts.py."""
     from demo.drafts import DraftOptions, write_drafts
-    from judging.connect import Wanted
+    from judging.connect import JudgeOptions
 
-    wanted = Wanted(**judge, revision=judge_revision, file=judge_file, seed=seed)
-    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, wanted)
+    judge_options = JudgeOptions(**judge, seed=seed)
+    draft_options = DraftOptions(vault, vault_name, count, output, append_to, seed, judge_options)
     drafts = write_drafts(draft_options)
     for note in () if quiet else drafts.notes:
         click.echo(f"Note: {note}", err=True)

@@ -31,11 +31,15 @@ import click
 
 import options
 import storage
-from judging import flags
+from records.runs import VERDICTS
 
 if TYPE_CHECKING:
-    from judging.connect import Connection, Wanted
-    from judging.run import Outcome, Plan
+    from judging.connect import Connection, JudgeOptions
+    from judging.run import JudgingOutcome, JudgingPlan
+    from records.verdicts import VerdictReader
+
+
+MOST_REPEATS = 100
 
 
 @options.command(
@@ -43,15 +47,75 @@ if TYPE_CHECKING:
     how_to_go_on="Every verdict that came in is kept: the same command goes on there.",
 )
 @options.score_options
-@flags.judge_options
-@flags.plan_options
+@options.judge_options
+@click.option(
+    "--metrics",
+    default="groundedness,correctness",
+    show_default=True,
+    help="Metrics to judge, with commas; 'all' for every one.",
+)
+@click.option("--claim-level", is_flag=True, help="Blame each claim and fact: the claim_* rates.")
+@click.option(
+    "--claims",
+    type=click.Choice(["sentence", "atomic"]),
+    default="sentence",
+    show_default=True,
+    help="Claims by our sentence rules, or atomic ones by the judge.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, MOST_REPEATS),
+    default=1,
+    show_default=True,
+    help="Opinions on each answer: gives spread and flip rate.",
+)
+@click.option(
+    "--repeats-share",
+    type=options.FiniteRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Share of the cases that get --repeats opinions; the others get one.",
+)
+@click.option(
+    "--k",
+    type=click.IntRange(min=1),
+    help="Judge only the first K chunks of each answer.  [default: all]",
+)
+@click.option(
+    "--max-error-rate",
+    type=options.FiniteRange(0, 1),
+    default=0.2,
+    show_default=True,
+    help="End with exit code 3 when more than this share of the judgements failed.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what it would take; ask nothing.")
+@click.option("--rescore", is_flag=True, help="Count the verdicts that are there; ask nothing.")
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Try attacks, repeats and claim orders on known answers; judge no run.",
+)
+@click.option(
+    "--correctness-weight",
+    type=options.FiniteRange(0, 1),
+    default=0.75,
+    show_default=True,
+    help="Weight of facts against cosine in answer_correctness_judged.",
+)
+@click.option(
+    "--embedding-model",
+    help=options.EMBEDDING_MODEL,
+)
 def main(
     rescore: bool, self_test: bool, dry_run: bool, metrics: str, claim_level: bool, **given: Any
 ) -> int:
-    wanted = wanted_of(given)
+    from judging.connect import JudgeOptions
+    from records.verdicts import VerdictReader
+
+    judge_options = JudgeOptions.of(given)
     if self_test:
-        return test_judge(wanted, given["repeats"], given["as_json"], given["quiet"])
-    calls = flags.calls_of(metrics, claim_level)
+        return test_judge(judge_options, given["repeats"], given["as_json"], given["quiet"])
+    calls = calls_of(metrics, claim_level)
     if given["worst_by"]:
         from ragmetrics.catalogue.judged import ROWS
         from scorers.show import find_metric
@@ -60,14 +124,15 @@ def main(
     folder = storage.find_run(given["results_dir"], given["run"])
     plan = plan_of(folder, calls, given)
     if dry_run:
-        return estimate(plan, wanted, given["as_json"])
+        return estimate(plan, judge_options, given["as_json"])
+    reader = VerdictReader(folder / VERDICTS)
     if rescore:
-        show(folder, given)
+        show(folder, reader, given)
         return options.Exit.DONE
-    outcome = judge(plan, wanted, given)
+    outcome = judge(plan, judge_options, reader, given)
     if outcome.unreached:
         return options.Exit.UNREACHABLE
-    show(folder, given)
+    show(folder, reader, given)
     if outcome.too_many_failed(given["max_error_rate"]):
         click.echo(
             f"{outcome.lines['failed']} of {outcome.judgements} judgements failed, more than "
@@ -79,37 +144,30 @@ def main(
     return options.Exit.DONE
 
 
-def wanted_of(given: dict[str, Any]) -> Wanted:
-    """The judge that the options ask for."""
-    from judging.connect import Wanted
+def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
+    """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
+    from judging.calls import CALLS
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 
-    return Wanted(
-        judge=given["judge"],
-        model=given["model"],
-        api_key=given["api_key"],
-        revision=given["judge_revision"],
-        file=given["judge_file"],
-        allow_unpinned=given["allow_unpinned"],
-        allow_alias=given["allow_alias"],
-        temperature=given["temperature"],
-        seed=given["seed"],
-        mode=given["mode"],
-        thinking_tokens=given["thinking_tokens"],
-        concurrency=given["concurrency"],
-        timeout=given["timeout"],
-        retries=given["retries"],
-        prices=given["prices"],
-        max_cost=given["max_cost"],
-        offline=given["offline"],
-        cache_dir=given["cache_dir"],
-    )
+    names = [name for part in metrics.split(",") if (name := part.strip())]
+    if names == ["all"]:
+        names = list(CALLS_BY_METRIC)
+    names += [name for name in CALLS_BY_METRIC if claim_level and name.startswith("claim_")]
+    for name in names:
+        if name not in CALLS_BY_METRIC:
+            choices = ", ".join(CALLS_BY_METRIC)
+            raise click.BadParameter(f"{name!r} is not judged; choose of: all, {choices}.")
+    if not names:
+        raise click.BadParameter("--metrics: name at least one, or 'all'.")
+    needed = {call for name in names for call in CALLS_BY_METRIC[name]}
+    return tuple(call for call in CALLS if call in needed)
 
 
-def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan:
+def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> JudgingPlan:
     """What is judged, from the options."""
-    from judging.run import Plan
+    from judging.run import JudgingPlan
 
-    return Plan(
+    return JudgingPlan(
         folder,
         given["eval_set"],
         given["labels_dir"],
@@ -123,48 +181,56 @@ def plan_of(folder: Path, calls: tuple[str, ...], given: dict[str, Any]) -> Plan
     )
 
 
-def judge(plan: Plan, wanted: Wanted, given: dict[str, Any]) -> Outcome:
+def judge(
+    plan: JudgingPlan, judge_options: JudgeOptions, reader: VerdictReader, given: dict[str, Any]
+) -> JudgingOutcome:
     """Judge the run and say what it took. Raises StorageError when the judge has changed."""
     from judging.connect import connect
-    from judging.run import confirm, judge_run, progress, say_notes
+    from judging.run import confirm, judge_run, progress
     from judging.show import bill
 
     console = options.stderr_console(quiet=given["quiet"])
-    with connect(wanted) as connection:
-        facts = fact_store(wanted, connection)
+    with connect(judge_options) as connection:
+        facts = fact_store(judge_options, connection)
         with progress(console, plan.folder / storage.RESULTS) as step:
-            outcome = judge_run(plan, connection, facts, step)
+            outcome = judge_run(plan, connection, facts, reader, step)
         for line in bill(outcome, connection.judge.totals):
             console.print(line, soft_wrap=True)
-        if facts.made:
+        if facts.new_lists:
             console.print(
-                f"The facts of {facts.made} reference answers stand in {facts.path}; correct them "
-                "there, or write expected_key_facts into the set.",
+                f"The facts of {facts.new_lists} reference answers stand in {facts.path}; correct "
+                "them there, or write expected_key_facts into the set.",
                 soft_wrap=True,
             )
-        say_notes(connection.notes(), given["quiet"])
+        say_notes(connection, given["quiet"])
         confirm(plan, connection)
     return outcome
 
 
-def fact_store(wanted: Wanted, connection: Connection) -> Any:
+def say_notes(connection: Connection, quiet: bool) -> None:
+    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
+    for note in () if quiet else connection.notes():
+        click.echo(f"Note: {note}", err=True)
+
+
+def fact_store(judge_options: JudgeOptions, connection: Connection) -> Any:
     """The facts of reference answers that this judge has found so far."""
     from judging import prompt_files
     from judging.answers import FactStore
 
     identity = connection.judge.identity
     prompt = prompt_files.load("facts").id
-    return FactStore(wanted.cache_dir, identity, prompt, connection.withdrawn())
+    return FactStore(judge_options.cache_dir, identity, prompt, connection.withdrawn())
 
 
-def show(folder: Path, given: dict[str, Any]) -> None:
+def show(folder: Path, reader: VerdictReader, given: dict[str, Any]) -> None:
     """Count the run's verdicts and print the section."""
-    from judging.show import notes
-    from scorers.judged import make_scorer, warm
+    from scorers.judged import make_scorer, section_notes, warm
     from scorers.show import score_and_show
 
     scorer = make_scorer(
         folder,
+        reader,
         weight=given["correctness_weight"],
         model=given["embedding_model"],
         cache_dir=given["cache_dir"],
@@ -174,11 +240,11 @@ def show(folder: Path, given: dict[str, Any]) -> None:
     section = score_and_show("judged", shared, options.Streams(given), scorer)
     if not given["quiet"]:
         answerer = storage.read_config(folder).answerer
-        for note in notes(section, answerer, scorer.verdicts.others):
+        for note in section_notes(section, answerer, scorer.verdicts.others):
             click.echo(f"Note: {note}", err=True)
 
 
-def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
+def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> int:
     """What judging would take."""
     from dataclasses import asdict
 
@@ -187,8 +253,8 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
     from judging.run import would_ask
     from judging.show import print_estimate
 
-    with connect(wanted, ask_nothing=True) as connection:
-        asked = would_ask(plan, connection, fact_store(wanted, connection))
+    with connect(judge_options, ask_nothing=True) as connection:
+        asked = would_ask(plan, connection, fact_store(judge_options, connection))
         prices = connection.budget.prices
         found = cost.estimate(asked, connection.holds, connection.tokens, prices)
     if not found.tasks:
@@ -200,16 +266,15 @@ def estimate(plan: Plan, wanted: Wanted, as_json: bool) -> int:
     return options.Exit.DONE
 
 
-def test_judge(wanted: Wanted, repeats: int, as_json: bool, quiet: bool) -> int:
+def test_judge(judge_options: JudgeOptions, repeats: int, as_json: bool, quiet: bool) -> int:
     """The self-test: 0 when all limits are kept, 1 when one is not, 3 when nothing came back."""
     from judging.connect import connect
-    from judging.run import say_notes
     from judging.selftest import self_test
     from judging.show import print_self_test
 
-    with connect(wanted) as connection:
+    with connect(judge_options) as connection:
         report = self_test(connection.judge, connection.salt, max(3, repeats))
-        say_notes(connection.notes(), quiet)
+        say_notes(connection, quiet)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(report)), nl=False)
     else:

@@ -34,7 +34,7 @@ import storage
 from storage import StorageError
 
 if TYPE_CHECKING:
-    from judging.cache import Choice, Pruned
+    from judging.cache import EntryChoice, PruneCounts
 
 ACTIONS = ("stats", "prune", "export")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -107,15 +107,15 @@ def choice_of(
     metric: str | None,
     prompt: str | None,
     stale_prompts: bool,
-) -> Choice:
-    from judging.cache import Choice
+) -> EntryChoice:
+    from judging.cache import EntryChoice
     from judging.prompt_files import load, names
 
     current = {load(name).id.sha256 for name in names()} if stale_prompts else None
-    return Choice(older, judge, metric, prompt, current)
+    return EntryChoice(older, judge, metric, prompt, current)
 
 
-def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
+def show_statistics(path: Path, choice: EntryChoice, as_json: bool) -> None:
     from judging.cache import statistics
     from terminal.tables import print_rows
 
@@ -137,7 +137,7 @@ def show_statistics(path: Path, choice: Choice, as_json: bool) -> None:
     )
 
 
-def show_pruned(path: Path, choice: Choice, dry_run: bool, as_json: bool, quiet: bool) -> None:
+def show_pruned(path: Path, choice: EntryChoice, dry_run: bool, as_json: bool, quiet: bool) -> None:
     from judging.cache import prune
 
     done = prune(path, choice, lambda plan: not dry_run)
@@ -148,7 +148,7 @@ def show_pruned(path: Path, choice: Choice, dry_run: bool, as_json: bool, quiet:
         click.echo(in_words(done, dry_run), err=True)
 
 
-def in_words(done: Pruned, dry_run: bool) -> str:
+def in_words(done: PruneCounts, dry_run: bool) -> str:
     gone = done.chosen + done.superseded + done.withdrawn + done.unreadable
     freed = done.bytes_before - done.bytes_after
     verb = "Would take out" if dry_run else "Took out"
@@ -159,7 +159,7 @@ def in_words(done: Pruned, dry_run: bool) -> str:
     )
 
 
-def export(path: Path, choice: Choice, output: Path | None, quiet: bool) -> None:
+def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) -> None:
     from judging.cache import entries
 
     if output is not None and output.exists():

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from records.errors import StorageError
-from records.runs import EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
+from records.files import read_toml
+from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +37,8 @@ EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled
 CONFIG = ROOT / "eval" / "config.toml"
 
 MOST_K = 100_000
+
+DAY_S = 86_400.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,12 +63,10 @@ def settings(script: str, params: Sequence[click.Parameter] = ()) -> dict[str, A
     path = Path(named or CONFIG)
     if not path.exists() and not named:
         return {}
-    import tomllib
-
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used ({error}).") from None
+        raw = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; correct RAG_EVAL_CONFIG.") from None
     common = {key: value for key, value in raw.items() if not isinstance(value, dict)}
     own = raw.get(script, {})
     found = common | (own if isinstance(own, dict) else {})
@@ -325,6 +326,121 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is no finite number.", param, ctx)
         return number
+
+
+class ModelAlias(click.ParamType[tuple[str, str]]):
+    """Two names of a model, ``ASKED=ANSWERED``."""
+
+    name = "asked=answered"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        asked, _, answered = str(value).partition("=")
+        if not asked.strip() or not answered.strip():
+            self.fail(f"{value!r}: write ASKED=ANSWERED, two names of models.", param, ctx)
+        return asked.strip(), answered.strip()
+
+
+def judge_options(function: F) -> F:
+    """Which judge, how it is reached, what it may cost."""
+    from records.verdicts import MODES
+
+    for option in reversed(
+        (
+            click.option(
+                "--judge",
+                default="local",
+                show_default=True,
+                help="Address of an OpenAI-compatible server, or 'local' for the embedded rules.",
+            ),
+            click.option("--model", help="The model's name on that server."),
+            click.option(
+                "--api-key",
+                metavar="VARIABLE",
+                help="Environment variable that holds the key. Its value is written nowhere.",
+            ),
+            click.option(
+                "--judge-revision", help="Which weights the server has, if it cannot say."
+            ),
+            click.option(
+                "--judge-file",
+                type=click.Path(path_type=Path, dir_okay=False, exists=True),
+                help="The weights as a local file: its sha256 pins the judge.",
+            ),
+            click.option(
+                "--allow-unpinned", is_flag=True, help="Accept a model whose name may move."
+            ),
+            click.option(
+                "--allow-alias",
+                type=ModelAlias(),
+                multiple=True,
+                help="Accept that the server answers a request for ASKED as ANSWERED.",
+            ),
+            click.option(
+                "--temperature",
+                type=FiniteRange(0, 2),
+                default=0.0,
+                show_default=True,
+                help="Sampling temperature of the judge.",
+            ),
+            click.option(
+                "--mode",
+                type=click.Choice(MODES),
+                help="How JSON is asked for.  [default: the best that works]",
+            ),
+            click.option(
+                "--thinking-tokens",
+                type=click.IntRange(0, 1_000_000),
+                default=0,
+                show_default=True,
+                help="Further tokens for each reply: for models that think before they answer.",
+            ),
+            click.option(
+                "--concurrency",
+                type=click.IntRange(1, 512),
+                default=8,
+                show_default=True,
+                help="Calls at once.",
+            ),
+            click.option(
+                "--timeout",
+                type=FiniteRange(0, DAY_S, min_open=True),
+                default=120.0,
+                show_default=True,
+                help="Seconds for one try.",
+            ),
+            click.option(
+                "--retries",
+                type=click.IntRange(0, 1000),
+                default=3,
+                show_default=True,
+                help="Further tries of a call.",
+            ),
+            click.option(
+                "--prices",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="TOML file: a table a model with dollars per million tokens.",
+            ),
+            click.option(
+                "--max-cost",
+                type=FiniteRange(0),
+                help="Stop asking at this many dollars (needs --prices).",
+            ),
+            click.option(
+                "--offline", is_flag=True, help="Ask nobody: a verdict not in the cache fails."
+            ),
+            click.option(
+                "--cache-dir",
+                type=click.Path(path_type=Path, file_okay=False),
+                default=CACHE_DIR,
+                show_default="eval/cache",
+                help="Where verdicts, facts and vectors are kept.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
 
 
 def stdout_console() -> Console:

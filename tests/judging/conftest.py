@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from judging.answers import JudgedAnswer
-from judging.types import JudgeTask, Verdict
+from judging.types import JudgeTask, JudgeVerdict
 from records.verdicts import JudgeIdentity
 from storage import RetrievedChunk, TestCase, TestResult
 
@@ -25,18 +25,18 @@ class ScriptedJudge:
         self.script = script
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.tasks.append(task)
         parts = [task.prompt.sha256, [dict(m) for m in task.key_messages], task.repeat]
         key = hashlib.sha256(orjson.dumps(parts)).hexdigest()
         said = self.script(task)
         if isinstance(said, str):
-            return Verdict(key, None, said, f"scripted {said}", mode="json_schema", asks=1)
+            return JudgeVerdict(key, None, said, f"scripted {said}", mode="json_schema", asks=1)
         data = {"notes": "", "manipulation": False} | said
         problems = list(task.check(data))
         if problems:
-            return Verdict(key, None, "incomplete", problems[0], mode="json_schema", asks=1)
-        return Verdict(key, data, raw=orjson.dumps(data).decode(), mode="json_schema", asks=1)
+            return JudgeVerdict(key, None, "incomplete", problems[0], mode="json_schema", asks=1)
+        return JudgeVerdict(key, data, raw=orjson.dumps(data).decode(), mode="json_schema", asks=1)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from judging.kinds import Material
 from judging.opinion import ask
-from judging.types import FAILURES, JudgeTask, Verdict
-from records.verdicts import ATTRIBUTION, CORRECTNESS, ENTAILMENT, GROUNDEDNESS, RELEVANCE
+from judging.types import FAILURES, JudgeTask, JudgeVerdict
+from records.verdicts import KINDS
 
 SALT = b"s" * 32
 CONTEXTS = [
@@ -27,7 +27,7 @@ FEE, NOON = ("supported", "fee is 15 euros", "c1"), ("supported", "begins at noo
 
 def test_every_item_once_in_order(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n3="not_found", n1=FEE, n2=NOON))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert [e["id"] for e in opinion.entries] == ["1", "2", "3"]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert len(judge.tasks) == 1
@@ -42,7 +42,7 @@ def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> Non
         )
 
     judge = scripted(script)
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
     assert [e["verdict"] for e in opinion.entries] == ["supported", "supported", "not_found"]
     assert opinion.again[0]["why"] == "missing"
@@ -50,7 +50,7 @@ def test_only_missing_items_are_asked_again(scripted: Any, verdicts: Any) -> Non
 
 def test_what_stays_missing_is_a_failure_and_no_verdict(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n1=FEE))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert (opinion.failure, opinion.entries) == ("incomplete", [])
     assert "2, 3" in opinion.message
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["2", "3"]]
@@ -60,18 +60,20 @@ def test_a_reply_without_any_verdict_is_refused_and_so_never_kept(
     scripted: Any, verdicts: Any
 ) -> None:
     judge = scripted(lambda task: verdicts(n99="supported"))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert opinion.failure == "incomplete"
     assert len(judge.tasks) == 1
 
 
-@pytest.mark.parametrize("kind", [GROUNDEDNESS, RELEVANCE, CORRECTNESS])
+@pytest.mark.parametrize(
+    "kind", [KINDS["groundedness"], KINDS["context_precision"], KINDS["correctness"]]
+)
 def test_stored_replies_that_lack_ids_are_a_failure(
     scripted: Any, verdicts: Any, kind: Any
 ) -> None:
     """A cache gives what was once taken for whole; it is not checked again on its way."""
     judge = scripted(lambda task: "")
-    judge.ask = lambda task: Verdict("k", verdicts(n99="supported"), cached=True)
+    judge.ask = lambda task: JudgeVerdict("k", verdicts(n99="supported"), cached=True)
     facts = [{"id": "f1", "text": "The fee is 15 euros."}]
     material = Material("Q?", "A.", contexts=CONTEXTS[:1], claims=CLAIMS, facts=facts)
     opinion = ask(judge, kind, material, salt=SALT)
@@ -83,14 +85,14 @@ def test_foreign_ids_are_dropped_and_counted(scripted: Any, verdicts: Any) -> No
     judge = scripted(
         lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found", n4=FEE, n99="supported")
     )
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert (opinion.dropped, len(opinion.entries)) == (2, 3)
 
 
 def test_a_quote_is_asked_for_once_more_then_unverified(scripted: Any, verdicts: Any) -> None:
     invented = ("supported", "dogs are very welcome here", "c1")
     judge = scripted(lambda task: verdicts(n1=FEE, n2=NOON, n3=invented))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert [task.inputs["ids"] for task in judge.tasks] == [["1", "2", "3"], ["3"]]
     assert "letter by letter" in judge.tasks[1].messages[1]["content"]
     last = opinion.entries[2]
@@ -104,7 +106,7 @@ def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
         again = len(task.inputs["ids"]) == 1
         return verdicts(n3="not_found") if again else verdicts(n1=FEE, n2=NOON, n3=bad)
 
-    opinion = ask(scripted(script), GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(scripted(script), KINDS["groundedness"], MATERIAL, salt=SALT)
     assert opinion.entries[2]["verdict"] == "not_found"
     assert opinion.failure is None
 
@@ -112,14 +114,17 @@ def test_a_follow_up_may_change_its_mind(scripted: Any, verdicts: Any) -> None:
 def test_a_quote_from_another_passage_corrects_its_name(scripted: Any, verdicts: Any) -> None:
     wrong = ("supported", "fee is 15 euros", "c2")
     judge = scripted(lambda task: verdicts(n1=wrong, n2=NOON, n3="not_found"))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert opinion.entries[0]["context"] == "c1"
     assert len(judge.tasks) == 1
 
 
 def test_a_contradiction_needs_no_quote(scripted: Any, verdicts: Any) -> None:
     judge = scripted(lambda task: verdicts(n1="contradicted", n2=NOON, n3="not_found"))
-    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).entries[0]["verdict"] == "contradicted"
+    assert (
+        ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).entries[0]["verdict"]
+        == "contradicted"
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(FAILURES))
@@ -128,7 +133,7 @@ def test_no_failure_becomes_a_verdict(scripted: Any, verdicts: Any, kind: str, a
     """At the first call, or when missing ids are asked again."""
     said = iter([*[verdicts(n1=FEE)] * (at - 1), kind])
     judge = scripted(lambda task: next(said))
-    opinion = ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT)
+    opinion = ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT)
     assert (opinion.failure, opinion.entries) == (kind, [])
 
 
@@ -136,27 +141,40 @@ def test_a_failed_check_of_quotes_is_a_failure(scripted: Any, verdicts: Any) -> 
     bad = ("supported", "nowhere at all", "c1")
     said = iter([verdicts(n1=FEE, n2=NOON, n3=bad), "transport"])
     judge = scripted(lambda task: next(said))
-    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).failure == "transport"
+    assert ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).failure == "transport"
 
 
 def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> None:
     facts = [{"id": "f1", "text": "The fee is 15 euros."}]
     said = Material("Q?", "It costs 15 euros.", "Fifteen euros is the price.", CONTEXTS, [], facts)
     cases = [
-        (CORRECTNESS, verdicts(f1=("present", "costs 15 euros", "")), "present"),
-        (CORRECTNESS, verdicts(f1=("present", "fee is 15 euros", "")), "quote_unverified"),
-        (ATTRIBUTION, verdicts(f1=("attributed", "fee is 15 euros", "c1")), "attributed"),
-        (ATTRIBUTION, verdicts(f1=("attributed", "costs 15 euros", "c1")), "quote_unverified"),
+        (KINDS["correctness"], verdicts(f1=("present", "costs 15 euros", "")), "present"),
+        (KINDS["correctness"], verdicts(f1=("present", "fee is 15 euros", "")), "quote_unverified"),
+        (
+            KINDS["context_recall"],
+            verdicts(f1=("attributed", "fee is 15 euros", "c1")),
+            "attributed",
+        ),
+        (
+            KINDS["context_recall"],
+            verdicts(f1=("attributed", "costs 15 euros", "c1")),
+            "quote_unverified",
+        ),
     ]
     for kind, reply, wanted in cases:
         judge = scripted(lambda task, reply=reply: {"addresses_question": True} | reply)
         assert ask(judge, kind, said, salt=SALT).entries[0]["verdict"] == wanted
     claim = Material("Q?", "A.", "Fifteen euros is the price.", (), CLAIMS[:1], facts)
     judge = scripted(lambda task: verdicts(n1=("supported", "Fifteen euros is", "f9")))
-    assert ask(judge, ENTAILMENT, claim, salt=SALT).entries[0]["context"] == "reference"
+    assert (
+        ask(judge, KINDS["answer_correctness"], claim, salt=SALT).entries[0]["context"]
+        == "reference"
+    )
     chunk = Material("Q?", contexts=CONTEXTS[:1])
     judge = scripted(lambda task: verdicts(c1=("useful", "not in it", "")))
-    assert ask(judge, RELEVANCE, chunk, salt=SALT).entries[0]["verdict"] == "useful"
+    assert (
+        ask(judge, KINDS["context_precision"], chunk, salt=SALT).entries[0]["verdict"] == "useful"
+    )
 
 
 def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: Any) -> None:
@@ -164,11 +182,13 @@ def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: An
     claims = [{"id": "1", "text": "A token stops the stream."}]
     judge = scripted(lambda task: verdicts(n1=("supported", "[token] to stop the stream", "c1")))
     material = Material("Q?", "A.", contexts=contexts, claims=claims)
-    assert ask(judge, GROUNDEDNESS, material, salt=SALT).entries[0]["verdict"] == "supported"
+    assert (
+        ask(judge, KINDS["groundedness"], material, salt=SALT).entries[0]["verdict"] == "supported"
+    )
 
 
 def test_manipulation_is_seen_in_any_reply(scripted: Any, verdicts: Any) -> None:
     judge = scripted(
         lambda task: verdicts(n1=FEE, n2=NOON, n3="not_found") | {"manipulation": True}
     )
-    assert ask(judge, GROUNDEDNESS, MATERIAL, salt=SALT).manipulation is True
+    assert ask(judge, KINDS["groundedness"], MATERIAL, salt=SALT).manipulation is True

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judging.answers import FILE, FactStore
+from judging.answers import FACTS_FILE, FactStore
 from judging.calls import CALLS, Settings
 from judging.local import LocalJudge
 from judging.types import JudgeTask
@@ -162,7 +162,7 @@ def test_facts_are_decomposed_once_and_can_be_edited(
     assert asked == ["facts", "correctness", "correctness"]
     assert first["extra"]["facts_from"] == "reference_answer"
     assert [fact["id"] for fact in first["input"]["facts"]] == ["f1", "f2"]
-    path = tmp_path / FILE
+    path = tmp_path / FACTS_FILE
     line = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps(line | {"facts": ["It costs 15 euros."]}) + "\n")
     again = CALLS["correctness"](subject(**case), settings(script), 0)[0]
@@ -171,7 +171,7 @@ def test_facts_are_decomposed_once_and_can_be_edited(
 
 
 def test_a_damaged_list_of_facts_is_named(settings: Make, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"facts": 3}\n')
+    (tmp_path / FACTS_FILE).write_text('{"facts": 3}\n')
     with pytest.raises(StorageError, match=r"reference_facts\.jsonl:1: facts"):
         settings()
 

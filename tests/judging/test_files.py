@@ -11,11 +11,11 @@ import pytest
 
 import storage
 from judging.connect import read_salt
-from judging.run import Plan, write_config
-from judging.show import notes
+from judging.run import JudgingPlan, write_config
 from records import verdicts
 from records.judgements import join_parts
 from records.verdicts import KINDS
+from scorers.judged import section_notes
 
 IDENTITY = {"provider": "ollama", "model": "llama3.1:8b", "digest": "d1", "strength": "digest"}
 LINE = {
@@ -131,8 +131,8 @@ def test_whose_verdicts_count(change: Any, belongs: bool) -> None:
     assert verdicts.of_judge(judge)(LINE | change) is belongs
 
 
-def plan(folder: Path, *calls: str) -> Plan:
-    return Plan(folder, folder / "set.jsonl", None, calls)
+def plan(folder: Path, *calls: str) -> JudgingPlan:
+    return JudgingPlan(folder, folder / "set.jsonl", None, calls)
 
 
 def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path: Path) -> None:
@@ -194,6 +194,6 @@ def section(identity: dict[str, Any], agreement: float | None = None) -> dict[st
 def test_notes(
     identity: Any, answerer: Any, agreement: float | None, others: int, words: list[str]
 ) -> None:
-    found = notes(section(identity, agreement), answerer, others)
+    found = section_notes(section(identity, agreement), answerer, others)
     assert len(found) == len(words)
     assert all(word in note for word, note in zip(words, found, strict=True))

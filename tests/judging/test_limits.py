@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from judging.connect import LEFT_OUT, PLAIN, Fitted, loosened
+from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, loosened
 from judging.kinds import FACTS, Material, make_task
-from judging.replies import Found
-from judging.types import JudgeTask, Usage, Verdict
-from records.verdicts import ENTAILMENT, GROUNDEDNESS, QUESTIONS_KIND, JudgeIdentity
+from judging.replies import ServerCapabilities
+from judging.types import JudgeTask, JudgeVerdict, Usage
+from records.verdicts import KINDS, JudgeIdentity
 
 SALT = b"s" * 32
 TWO = [{"id": "1", "text": "One."}, {"id": "2", "text": "Two."}]
 MATERIAL = Material("Q?", "A.", contexts=[{"id": "c1", "text": "One."}], claims=TWO)
-TASK = make_task(GROUNDEDNESS, MATERIAL, salt=SALT)
+TASK = make_task(KINDS["groundedness"], MATERIAL, salt=SALT)
 
 
 def entry(name: str, **other: str) -> dict[str, str]:
@@ -66,13 +66,13 @@ def test_loosening_leaves_the_task_and_its_schema_alone() -> None:
 
 
 def test_lists_of_texts_have_their_lengths() -> None:
-    questions = make_task(QUESTIONS_KIND, Material(answer="A."), salt=SALT).schema
+    questions = make_task(KINDS["answer_relevancy"], Material(answer="A."), salt=SALT).schema
     found = questions["properties"]["questions"]
     assert (found["minItems"], found["maxItems"]) == (3, 3)
     facts = make_task(FACTS, Material(reference="R."), salt=SALT).schema["properties"]["facts"]
     assert (facts["minItems"], facts["maxItems"]) == (1, 12)
     both = Material("Q?", "A.", "R.", claims=TWO, facts=[{"id": "f1", "text": "F."}])
-    schema = make_task(ENTAILMENT, both, salt=SALT).schema
+    schema = make_task(KINDS["answer_correctness"], both, salt=SALT).schema
     item = schema["properties"]["verdicts"]["items"]["properties"]
     assert item["context"]["enum"] == ["reference", "facts", "f1", ""]
 
@@ -89,7 +89,7 @@ class Picky:
         mode: str = "json_schema",
     ) -> None:
         self.identity = JudgeIdentity(provider, "m", revision="1", strength="revision")
-        self.found = Found(mode)
+        self.found = ServerCapabilities(mode)
         self.words, self.refusal, self.kind = words, refusal, kind
         self.sent: list[JudgeTask] = []
         self.kept: list[JudgeTask] = []
@@ -97,15 +97,16 @@ class Picky:
     def parameters(self, task: JudgeTask) -> dict[str, Any]:
         return {}
 
-    def ask(self, task: JudgeTask) -> Verdict:
-        if task in self.kept:
-            return Verdict("k", {}, cached=True)
+    def stored(self, task: JudgeTask) -> JudgeVerdict | None:
+        return JudgeVerdict("k", {}, cached=True) if task in self.kept else None
+
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.sent.append(task)
         usage = Usage(10, 1, 11)
         if any(word in str(task.schema) for word in self.words):
             asks = int(self.kind == "schema")
             cost = 0.5 if asks else None
-            return Verdict(
+            return JudgeVerdict(
                 "k",
                 None,
                 self.kind,
@@ -116,22 +117,11 @@ class Picky:
                 cost_usd=cost,
             )
         self.kept.append(task)
-        return Verdict("k", {}, asks=1, attempts=1, usage=usage, cost_usd=0.25)
+        return JudgeVerdict("k", {}, asks=1, attempts=1, usage=usage, cost_usd=0.25)
 
 
-class Shelf(Picky):
-    """What is kept, and nobody asked for more."""
-
-    def ask(self, task: JudgeTask) -> Verdict:
-        if task in self.kept:
-            return Verdict("k", {}, cached=True)
-        return Verdict("", None, "not_cached")
-
-
-def fitted(server: Picky) -> Fitted:
-    shelf = Shelf(mode=server.found.mode)
-    shelf.kept = server.kept
-    return Fitted(shelf, server, server)
+def limited(server: Picky) -> SchemaLimits:
+    return SchemaLimits(server)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +130,13 @@ def fitted(server: Picky) -> Fitted:
 )
 def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: Any) -> None:
     server = Picky(*words)
-    judge = fitted(server)
+    judge = limited(server)
     assert judge.ask(TASK).ok
     assert (len(server.sent), judge.left_out) == (calls, left_out)
-    other = make_task(GROUNDEDNESS, MATERIAL, salt=SALT, repeat=1)
+    other = make_task(KINDS["groundedness"], MATERIAL, salt=SALT, repeat=1)
     assert judge.ask(other).ok
     assert len(server.sent) == calls + 1, "what the server takes is kept in mind"
-    again = fitted(server)
+    again = limited(server)
     assert again.holds(TASK)
     assert again.ask(TASK).cached
     assert len(server.sent) == calls + 1, "a new start finds what is there, in whatever form"
@@ -154,7 +144,7 @@ def test_a_refused_schema_is_sent_with_less(words: Any, calls: int, left_out: An
 
 def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
     server = Picky("minItems", kind="schema", refusal="verdicts: [] is too short")
-    verdict = fitted(server).ask(TASK)
+    verdict = limited(server).ask(TASK)
     assert verdict.ok
     # two forms were answered and did not fit, the third did: 0.5 + 0.5 + 0.25
     assert (verdict.asks, verdict.cost_usd, verdict.usage.total_tokens) == (3, 1.25, 33)
@@ -172,23 +162,23 @@ def test_replies_that_do_not_fit_are_paid_and_counted() -> None:
 )
 def test_other_failures_are_not_the_schemas_fault(kind: str, message: str) -> None:
     server = Picky("verdicts", kind=kind, refusal=message)
-    judge = fitted(server)
+    judge = limited(server)
     assert judge.ask(TASK).failure == kind
     assert (len(server.sent), judge.left_out) == (1, ())
 
 
 def test_a_request_that_is_refused_in_every_form_teaches_nothing() -> None:
     server = Picky("verdicts")
-    judge = fitted(server)
+    judge = limited(server)
     assert judge.ask(TASK).failure == "rejected"
     assert (len(server.sent), judge.left_out) == (3, ())
 
 
 def test_what_is_known_of_a_server_is_not_tried() -> None:
     strict = Picky(provider="openai")
-    fitted(strict).ask(TASK)
+    limited(strict).ask(TASK)
     assert "maxLength" not in str(strict.sent[0].schema)
     assert "minItems" in str(strict.sent[0].schema)
     free = Picky(mode="tool")
-    fitted(free).ask(TASK)
+    limited(free).ask(TASK)
     assert free.sent[0].schema == loosened(TASK, PLAIN).schema

@@ -11,12 +11,10 @@ from judging import kinds, selftest
 from judging.kinds import Material, make_task
 from judging.local import LocalJudge
 from judging.opinion import ask
-from judging.show import families
 from judging.types import JudgeTask
 from ragmetrics.groundedness import score_case
-from records import verdicts as records_verdicts
-from records.verdicts import CallKind
-from scorers.judged import suspected
+from records.verdicts import KINDS, CallKind
+from scorers.judged import families, suspected
 from storage import RetrievedChunk
 
 SALT = b"s" * 32
@@ -36,8 +34,8 @@ MATERIAL = Material(
     ],
     facts=[{"id": "f1", "text": "begins at noon"}, {"id": "f2", "text": "The fee is 15 euros"}],
 )
-ANSWERED = [*records_verdicts.KINDS.values(), kinds.CLAIMS, kinds.FACTS]
-ANSWERED.remove(records_verdicts.QUESTIONS_KIND)
+ANSWERED = [*KINDS.values(), kinds.CLAIMS, kinds.FACTS]
+ANSWERED.remove(KINDS["answer_relevancy"])
 
 
 @pytest.mark.parametrize("kind", ANSWERED, ids=lambda kind: kind.prompt)
@@ -61,16 +59,16 @@ def said(kind: CallKind) -> dict[str, str]:
 
 def test_verdicts() -> None:
     # 16 stands in no context; "15" alone has no content word but stands there
-    assert said(records_verdicts.GROUNDEDNESS) == {
+    assert said(KINDS["groundedness"]) == {
         "1": "supported",
         "2": "not_found",
         "3": "supported",
     }
-    assert said(records_verdicts.CORRECTNESS) == {"f1": "present", "f2": "missing"}
-    assert said(records_verdicts.ATTRIBUTION) == {"f1": "attributed", "f2": "attributed"}
-    assert said(records_verdicts.ENTAILMENT)["1"] == "supported"
-    assert said(records_verdicts.ABSTENTION) == {"1": "answered"}
-    assert said(records_verdicts.RELEVANCE) == {"c1": "useful", "c2": "useful"}
+    assert said(KINDS["correctness"]) == {"f1": "present", "f2": "missing"}
+    assert said(KINDS["context_recall"]) == {"f1": "attributed", "f2": "attributed"}
+    assert said(KINDS["answer_correctness"])["1"] == "supported"
+    assert said(KINDS["abstained_judged"]) == {"1": "answered"}
+    assert said(KINDS["context_precision"]) == {"c1": "useful", "c2": "useful"}
 
 
 def test_groundedness_is_the_support_scorers() -> None:
@@ -83,13 +81,13 @@ def test_groundedness_is_the_support_scorers() -> None:
     rows = score_case(answer, chunks, question="When?").evidence["claims"]
     claims = [{"id": str(n), "text": row["text"]} for n, row in enumerate(rows)]
     material = Material("When?", answer, contexts=CONTEXTS, claims=claims)
-    opinion = ask(LocalJudge(), records_verdicts.GROUNDEDNESS, material, salt=SALT)
+    opinion = ask(LocalJudge(), KINDS["groundedness"], material, salt=SALT)
     ours = [entry["verdict"] == "supported" for entry in opinion.entries]
     assert ours == [row["supported"] for row in rows] == [True, False, True, False]
 
 
 def test_it_says_what_it_cannot() -> None:
-    task: JudgeTask = make_task(records_verdicts.QUESTIONS_KIND, MATERIAL, salt=SALT)
+    task: JudgeTask = make_task(KINDS["answer_relevancy"], MATERIAL, salt=SALT)
     verdict = LocalJudge().ask(task)
     assert (verdict.data, verdict.failure) == (None, "refused")
     assert "cannot write questions" in verdict.message

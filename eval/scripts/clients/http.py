@@ -28,250 +28,6 @@ if TYPE_CHECKING:
     import requests
     from requests.adapters import HTTPAdapter
 
-
-CHUNK = 65_536
-
-
-class Deadline(threading.local):
-    """The end of the call that this thread makes."""
-
-    _end = 0.0
-
-    def start(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds left, more than 0. Raises TimeoutError when none are."""
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError
-        return seconds
-
-
-class _TimedReader(io.RawIOBase):
-    """A socket's bytes. The first read needs no new timeout: the library has just set it."""
-
-    def __init__(self, sock: socket.socket, clock: Deadline) -> None:
-        self._sock = sock
-        self._clock = clock
-        self._raw = sock.makefile("rb", buffering=0)
-        self._first = True
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if not self._first:
-            self._sock.settimeout(self._clock.left())
-        self._first = False
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
-    """A requests adapter for ``connections`` threads that reads status, headers and body by
-    ``clock``, and sends a request in one piece (two would wake the server twice)."""
-    from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
-
-    class TimedResponse(HTTPResponse):
-        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
-            super().__init__(sock, *args, **more)
-            self.fp.close()
-            self.fp = io.BufferedReader(_TimedReader(sock, clock), CHUNK)
-
-    class OnePiece(HTTPConnection):
-        response_class = TimedResponse
-        _pending: list[bytes] | None = None
-
-        def request(self, *args: Any, **more: Any) -> None:
-            self._pending = []
-            try:
-                super().request(*args, **more)
-                pieces = self._pending
-            finally:
-                self._pending = None
-            super().send(b"".join(pieces))
-
-        def send(self, data: Any) -> None:
-            if self._pending is None:
-                super().send(data)
-            else:
-                self._pending.append(data)
-
-    class OnePieceTls(OnePiece, HTTPSConnection):
-        pass
-
-    class Pool(HTTPConnectionPool):
-        ConnectionCls = OnePiece
-
-    class TlsPool(HTTPSConnectionPool):
-        ConnectionCls = OnePieceTls
-
-    pools = {"http": Pool, "https": TlsPool}
-
-    class Adapter(HTTPAdapter):
-        def init_poolmanager(self, *args: Any, **more: Any) -> None:
-            super().init_poolmanager(*args, **more)
-            self.poolmanager.pool_classes_by_scheme = pools
-
-        def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
-            manager = super().proxy_manager_for(proxy, **more)
-            manager.pool_classes_by_scheme = pools
-            return manager
-
-    return Adapter(pool_connections=4, pool_maxsize=connections, max_retries=0)
-
-
-Answer = TypeVar("Answer")
-
-MAX_WAIT = 30.0
-
-
-class Interrupted(Exception):
-    """The run is being stopped: what is in flight counts for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """At most ``retries`` further tries; waits are drawn from 0 to ``backoff`` * 2^n seconds.
-
-    ``timeout`` is the time of one try. A call as a whole has (retries + 1) * timeout seconds, waits
-    not counted beyond that: a Retry-After that does not fit in is not waited for.
-    """
-
-    timeout: float = 60.0
-    retries: int = 3
-    backoff: float = 0.5
-
-    @property
-    def budget(self) -> float:
-        """Seconds that one call may take with all its tries and waits."""
-        return self.timeout * (self.retries + 1)
-
-    def wait(self, attempt: int, draw: float) -> float:
-        """Seconds before the next try, after ``attempt`` failed ones; ``draw`` is in [0, 1)."""
-        longest: float = self.backoff * 2 ** min(attempt - 1, 16)
-        return draw * min(MAX_WAIT, longest)
-
-
-class CallFailed(Exception):
-    """The last error of a call and the number of tries that were made."""
-
-    def __init__(self, error: CallError, attempts: int) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.attempts = attempts
-
-
-def call_with_retries(
-    attempt_call: Callable[[float], Answer],
-    policy: RetryPolicy,
-    stop: threading.Event,
-    clock: Callable[[], float] = time.monotonic,
-    draw: Callable[[], float] = random.random,
-) -> tuple[Answer, int]:
-    """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
-
-    Raises CallFailed with the last error, or Interrupted as soon as ``stop`` is set.
-    """
-    end = clock() + policy.budget
-    attempt = 0
-    while True:
-        attempt += 1
-        if stop.is_set():
-            raise Interrupted
-        try:
-            return attempt_call(min(policy.timeout, end - clock())), attempt
-        except CallError as error:
-            if not error.retryable or attempt > policy.retries:
-                raise CallFailed(error, attempt) from error
-            wait = policy.wait(attempt, draw())
-            if error.retry_after is not None:
-                # A server that names a time is not asked earlier, and not all at the same moment.
-                wait += error.retry_after
-            if clock() + wait >= end:
-                if error.retry_after is not None and error.retry_after > policy.budget:
-                    error.message += f"; it asked to wait {error.retry_after:.0f} s"
-                raise CallFailed(error, attempt) from error
-            if stop.wait(wait):
-                raise Interrupted from error
-
-
-def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
-    """A Retry-After header in seconds from now: whole seconds or an HTTP date; None if neither.
-
-    A date in the past is 0. Source: RFC 9110, section 10.2.3.
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text) if len(text) < 16 else float("inf")
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
-
-
-Job = TypeVar("Job")
-
-END = object()
-
-
-def ask_all(
-    jobs: Iterable[Job],
-    ask: Callable[[Job], Answer],
-    workers: int,
-    stop: threading.Event,
-) -> Generator[Answer]:
-    """The answers of all jobs. Closing the iterator early sets ``stop`` and waits for nobody.
-
-    The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
-    of ``ask`` is raised here. When all jobs are done ``stop`` is as it was.
-    """
-    source = iter(jobs)
-    turn = threading.Lock()
-    ready: queue.SimpleQueue[object] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            while not stop.is_set():
-                with turn:
-                    job = next(source, END)
-                if job is END:
-                    break
-                ready.put((ask(job),))  # type: ignore[arg-type]
-        except Interrupted:
-            pass
-        except BaseException as error:
-            ready.put(error)
-        ready.put(END)
-
-    for number in range(workers):
-        threading.Thread(target=work, name=f"ask-{number}", daemon=True).start()
-    left = workers
-    try:
-        while left:
-            item = ready.get()
-            if item is END:
-                left -= 1
-            elif isinstance(item, BaseException):
-                raise item
-            else:
-                yield item[0]  # type: ignore[index]
-    except BaseException:
-        stop.set()
-        raise
-
-
 KINDS = {
     "connection": "no connection, or it broke before the whole answer had come",
     "timeout": "the answer was not complete when the time of the call was over",
@@ -287,8 +43,10 @@ KINDS = {
 }
 """Every kind that ``error.kind`` of a result can have, with its meaning."""
 
+
 LASTING = frozenset({501, 505, 506, 508, 510, 511})
 """Server errors that say "never": not implemented, no such version, a login page in between."""
+
 
 RETRIED_STATUS = frozenset({429, *range(500, 600)}) - LASTING
 """Also what proxies and model servers use beyond the standard: 520 to 530, 598, 599."""
@@ -328,16 +86,6 @@ class NotConnected(CallError):
         super().__init__("connection", message, retryable=True)
 
 
-MAX_REDIRECTS = 5
-
-KEEPS_METHOD = frozenset({307, 308})
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-MOST_SHOWN = 200
-"""Characters of an error page that a message shows."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A complete answer with a 2xx status. ``seconds``: from sending to the last byte."""
@@ -358,6 +106,22 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give back what is not in use."""
+
+
+CHUNK = 65_536
+
+
+MAX_REDIRECTS = 5
+
+
+KEEPS_METHOD = frozenset({307, 308})
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+MOST_SHOWN = 200
+"""Characters of an error page that a message shows."""
 
 
 class HttpTransport:
@@ -586,3 +350,245 @@ _PLAIN = {
     "InvalidHeader": "the server sends headers that contradict each other",
     "ValueError": "the server sends a body that is not framed as it says",
 }
+
+
+class Deadline(threading.local):
+    """The end of the call that this thread makes."""
+
+    _end = 0.0
+
+    def start(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds left, more than 0. Raises TimeoutError when none are."""
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        return seconds
+
+
+class _TimedReader(io.RawIOBase):
+    """A socket's bytes. The first read needs no new timeout: the library has just set it."""
+
+    def __init__(self, sock: socket.socket, clock: Deadline) -> None:
+        self._sock = sock
+        self._clock = clock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._first = True
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if not self._first:
+            self._sock.settimeout(self._clock.left())
+        self._first = False
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
+    """A requests adapter for ``connections`` threads that reads status, headers and body by
+    ``clock``, and sends a request in one piece (two would wake the server twice)."""
+    from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    class TimedResponse(HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+            super().__init__(sock, *args, **more)
+            self.fp.close()
+            self.fp = io.BufferedReader(_TimedReader(sock, clock), CHUNK)
+
+    class OnePiece(HTTPConnection):
+        response_class = TimedResponse
+        _pending: list[bytes] | None = None
+
+        def request(self, *args: Any, **more: Any) -> None:
+            self._pending = []
+            try:
+                super().request(*args, **more)
+                pieces = self._pending
+            finally:
+                self._pending = None
+            super().send(b"".join(pieces))
+
+        def send(self, data: Any) -> None:
+            if self._pending is None:
+                super().send(data)
+            else:
+                self._pending.append(data)
+
+    class OnePieceTls(OnePiece, HTTPSConnection):
+        pass
+
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = OnePiece
+
+    class TlsPool(HTTPSConnectionPool):
+        ConnectionCls = OnePieceTls
+
+    pools = {"http": Pool, "https": TlsPool}
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **more: Any) -> None:
+            super().init_poolmanager(*args, **more)
+            self.poolmanager.pool_classes_by_scheme = pools
+
+        def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
+            manager = super().proxy_manager_for(proxy, **more)
+            manager.pool_classes_by_scheme = pools
+            return manager
+
+    return Adapter(pool_connections=4, pool_maxsize=connections, max_retries=0)
+
+
+Answer = TypeVar("Answer")
+
+
+Job = TypeVar("Job")
+
+
+MAX_WAIT = 30.0
+
+
+class Interrupted(Exception):
+    """The run is being stopped: what is in flight counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most ``retries`` further tries; waits are drawn from 0 to ``backoff`` * 2^n seconds.
+
+    ``timeout`` is the time of one try. A call as a whole has (retries + 1) * timeout seconds, waits
+    not counted beyond that: a Retry-After that does not fit in is not waited for.
+    """
+
+    timeout: float = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+
+    @property
+    def budget(self) -> float:
+        """Seconds that one call may take with all its tries and waits."""
+        return self.timeout * (self.retries + 1)
+
+    def wait(self, attempt: int, draw: float) -> float:
+        """Seconds before the next try, after ``attempt`` failed ones; ``draw`` is in [0, 1)."""
+        longest: float = self.backoff * 2 ** min(attempt - 1, 16)
+        return draw * min(MAX_WAIT, longest)
+
+
+class CallFailed(Exception):
+    """The last error of a call and the number of tries that were made."""
+
+    def __init__(self, error: CallError, attempts: int) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.attempts = attempts
+
+
+def call_with_retries(
+    attempt_call: Callable[[float], Answer],
+    policy: RetryPolicy,
+    stop: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
+    draw: Callable[[], float] = random.random,
+) -> tuple[Answer, int]:
+    """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
+
+    Raises CallFailed with the last error, or Interrupted as soon as ``stop`` is set.
+    """
+    end = clock() + policy.budget
+    attempt = 0
+    while True:
+        attempt += 1
+        if stop.is_set():
+            raise Interrupted
+        try:
+            return attempt_call(min(policy.timeout, end - clock())), attempt
+        except CallError as error:
+            if not error.retryable or attempt > policy.retries:
+                raise CallFailed(error, attempt) from error
+            wait = policy.wait(attempt, draw())
+            if error.retry_after is not None:
+                # A server that names a time is not asked earlier, and not all at the same moment.
+                wait += error.retry_after
+            if clock() + wait >= end:
+                if error.retry_after is not None and error.retry_after > policy.budget:
+                    error.message += f"; it asked to wait {error.retry_after:.0f} s"
+                raise CallFailed(error, attempt) from error
+            if stop.wait(wait):
+                raise Interrupted from error
+
+
+def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
+    """A Retry-After header in seconds from now: whole seconds or an HTTP date; None if neither.
+
+    A date in the past is 0. Source: RFC 9110, section 10.2.3.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text) if len(text) < 16 else float("inf")
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+END = object()
+
+
+def ask_all(
+    jobs: Iterable[Job],
+    ask: Callable[[Job], Answer],
+    workers: int,
+    stop: threading.Event,
+) -> Generator[Answer]:
+    """The answers of all jobs. Closing the iterator early sets ``stop`` and waits for nobody.
+
+    The threads are daemons: a call that hangs cannot hold up the end of the process. An exception
+    of ``ask`` is raised here. When all jobs are done ``stop`` is as it was.
+    """
+    source = iter(jobs)
+    turn = threading.Lock()
+    ready: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                with turn:
+                    job = next(source, END)
+                if job is END:
+                    break
+                ready.put((ask(job),))  # type: ignore[arg-type]
+        except Interrupted:
+            pass
+        except BaseException as error:
+            ready.put(error)
+        ready.put(END)
+
+    for number in range(workers):
+        threading.Thread(target=work, name=f"ask-{number}", daemon=True).start()
+    left = workers
+    try:
+        while left:
+            item = ready.get()
+            if item is END:
+                left -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item[0]  # type: ignore[index]
+    except BaseException:
+        stop.set()
+        raise

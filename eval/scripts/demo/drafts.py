@@ -20,7 +20,7 @@ from demo.chunker import HEADING_SEPARATOR
 from demo.draft_templates import Casing, DraftQuestion, NoteSection, flat, holders, sections
 from demo.vault import Note, python_reference, read_folder
 from judging import prompt_files
-from judging.connect import LOCAL, Wanted, connect
+from judging.connect import LOCAL, JudgeOptions, connect
 from judging.prompt_files import fenced, one_line
 from judging.types import Check, Judge, JudgeTask
 from ragmetrics.stats.means import generator
@@ -43,7 +43,7 @@ class DraftOptions:
     output: Path | None
     append_to: Path | None
     seed: int
-    judge: Wanted
+    judge: JudgeOptions
 
     @property
     def target(self) -> Path:
@@ -208,24 +208,12 @@ _UNSHOWN = re.compile(
 
 _WORD = re.compile(r"[a-z0-9]+")
 
-_EMPTY = frozenset(
-    ["a", "an", "the", "is", "are", "do", "does", "i", "what", "how", "to", "of", "in"]
+_SMALL_WORDS = (
+    "a an the is are do does i what how to of in for if on and or it "
+    "should know about happens used mean"
 )
-
-_EMPTY |= {
-    "for",
-    "if",
-    "on",
-    "and",
-    "or",
-    "it",
-    "should",
-    "know",
-    "about",
-    "happens",
-    "used",
-    "mean",
-}
+_EMPTY = frozenset(_SMALL_WORDS.split())
+"""Words that say nothing in an id."""
 
 Case = dict[str, Any]
 

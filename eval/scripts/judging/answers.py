@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from judging.kinds import Item
-from judging.types import PromptId, Verdict
+from judging.types import JudgeVerdict, PromptId
 from ragmetrics.abstention import Detection, detect_with_passages
 from ragmetrics.case_scores import unusable
 from ragmetrics.claims import extract
@@ -54,7 +54,8 @@ class JudgedAnswer:
     atomic: list[dict[str, Any]] | None = field(default=None)
 
     @cached_property
-    def answer(self) -> str:
+    def text(self) -> str:
+        """The answer's text, cleaned."""
         return clean(self.result.answer or "")
 
     @cached_property
@@ -65,8 +66,8 @@ class JudgedAnswer:
     def contexts(self) -> list[Item]:
         """The chunks as ``c1``, ``c2`` … in rank order."""
         return [
-            {"id": f"c{place}", "chunk_id": chunk.chunk_id, "text": clean(chunk.text or "")}
-            for place, chunk in enumerate(self.chunks, start=1)
+            {"id": f"c{rank}", "chunk_id": chunk.chunk_id, "text": clean(chunk.text or "")}
+            for rank, chunk in enumerate(self.chunks, start=1)
         ]
 
     @cached_property
@@ -89,8 +90,8 @@ class JudgedAnswer:
         return language_of(self.result.answer or "", self.result.question, passages)
 
     @cached_property
-    def fingerprint(self) -> str:
-        """What a judgement rests on, as it stands in a verdict line."""
+    def sha256(self) -> str:
+        """What a judgement rests on, as it stands in a verdict line (``subject``)."""
         return answer_sha256(self.case, self.result, self.k)
 
     @property
@@ -104,15 +105,15 @@ class JudgedAnswer:
         return [
             {"id": str(number), "text": claim.text, "span": [claim.start, claim.end]}
             | ({"lead": claim.lead} if claim.lead else {})
-            for number, claim in enumerate(extract(self.answer).claims, start=1)
+            for number, claim in enumerate(extract(self.text).claims, start=1)
         ]
 
     def whole_answer(self) -> list[dict[str, Any]]:
         """The answer as one claim: for "15 days", which is too short to be a claim of its own."""
-        text = " ".join(self.answer.split())
+        text = " ".join(self.text.split())
         if self.abstained or not words(text):
             return []
-        return [{"id": "1", "text": text, "span": [0, len(self.answer)]}]
+        return [{"id": "1", "text": text, "span": [0, len(self.text)]}]
 
     def why_no_answer(self) -> str | None:
         if self.result.answer is None:
@@ -121,7 +122,7 @@ class JudgedAnswer:
 
     @cached_property
     def _has_words(self) -> bool:
-        return bool(words(self.answer))
+        return bool(words(self.text))
 
     def why_no_claims(self) -> str | None:
         """Why nothing can be said of the claims, before they are cut out."""
@@ -137,13 +138,17 @@ class JudgedAnswer:
         return None if self.reference.strip() else NO_REFERENCE
 
 
-FILE = "reference_facts.jsonl"
+FACTS_FILE = "reference_facts.jsonl"
 
-Key = tuple[str, str, str]
+FactsKey = tuple[str, str, str]
+"""Hash of the question and its reference answer, judge, prompt."""
 
 
 class FactStore:
-    """The lists of facts that are known. Safe to use from several threads and processes."""
+    """The facts of reference answers, as a judge has listed them.
+
+    Safe to use from several threads and processes.
+    """
 
     def __init__(
         self,
@@ -157,13 +162,13 @@ class FactStore:
         Raises StorageError naming the line of the file that holds no list of facts.
         """
         self._withdrawn = withdrawn
-        self.path = cache_dir / FILE
-        self.made = 0
+        self.path = cache_dir / FACTS_FILE
+        self.new_lists = 0
         self._writes = True
         self._judge, self._prompt = str(identity), str(prompt)
-        self._known: dict[Key, list[str]] = {}
+        self._lists: dict[FactsKey, list[str]] = {}
         self._lock = threading.Lock()
-        self._locks: dict[Key, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: dict[FactsKey, threading.Lock] = defaultdict(threading.Lock)
         if self.path.exists():
             self._read()
 
@@ -181,25 +186,25 @@ class FactStore:
                     )
                     raise StorageError.from_problems([problem]) from None
                 if facts and str(raw.get("judging_run")) not in self._withdrawn:
-                    self._known[key] = facts
+                    self._lists[key] = facts
 
     def guessing(self) -> FactStore:
         """A copy that keeps nothing on disk: for estimates."""
         other = copy.copy(self)
-        other._known, other._writes = dict(self._known), False
+        other._lists, other._writes = dict(self._lists), False
         return other
 
-    def known(self, question: str, reference: str) -> list[str] | None:
+    def stored(self, question: str, reference: str) -> list[str] | None:
         """The list of a reference answer as it stands now; None when there is none."""
-        return self._known.get(self._key(question, reference))
+        return self._lists.get(self._key(question, reference))
 
-    def _key(self, question: str, reference: str) -> Key:
+    def _key(self, question: str, reference: str) -> FactsKey:
         digest = hashlib.sha256(f"{question}\0{reference}".encode()).hexdigest()
         return digest, self._judge, self._prompt
 
     def get(
-        self, question: str, reference: str, ask: Callable[[], tuple[list[str], Verdict]]
-    ) -> list[str] | Verdict:
+        self, question: str, reference: str, ask: Callable[[], tuple[list[str], JudgeVerdict]]
+    ) -> list[str] | JudgeVerdict:
         """The facts of a reference answer, or the verdict that failed to give them.
 
         ``ask`` is called once for each reference that is not known, by one thread.
@@ -208,16 +213,21 @@ class FactStore:
         with self._lock:
             lock = self._locks[key]
         with lock:
-            if key in self._known:
-                return self._known[key]
+            if key in self._lists:
+                return self._lists[key]
             facts, verdict = ask()
             if not verdict.ok:
                 return verdict
-            self._keep(key, question, reference, facts, verdict.judging_run)
+            self._store(key, question, reference, facts, verdict.judging_run)
             return facts
 
-    def _keep(
-        self, key: Key, question: str, reference: str, facts: list[str], judging_run: str | None
+    def _store(
+        self,
+        key: FactsKey,
+        question: str,
+        reference: str,
+        facts: list[str],
+        judging_run: str | None,
     ) -> None:
         line: dict[str, Any] = {
             "schema": SCHEMA,
@@ -230,8 +240,8 @@ class FactStore:
             "judging_run": judging_run,
         }
         with self._lock:
-            self._known[key] = facts
-            self.made += 1
+            self._lists[key] = facts
+            self.new_lists += 1
             if self._writes:
                 with locked(self.path), JsonlWriter(self.path) as writer:
                     writer.write(line)

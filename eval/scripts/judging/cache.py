@@ -24,11 +24,10 @@ import msgspec
 import orjson
 
 from judging.identity import decide
-from judging.replies import Found, Sampling, SchemaChecker, sent_parameters
-from judging.types import Judge, JudgeTask, PromptId, Usage, Verdict
+from judging.replies import Sampling, SchemaChecker, ServerCapabilities, sent_parameters
+from judging.types import Judge, JudgeTask, JudgeVerdict, PromptId, Usage
 from records.errors import StorageError
 from records.files import cut_torn_tail, locked, replace_bytes
-from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run, read_withdrawal, withdrawal
 
 FORMAT = 1
@@ -46,7 +45,7 @@ class _Counted(msgspec.Struct):
     completion_tokens: int | None = None
 
 
-class _Head(msgspec.Struct):
+class _EntryHead(msgspec.Struct):
     """What the index needs of a line."""
 
     format: int
@@ -60,7 +59,7 @@ class _Head(msgspec.Struct):
     judging_run: str | None = None
 
 
-_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_head = msgspec.json.Decoder(_EntryHead).decode
 
 
 class VerdictCache:
@@ -75,7 +74,7 @@ class VerdictCache:
         self.unreadable = 0
         self._read_only = read_only
         self._places: dict[str, tuple[int, int]] = {}
-        self._judges: dict[str, tuple[dict[str, str | None], Found]] = {}
+        self._judges: dict[str, tuple[dict[str, str | None], ServerCapabilities]] = {}
         self._replies: dict[str, tuple[int, int]] = {}
         self._runs: set[str] = set()
         self._withdrawn: dict[str, str] = {}
@@ -167,12 +166,12 @@ class VerdictCache:
             self._take_in(line)
             self._end += len(line)
 
-    def found_for(self, identity: JudgeIdentity) -> Found | None:
+    def found_for(self, identity: JudgeIdentity) -> ServerCapabilities | None:
         """How this judge was last asked; None if it never was."""
         known = self._judges.get(_name(identity.to_dict()))
         return known[1] if known else None
 
-    def judges(self, model: str | None = None) -> list[tuple[JudgeIdentity, Found]]:
+    def judges(self, model: str | None = None) -> list[tuple[JudgeIdentity, ServerCapabilities]]:
         """The judges that have verdicts here, the one asked last at the end.
 
         ``model``: only those of this name, or of this ``provider/name``.
@@ -267,7 +266,7 @@ class VerdictCache:
         self._places[head.key] = (self._end, len(line))
         name = _name(head.judge)
         self._judges.pop(name, None)
-        self._judges[name] = (head.judge, Found(head.mode, head.dropped))
+        self._judges[name] = (head.judge, ServerCapabilities(head.mode, head.dropped))
         if head.usage.completion_tokens is not None:
             tokens, replies = self._replies.get(head.metric, (0, 0))
             counted = head.usage.completion_tokens
@@ -300,16 +299,11 @@ def _name(judge: Mapping[str, Any]) -> str:
     return orjson.dumps(judge, option=orjson.OPT_SORT_KEYS).decode()
 
 
-__all__ = ["FILE_NAME", "CachedJudge", "KeyedJudge", "OfflineJudge", "VerdictCache", "verdict_key"]
-
-FILE_NAME = JUDGE_CACHE
-
-
 class KeyedJudge(Judge, Protocol):
     """A judge that can say beforehand what it would send."""
 
     @property
-    def found(self) -> Found: ...
+    def found(self) -> ServerCapabilities: ...
 
     def parameters(self, task: JudgeTask) -> Mapping[str, Any]: ...
 
@@ -359,11 +353,15 @@ class CachedJudge:
     def identity(self) -> JudgeIdentity:
         return self._judge.identity
 
-    def holds(self, task: JudgeTask) -> bool:
-        """Is there a verdict already?"""
-        return self._stored(self._key(task), task) is not None
+    @property
+    def found(self) -> ServerCapabilities:
+        return self._judge.found
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def stored(self, task: JudgeTask) -> JudgeVerdict | None:
+        """The verdict that is there already; nobody is asked."""
+        return self._stored(self._key(task), task)
+
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The stored verdict, else a new one, which is stored if it can be used."""
         key = self._key(task)
         stored = self._stored(key, task)
@@ -377,7 +375,7 @@ class CachedJudge:
             stored = self._stored(key, task)
         return stored
 
-    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> Verdict:
+    def _ask_alone(self, key: str, task: JudgeTask, mine: threading.Event) -> JudgeVerdict:
         """Ask, unless another thread has just come back with it; then let those go on who wait."""
         try:
             return self._stored(key, task) or self._ask_and_keep(task)
@@ -386,7 +384,7 @@ class CachedJudge:
                 del self._asking[key]
             mine.set()
 
-    def _stored(self, key: str, task: JudgeTask) -> Verdict | None:
+    def _stored(self, key: str, task: JudgeTask) -> JudgeVerdict | None:
         entry = self._cache.get(key)
         data = entry.get("data") if entry else None
         if entry is None or not isinstance(data, dict):
@@ -398,7 +396,7 @@ class CachedJudge:
             return None
         return _from_entry(entry)
 
-    def _ask_and_keep(self, task: JudgeTask) -> Verdict:
+    def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
         verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
         if verdict.ok:
             self._cache.put(self._entry(task, verdict))
@@ -407,7 +405,7 @@ class CachedJudge:
     def _key(self, task: JudgeTask) -> str:
         return verdict_key(task, self._judge.identity, self._judge.parameters(task))
 
-    def _entry(self, task: JudgeTask, verdict: Verdict) -> dict[str, Any]:
+    def _entry(self, task: JudgeTask, verdict: JudgeVerdict) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "key": verdict.key,
@@ -431,9 +429,9 @@ class CachedJudge:
         }
 
 
-def _from_entry(entry: Mapping[str, Any]) -> Verdict:
+def _from_entry(entry: Mapping[str, Any]) -> JudgeVerdict:
     """The stored verdict as one that cost nothing now: no calls, no tokens, no time."""
-    return Verdict(
+    return JudgeVerdict(
         key=entry["key"],
         data=entry["data"],
         raw=entry.get("raw", ""),
@@ -448,10 +446,12 @@ def _from_entry(entry: Mapping[str, Any]) -> Verdict:
     )
 
 
-class OfflineJudge:
+class CacheOnly:
     """Stands in for a judge that must not be asked: whatever is not in the cache is a failure."""
 
-    def __init__(self, identity: JudgeIdentity, found: Found, sampling: Sampling) -> None:
+    def __init__(
+        self, identity: JudgeIdentity, found: ServerCapabilities, sampling: Sampling
+    ) -> None:
         self.identity = identity
         self.found = found
         self._sampling = sampling
@@ -460,19 +460,21 @@ class OfflineJudge:
         """What the judge would send, in the way that is known of it."""
         return key_parameters(self._sampling, self.found, task)
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Always the failure ``not_cached``."""
         key = verdict_key(task, self.identity, self.parameters(task))
-        return Verdict(key, None, "not_cached", "the cache has no such verdict", mode="")
+        return JudgeVerdict(key, None, "not_cached", "the cache has no such verdict", mode="")
 
 
-def key_parameters(sampling: Sampling, found: Found, task: JudgeTask) -> dict[str, Any]:
+def key_parameters(
+    sampling: Sampling, found: ServerCapabilities, task: JudgeTask
+) -> dict[str, Any]:
     """The parameters that a verdict depends on: those really sent, and the mode."""
     sent = sent_parameters(sampling, found, task.max_tokens, task.repeat)
     return {"mode": found.mode} | sent
 
 
-class Entry(msgspec.Struct):
+class CacheEntry(msgspec.Struct):
     """What upkeep needs to know of a line. ``at``: UTC, ``2026-01-31T12:00:00Z``."""
 
     format: int
@@ -491,7 +493,7 @@ class Entry(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EntryChoice:
     """Which entries are meant: those that fit every condition that is set.
 
     ``before``: written earlier than this. ``judge``, ``metric``, ``prompt``: shell patterns on
@@ -510,7 +512,7 @@ class Choice:
         """Is no condition set?"""
         return all(getattr(self, name) is None for name in self.__slots__)
 
-    def fits(self, entry: Entry) -> bool:
+    def fits(self, entry: CacheEntry) -> bool:
         """Is this entry meant?"""
         names = (entry.prompt.name, str(entry.prompt))
         judge = (entry.judge_name, entry.judge.get("model") or "")
@@ -524,7 +526,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneCounts:
     """Entries that stayed, and lines that went: chosen, replaced, withdrawn, damaged ones."""
 
     kept: int
@@ -540,7 +542,7 @@ class _Format(msgspec.Struct):
     format: int
 
 
-_decode = msgspec.json.Decoder(Entry).decode
+_decode = msgspec.json.Decoder(CacheEntry).decode
 
 _format_of = msgspec.json.Decoder(_Format).decode
 
@@ -565,7 +567,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise StorageError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[bytes, Entry | None]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, CacheEntry | None]]:
     """Every line with its entry; None for a torn or damaged one, or one of another format."""
     file.seek(0)
     for line in file:
@@ -595,7 +597,7 @@ def _withdrawn(file: BinaryIO) -> frozenset[str]:
     return frozenset(one.withdrawn for one in found if one is not None)
 
 
-def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
+def entries(path: Path, choice: EntryChoice) -> Iterator[tuple[bytes, CacheEntry]]:
     """The lines that count and are chosen, with their entries; what comes meanwhile is left out."""
     with _opened(path) as file:
         last = _last_places(file)
@@ -604,7 +606,7 @@ def entries(path: Path, choice: Choice) -> Iterator[tuple[bytes, Entry]]:
                 yield line, entry
 
 
-def statistics(path: Path, choice: Choice) -> dict[str, Any]:
+def statistics(path: Path, choice: EntryChoice) -> dict[str, Any]:
     """Entries and bytes by judge, metric and prompt, and what the file holds besides."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for line, entry in entries(path, choice):
@@ -636,8 +638,8 @@ def statistics(path: Path, choice: Choice) -> dict[str, Any]:
 
 
 def prune(
-    path: Path, choice: Choice, confirm: Callable[[Pruned], bool] = lambda plan: True
-) -> Pruned:
+    path: Path, choice: EntryChoice, confirm: Callable[[PruneCounts], bool] = lambda plan: True
+) -> PruneCounts:
     """Write the file anew without the chosen entries, replaced, withdrawn and damaged ones.
 
     Lines of a newer format stay: they are paid verdicts of a later version. So do the lines that
@@ -669,7 +671,7 @@ def prune(
                 if stays:
                     kept.append(line)
         after = sum(map(len, kept))
-        plan = Pruned(
+        plan = PruneCounts(
             counts["kept"],
             counts["chosen"],
             counts["superseded"],

@@ -17,18 +17,15 @@ from judging import kinds, prompt_files
 from judging.answers import NO_CLAIMS, FactStore, JudgedAnswer
 from judging.kinds import Item, Material, ids_of, make_task
 from judging.opinion import Opinion, ask, sum_of, usage_of
-from judging.types import Judge, Verdict
+from judging.types import Judge, JudgeVerdict
 from ragmetrics.case_scores import LANGUAGE
 from ragmetrics.text.language import is_covered
 from ragmetrics.text.refusals import is_refusal
-from records import verdicts
 from records.results import SCHEMA
 from records.verdicts import KINDS, CallKind, VerdictLine
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
-
-Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,54 +40,60 @@ class Settings:
     @property
     def cannot(self) -> Mapping[str, str]:
         """Prompts that this judge cannot answer, with the reason."""
-        found: Mapping[str, str] = getattr(self.judge, "cannot", {})
-        return found
+        reasons: Mapping[str, str] = getattr(self.judge, "cannot", {})
+        return reasons
 
-    def why_not_read(self, subject: JudgedAnswer) -> str | None:
+    def why_not_read(self, answer: JudgedAnswer) -> str | None:
         """Why this judge cannot read an answer: embedded rules know the words of few languages."""
         by_rules = self.judge.identity.strength == "code"
-        return LANGUAGE if by_rules and not is_covered(subject.language) else None
+        return LANGUAGE if by_rules and not is_covered(answer.language) else None
 
 
-def _claims(subject: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | Verdict:
+def _claims(answer: JudgedAnswer, settings: Settings) -> list[dict[str, Any]] | JudgeVerdict:
     """The answer's claims; atomic ones are asked for once, whatever the repeat."""
     if not settings.atomic:
-        return subject.sentences
-    if subject.atomic is None:
-        material = Material(question=subject.case.question, answer=subject.answer)
+        return answer.sentences
+    if answer.atomic is None:
+        material = Material(question=answer.case.question, answer=answer.text)
         verdict = settings.judge.ask(make_task(kinds.CLAIMS, material, salt=settings.salt))
         if verdict.data is None:
             return verdict
         texts = [text for text in verdict.data["claims"] if text.strip()]
-        subject.atomic = [
+        answer.atomic = [
             {"id": str(number), "text": text, "span": None}
             for number, text in enumerate(texts, start=1)
         ]
-    return subject.atomic
+    return answer.atomic
 
 
-def _facts(subject: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | Verdict:
+def _facts(answer: JudgedAnswer, settings: Settings) -> tuple[list[Item], str] | JudgeVerdict:
     """The reference's facts as ``f1``, ``f2`` … and where they come from."""
-    given: Sequence[str] = [fact for fact in subject.case.expected_key_facts if fact.strip()]
+    texts: Sequence[str] = [fact for fact in answer.case.expected_key_facts if fact.strip()]
     origin = "expected_key_facts"
-    if not given:
-        question, reference = subject.case.question, subject.reference
+    if not texts:
+        question, reference = answer.case.question, answer.reference
         material = Material(question=question, reference=reference)
 
-        def ask_once() -> tuple[list[str], Verdict]:
+        def ask_once() -> tuple[list[str], JudgeVerdict]:
             task = make_task(kinds.FACTS, material, salt=settings.salt)
             verdict = settings.judge.ask(task)
-            return [one for one in (verdict.data or {}).get("facts", ()) if one.strip()], verdict
+            facts = (verdict.data or {}).get("facts", ())
+            return [fact for fact in facts if fact.strip()], verdict
 
-        found = settings.facts.get(question, reference, ask_once)
-        if isinstance(found, Verdict):
-            return found
-        given, origin = found, "reference_answer"
-    return [{"id": f"f{n}", "text": text} for n, text in enumerate(given, start=1)], origin
+        listed = settings.facts.get(question, reference, ask_once)
+        if isinstance(listed, JudgeVerdict):
+            return listed
+        texts, origin = listed, "reference_answer"
+    return [{"id": f"f{n}", "text": text} for n, text in enumerate(texts, start=1)], origin
+
+
+def needs_facts(kind: CallKind) -> bool:
+    """Does a call of this kind ask about the facts of the reference, or hold claims to them?"""
+    return "facts" in (kind.items, *kind.sources)
 
 
 def _blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
-    return [items[place : place + BLOCK] for place in range(0, len(items), BLOCK)]
+    return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
 
 
 def _mark(*texts: object) -> str:
@@ -99,158 +102,157 @@ def _mark(*texts: object) -> str:
 
 
 def _opinions(
-    kind: CallKind, materials: Sequence[Material], settings: Settings, repeat: int
+    call: str, materials: Sequence[Material], settings: Settings, repeat: int
 ) -> Iterator[Opinion]:
     for material in materials:
-        yield ask(settings.judge, kind, material, salt=settings.salt, repeat=repeat)
+        yield ask(settings.judge, KINDS[call], material, salt=settings.salt, repeat=repeat)
 
 
-def groundedness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
-    reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
+    reason = answer.why_no_claims() or answer.why_no_texts() or settings.why_not_read(answer)
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    claims = _claims(subject, settings)
-    if isinstance(claims, Verdict):
-        return [failed(subject, name, claims, repeat)]
+        return [not_applicable(answer, name, reason)]
+    claims = _claims(answer, settings)
+    if isinstance(claims, JudgeVerdict):
+        return [failed(answer, name, claims, repeat)]
     if not claims:
-        return [not_applicable(subject, name, NO_CLAIMS)]
-    base = Material(question=subject.case.question, answer=subject.answer, claims=claims)
-    if not subject.contexts:
-        return [by_code(subject, name, base, "not_found", "no contexts")]
-    mark = _mark(claims, subject.contexts)
-    parts = [replace(base, claims=block, contexts=subject.contexts) for block in _blocks(claims)]
-    found = _opinions(verdicts.GROUNDEDNESS, parts, settings, repeat)
-    return from_opinion(subject, name, parts, found, repeat, {"mark": mark})
+        return [not_applicable(answer, name, NO_CLAIMS)]
+    base = Material(question=answer.case.question, answer=answer.text, claims=claims)
+    if not answer.contexts:
+        return [by_code(answer, name, base, "not_found", "no contexts")]
+    mark = _mark(claims, answer.contexts)
+    parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark})
 
 
-def correctness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Facts of the reference in the answer. An empty answer has none of them."""
     name = "correctness"
-    why = subject.why_no_answer()
-    reason = subject.why_no_reference() or (why if subject.result.answer is None else None)
+    why = answer.why_no_answer()
+    reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    known = _facts(subject, settings)
-    if isinstance(known, Verdict):
-        return [failed(subject, name, known, repeat)]
-    facts, origin = known
-    base = Material(question=subject.case.question, answer=subject.answer, facts=facts)
-    extra: Line = {"facts_from": origin}
+        return [not_applicable(answer, name, reason)]
+    listed = _facts(answer, settings)
+    if isinstance(listed, JudgeVerdict):
+        return [failed(answer, name, listed, repeat)]
+    facts, origin = listed
+    base = Material(question=answer.case.question, answer=answer.text, facts=facts)
+    extra: dict[str, Any] = {"facts_from": origin}
     if why is not None:
         extra |= {"addresses_question": False}
-        return [by_code(subject, name, base, "missing", why, extra)]
+        return [by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(verdicts.CORRECTNESS, parts, settings, repeat)
-    return from_opinion(subject, name, parts, found, repeat, extra | {"mark": _mark(facts)})
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, extra | {"mark": _mark(facts)})
 
 
-def answer_correctness(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Claims of the answer against the reference."""
     name = "answer_correctness"
-    why = subject.why_no_answer()
-    reason = subject.why_no_reference() or (why if subject.result.answer is None else None)
+    why = answer.why_no_answer()
+    reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    known, claims = _facts(subject, settings), _claims(subject, settings)
-    for one in (known, claims):
-        if isinstance(one, Verdict):
-            return [failed(subject, name, one, repeat)]
-    assert not isinstance(known, Verdict)
-    assert not isinstance(claims, Verdict)
-    facts, origin = known
-    claims = [] if subject.abstained else claims or subject.whole_answer()
+        return [not_applicable(answer, name, reason)]
+    listed, claims = _facts(answer, settings), _claims(answer, settings)
+    if isinstance(listed, JudgeVerdict):
+        return [failed(answer, name, listed, repeat)]
+    if isinstance(claims, JudgeVerdict):
+        return [failed(answer, name, claims, repeat)]
+    facts, origin = listed
+    claims = [] if answer.abstained else claims or answer.whole_answer()
     base = Material(
-        question=subject.case.question,
-        answer=subject.answer,
-        reference=subject.reference,
+        question=answer.case.question,
+        answer=answer.text,
+        reference=answer.reference,
         facts=facts,
         claims=claims,
     )
-    extra = {"facts_from": origin, "mark": _mark(claims, facts, subject.reference)}
+    extra = {"facts_from": origin, "mark": _mark(claims, facts, answer.reference)}
     if not claims:
-        return [by_code(subject, name, base, "not_found", "no claims", extra)]
+        return [by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
-    found = _opinions(verdicts.ENTAILMENT, parts, settings, repeat)
-    return from_opinion(subject, name, parts, found, repeat, extra)
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, extra)
 
 
-def context_precision(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Each chunk alone: the same chunk under the same question is asked about once for all runs."""
     name = "context_precision"
-    reason = subject.why_no_texts()
-    if subject.case.answerable is False:
+    reason = answer.why_no_texts()
+    if answer.case.answerable is False:
         reason = "unanswerable"
-    if reason is None and not subject.contexts:
+    if reason is None and not answer.contexts:
         reason = "no contexts"
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    reference = subject.case.reference_answer or ""
+        return [not_applicable(answer, name, reason)]
+    reference = answer.case.reference_answer or ""
     parts = [
         Material(
-            question=subject.case.question,
+            question=answer.case.question,
             reference=reference,
             contexts=[{"id": "c1", "text": context["text"]}],
         )
-        for context in subject.contexts
+        for context in answer.contexts
     ]
-    found = _opinions(verdicts.RELEVANCE, parts, settings, repeat)
-    mark = _mark(subject.contexts, reference)
-    return from_opinion(subject, name, parts, found, repeat, {"mark": mark}, subject.contexts)
+    opinions = _opinions(name, parts, settings, repeat)
+    mark = _mark(answer.contexts, reference)
+    return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark}, answer.contexts)
 
 
-def context_recall(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Facts of the reference in the contexts. No contexts: no fact is there."""
     name = "context_recall"
-    reason = subject.why_no_reference() or subject.why_no_texts()
+    reason = answer.why_no_reference() or answer.why_no_texts()
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    known = _facts(subject, settings)
-    if isinstance(known, Verdict):
-        return [failed(subject, name, known, repeat)]
-    facts, origin = known
-    base = Material(question=subject.case.question, contexts=subject.contexts, facts=facts)
-    extra = {"facts_from": origin, "mark": _mark(facts, subject.contexts)}
-    if not subject.contexts:
-        return [by_code(subject, name, base, "not_attributed", "no contexts", extra)]
+        return [not_applicable(answer, name, reason)]
+    listed = _facts(answer, settings)
+    if isinstance(listed, JudgeVerdict):
+        return [failed(answer, name, listed, repeat)]
+    facts, origin = listed
+    base = Material(question=answer.case.question, contexts=answer.contexts, facts=facts)
+    extra = {"facts_from": origin, "mark": _mark(facts, answer.contexts)}
+    if not answer.contexts:
+        return [by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
-    found = _opinions(verdicts.ATTRIBUTION, parts, settings, repeat)
-    return from_opinion(subject, name, parts, found, repeat, extra)
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, extra)
 
 
-def answer_relevancy(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Three questions that the answer answers, and whether it commits to anything."""
     name = "answer_relevancy"
-    reason = subject.why_no_answer() or settings.cannot.get("questions")
-    if subject.case.answerable is False and subject.abstained:
+    reason = answer.why_no_answer() or settings.cannot.get("questions")
+    if answer.case.answerable is False and answer.abstained:
         reason = "abstention on an unanswerable question"
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    parts = [Material(answer=subject.answer)]
-    found = _opinions(verdicts.QUESTIONS_KIND, parts, settings, repeat)
-    return from_opinion(subject, name, parts, found, repeat, {})
+        return [not_applicable(answer, name, reason)]
+    parts = [Material(answer=answer.text)]
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, {})
 
 
-def abstained_judged(subject: JudgedAnswer, settings: Settings, repeat: int) -> list[Line]:
+def abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """What kind of reply it is. A plain refusal in the first sentence needs no judge."""
     name = "abstained_judged"
-    reason = subject.why_no_answer()
+    reason = answer.why_no_answer()
     if reason is not None:
-        return [not_applicable(subject, name, reason)]
-    material = Material(question=subject.case.question, answer=subject.answer)
-    detection = subject.detection
+        return [not_applicable(answer, name, reason)]
+    material = Material(question=answer.case.question, answer=answer.text)
+    detection = answer.detection
     if detection.abstained and detection.rule == "refusal" and detection.span is not None:
-        quote = subject.answer[slice(*detection.span)]
+        quote = answer.text[slice(*detection.span)]
         if is_refusal(quote):
-            return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
-    if not detection.abstained and (reason := settings.why_not_read(subject)) is not None:
-        return [not_applicable(subject, name, reason)]
-    opinions = _opinions(verdicts.ABSTENTION, [material], settings, repeat)
-    return from_opinion(subject, name, [material], opinions, repeat, {})
+            return [by_code(answer, name, material, "abstained", "phrases", quote=quote)]
+    if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
+        return [not_applicable(answer, name, reason)]
+    opinions = _opinions(name, [material], settings, repeat)
+    return from_opinion(answer, name, [material], opinions, repeat, {})
 
 
-Call = Callable[[JudgedAnswer, Settings, int], list[Line]]
+Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]
 
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,
@@ -265,12 +267,12 @@ CALLS: Mapping[str, Call] = {
 
 
 def _line(
-    subject: JudgedAnswer, metric: str, status: str, repeat: int = 0, **more: Any
+    answer: JudgedAnswer, metric: str, status: str, repeat: int = 0, **more: Any
 ) -> VerdictLine:
     base: VerdictLine = {
         "schema": SCHEMA,
-        "case_id": subject.case.id,
-        "repeat": subject.result.repeat,
+        "case_id": answer.case.id,
+        "repeat": answer.result.repeat,
         "metric": metric,
         "judge_repeat": repeat,
         "part": 0,
@@ -281,7 +283,7 @@ def _line(
         "prompt": _prompt(metric),
         "key": "",
         "cached": False,
-        "subject": subject.fingerprint,
+        "subject": answer.sha256,
         "input": {},
         "messages": [],
         "raw": "",
@@ -300,19 +302,19 @@ def _line(
 
 
 def _prompt(metric: str) -> dict[str, Any]:
-    known = prompt_files.load(KINDS[metric].prompt).id
-    return {"name": known.name, "version": known.version, "sha256": known.sha256}
+    prompt = prompt_files.load(KINDS[metric].prompt).id
+    return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 
-def not_applicable(subject: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
+def not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
     """The case lacks what the metric needs; nobody was asked."""
-    return _line(subject, metric, "not_applicable", reason=reason)
+    return _line(answer, metric, "not_applicable", reason=reason)
 
 
-def failed(subject: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) -> VerdictLine:
+def failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
-        subject,
+        answer,
         metric,
         "failed",
         repeat,
@@ -325,7 +327,7 @@ def failed(subject: JudgedAnswer, metric: str, verdict: Verdict, repeat: int) ->
 
 
 def by_code(
-    subject: JudgedAnswer,
+    answer: JudgedAnswer,
     metric: str,
     material: Material,
     verdict: str,
@@ -339,7 +341,7 @@ def by_code(
         for name in ids_of(KINDS[metric], material)
     ]
     return _line(
-        subject,
+        answer,
         metric,
         "ok",
         input=material.to_dict(),
@@ -351,7 +353,7 @@ def by_code(
 
 
 def from_opinion(
-    subject: JudgedAnswer,
+    answer: JudgedAnswer,
     metric: str,
     materials: Sequence[Material],
     opinions: Iterable[Opinion],
@@ -362,7 +364,7 @@ def from_opinion(
     """A line for each material with its opinion; ``contexts``: one for each, under its own id."""
     lines = []
     for part, (material, opinion) in enumerate(zip(materials, opinions, strict=True)):
-        line = _judged(subject, metric, material, opinion, repeat, extra)
+        line = _judged(answer, metric, material, opinion, repeat, extra)
         line |= {"part": part, "parts": len(materials)}
         if contexts:
             line["input"]["contexts"] = [dict(contexts[part])]
@@ -373,14 +375,14 @@ def from_opinion(
 
 
 def _judged(
-    subject: JudgedAnswer,
+    answer: JudgedAnswer,
     metric: str,
     material: Material,
     opinion: Opinion,
     repeat: int,
     extra: Mapping[str, Any],
 ) -> VerdictLine:
-    told = {
+    shown = {
         name: opinion.reply[name]
         for name in ("addresses_question", "noncommittal", "questions", "notes")
         if name in opinion.reply
@@ -388,7 +390,7 @@ def _judged(
     more = {"dropped_ids": opinion.dropped, "asked_again": opinion.again}
     more = {name: value for name, value in more.items() if value}
     return _line(
-        subject,
+        answer,
         metric,
         "failed" if opinion.failure else "ok",
         repeat,
@@ -400,12 +402,12 @@ def _judged(
         messages=[dict(message) for message in opinion.task.messages],
         raw=opinion.first.raw,
         verdicts=opinion.entries,
-        extra=dict(extra) | told | {"manipulation": opinion.manipulation} | more,
+        extra=dict(extra) | shown | {"manipulation": opinion.manipulation} | more,
         **_spent(opinion.calls),
     )
 
 
-def _spent(calls: Sequence[Verdict]) -> VerdictLine:
+def _spent(calls: Sequence[JudgeVerdict]) -> VerdictLine:
     return {
         "mode": calls[0].mode,
         "usage": usage_of(calls),

@@ -8,22 +8,22 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from clients.http import RetryPolicy
-from judging.cache import FILE_NAME, CachedJudge, KeyedJudge, OfflineJudge, VerdictCache
-from judging.cost import Budget, Totals, add_usage, read_prices
-from judging.identity import Alias, JudgeError, Pin
+from judging.cache import CachedJudge, CacheOnly, VerdictCache
+from judging.cost import CostLimit, JudgingTotals, add_usage, read_prices
+from judging.identity import Alias, JudgeError, JudgePin
 from judging.local import LocalJudge
 from judging.opinion import sum_of
-from judging.replies import HELD, Found, Sampling
+from judging.replies import HELD, Sampling, ServerCapabilities
 from judging.server import HttpJudge, key_headers
-from judging.types import Judge, JudgeTask, Verdict
+from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
-from records.runs import CACHE_DIR
+from records.runs import CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
 LOCAL = "local"
@@ -32,14 +32,17 @@ SALT_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the command line says of the judge. ``api_key``: the name of a variable, no key."""
+class JudgeOptions:
+    """Which judge is asked, how it is reached, and what it may cost.
+
+    ``api_key``: the name of an environment variable, no key.
+    """
 
     judge: str = LOCAL
     model: str | None = None
     api_key: str | None = None
-    revision: str | None = None
-    file: Path | None = None
+    judge_revision: str | None = None
+    judge_file: Path | None = None
     allow_unpinned: bool = False
     allow_alias: tuple[Alias, ...] = ()
     temperature: float | None = 0.0
@@ -54,18 +57,24 @@ class Wanted:
     offline: bool = False
     cache_dir: Path = CACHE_DIR
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> JudgeOptions:
+        """From the values of a command line's options; others are passed over."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: values[name] for name in names if name in values})
+
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.seed)
 
 
-class Counted:
+class CountingJudge:
     """A judge whose verdicts are counted. Thread-safe if the judge is."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._lock = threading.Lock()
-        self.totals = Totals()
+        self.totals = JudgingTotals()
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -77,7 +86,7 @@ class Counted:
         found: Mapping[str, str] = getattr(self._judge, "cannot", {})
         return found
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         verdict = self._judge.ask(task)
         with self._lock:
             self.totals.add(verdict)
@@ -103,7 +112,7 @@ class Connection:
     of the verdicts should know of the names in the replies.
     """
 
-    judge: Counted
+    judge: CountingJudge
     salt: bytes
     describe: Callable[[], dict[str, Any]]
     judging_run: str = ""
@@ -114,7 +123,7 @@ class Connection:
     notes: Callable[[], Sequence[str]] = tuple
     holds: Callable[[JudgeTask], bool] = lambda task: False
     tokens: Callable[[str], float | None] = lambda metric: None
-    budget: Budget = field(default_factory=Budget)
+    budget: CostLimit = field(default_factory=CostLimit)
     stop: threading.Event = field(default_factory=threading.Event)
     _confirmed: bool = False
 
@@ -143,37 +152,37 @@ class Connection:
 
 
 @contextmanager
-def connect(wanted: Wanted, *, ask_nothing: bool = False) -> Iterator[Connection]:
-    """The judge that is wanted, ready to be asked.
+def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Connection]:
+    """The judge that is options, ready to be asked.
 
     ``ask_nothing``: spend nothing yet (for an estimate): a server is identified, not probed.
     Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
     """
-    salt = read_salt(wanted.cache_dir)
-    if wanted.judge == LOCAL:
+    salt = read_salt(options.cache_dir)
+    if options.judge == LOCAL:
         local = LocalJudge()
         identity = local.identity.to_dict()
         told = {"identity": identity, "parameters": {}, "mode": "local", "dropped_params": []}
-        yield Connection(Counted(local), salt, lambda: dict(told))
+        yield Connection(CountingJudge(local), salt, lambda: dict(told))
         return
-    cache = VerdictCache(wanted.cache_dir / FILE_NAME, read_only=wanted.offline)
+    cache = VerdictCache(options.cache_dir / JUDGE_CACHE, read_only=options.offline)
     try:
-        yield from (_offline if wanted.offline else _server)(wanted, cache, salt, ask_nothing)
+        yield from (_offline if options.offline else _server)(options, cache, salt, ask_nothing)
     finally:
         cache.close()
 
 
 def _offline(
-    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     """The cache alone, as the judge that has verdicts there under this name."""
     known = [
         (identity, found)
-        for identity, found in cache.judges(wanted.model)
-        if wanted.file or wanted.revision in (None, identity.revision)
+        for identity, found in cache.judges(options.model)
+        if options.judge_file or options.judge_revision in (None, identity.revision)
     ]
     if not known:
-        name = wanted.model or "any judge"
+        name = options.model or "any judge"
         raise JudgeError(f"{cache.path}: no verdicts of {name}; judge once without --offline.")
     names = sorted({str(identity) for identity, _ in known})
     if len(names) > 1:
@@ -182,8 +191,8 @@ def _offline(
             "with --model, or with --judge-revision."
         )
     identity, found = known[-1]
-    sampling = wanted.sampling
-    judge = OfflineJudge(identity, found, sampling)
+    sampling = options.sampling
+    judge = CacheOnly(identity, found, sampling)
     asked = {"temperature": sampling.temperature, "seed": sampling.seed}
     told = {
         "identity": identity.to_dict(),
@@ -191,48 +200,48 @@ def _offline(
         "mode": found.mode,
         "dropped_params": list(found.dropped),
     }
-    cached = CachedJudge(judge, cache)
-    fitted = Fitted(cached, cached, judge, wanted.thinking_tokens)
+    limited = SchemaLimits(CachedJudge(judge, cache), options.thinking_tokens)
     yield Connection(
-        Counted(fitted),
+        CountingJudge(limited),
         salt,
         lambda: dict(told),
         withdrawn=lambda: cache.withdrawn,
-        holds=fitted.holds,
+        holds=limited.holds,
         tokens=cache.tokens_a_reply,
     )
 
 
 def _server(
-    wanted: Wanted, cache: VerdictCache, salt: bytes, ask_nothing: bool
+    options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
     stop = threading.Event()
     judging_run = new_judging_run()
     judge = HttpJudge(
-        wanted.judge,
-        wanted.model,
-        headers=key_headers(wanted.api_key, os.environ),
-        policy=RetryPolicy(wanted.timeout, wanted.retries),
-        sampling=wanted.sampling,
-        mode=wanted.mode,
-        pin=Pin(wanted.revision, wanted.file, wanted.allow_unpinned, wanted.allow_alias),
-        budget=_budget(wanted),
-        connections=wanted.concurrency,
+        options.judge,
+        options.model,
+        headers=key_headers(options.api_key, os.environ),
+        policy=RetryPolicy(options.timeout, options.retries),
+        sampling=options.sampling,
+        mode=options.mode,
+        pin=JudgePin(
+            options.judge_revision, options.judge_file, options.allow_unpinned, options.allow_alias
+        ),
+        budget=_budget(options),
+        connections=options.concurrency,
         stop=stop,
     )
     try:
-        asked = _ready(judge, cache.found_for(judge.identify()), wanted.mode, ask_nothing)
-        stored = CachedJudge(NotAsked(judge), cache)
-        asking = CachedJudge(asked, cache, judging_run)
-        fitted = Fitted(stored, asking, judge, wanted.thinking_tokens)
+        _make_ready(judge, cache.found_for(judge.identify()), options.mode, ask_nothing)
+        cached = CachedJudge(judge, cache, judging_run)
+        limited = SchemaLimits(cached, options.thinking_tokens)
 
         def describe() -> dict[str, Any]:
             told = judge.describe()
-            left_out = [f"schema:{name}" for name in fitted.left_out]
+            left_out = [f"schema:{name}" for name in limited.left_out]
             return told | {"dropped_params": [*told["dropped_params"], *left_out]}
 
         connection = Connection(
-            Counted(fitted),
+            CountingJudge(limited),
             salt,
             describe,
             judging_run,
@@ -241,7 +250,7 @@ def _server(
             lambda: cache.withdrawn,
             lambda: cache.taken_back,
             lambda: judge.notes,
-            fitted.holds,
+            limited.holds,
             cache.tokens_a_reply,
             judge.budget,
             stop,
@@ -253,35 +262,32 @@ def _server(
         judge.close()
 
 
-def _ready(
-    judge: HttpJudge, known: Found | None, mode: str | None, ask_nothing: bool
-) -> KeyedJudge:
-    """The judge with its way to ask for JSON; where it is known, it is tried before the first call.
+def _make_ready(
+    judge: HttpJudge, found: ServerCapabilities | None, mode: str | None, ask_nothing: bool
+) -> None:
+    """Settle in which way the judge gives JSON. ``found``: the way that worked before.
 
     A run that takes all from the cache asks the server nothing, unless the judge is known only by
     the name that a reply has.
     """
     if judge.named_by_probe and not ask_nothing:
-        judge.probe(known)
-        return judge
-    if known is not None and mode in (None, known.mode):
-        judge.assume(known)
-        return judge if ask_nothing else ProbedFirst(judge)
-    if ask_nothing:
-        judge.assume(Found(mode or "json_schema"))
+        judge.probe(found)
+    elif found is not None and mode in (None, found.mode):
+        judge.assume(found, probe_first=not ask_nothing)
+    elif ask_nothing:
+        judge.assume(ServerCapabilities(mode or "json_schema"))
     else:
         judge.probe()
-    return judge
 
 
-def _budget(wanted: Wanted) -> Budget:
-    if wanted.prices is None:
-        if wanted.max_cost is not None:
+def _budget(options: JudgeOptions) -> CostLimit:
+    if options.prices is None:
+        if options.max_cost is not None:
             raise StorageError("--max-cost: needs --prices, a TOML file of what tokens cost.")
-        return Budget()
-    if not wanted.model:
+        return CostLimit()
+    if not options.model:
         raise StorageError("--prices: name the model with --model, too.")
-    return Budget(read_prices(wanted.prices, wanted.model), wanted.max_cost)
+    return CostLimit(read_prices(options.prices, options.model), options.max_cost)
 
 
 def read_salt(cache_dir: Path) -> bytes:
@@ -296,52 +302,6 @@ def read_salt(cache_dir: Path) -> bytes:
             return path.read_bytes()
     except OSError as error:
         raise StorageError(f"{path}: cannot be used ({error.strerror}).") from None
-
-
-class Wrapper:
-    """Who judges, and what would be sent, are those of the judge behind it."""
-
-    def __init__(self, judge: KeyedJudge) -> None:
-        self._judge = judge
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        return self._judge.identity
-
-    @property
-    def found(self) -> Found:
-        return self._judge.found
-
-    def parameters(self, task: JudgeTask) -> Mapping[str, Any]:
-        return self._judge.parameters(task)
-
-
-class NotAsked(Wrapper):
-    """Stands behind a cache that is only looked into."""
-
-    def ask(self, task: JudgeTask) -> Verdict:
-        """Always the failure ``not_cached``."""
-        return Verdict("", None, "not_cached", "the cache has no such verdict")
-
-
-class ProbedFirst(Wrapper):
-    """A judge whose way to ask for JSON is tried again before it is asked for the first time.
-
-    Thread-safe. ``ask`` raises JudgeUnreachable or JudgeError when no way works any more.
-    """
-
-    def __init__(self, judge: HttpJudge) -> None:
-        super().__init__(judge)
-        self._server = judge
-        self._lock = threading.Lock()
-        self._probed = False
-
-    def ask(self, task: JudgeTask) -> Verdict:
-        with self._lock:
-            if not self._probed:
-                self._server.probe(self._server.found)
-                self._probed = True
-        return self._server.ask(task)
 
 
 TEXT, LIST, IDS = ("maxLength",), ("minItems", "maxItems"), "ids"
@@ -359,29 +319,26 @@ NAMES_IDS = frozenset({"id", "context"})
 _REFUSED = re.compile(r"HTTP 4(?:00|22)\b|\bgrammar\b|\bschema\b", re.IGNORECASE)
 
 
-class Ways(Protocol):
-    """What knows how JSON is asked for."""
+class StoringJudge(Judge, Protocol):
+    """A judge with a cache, which can be looked into without asking."""
 
     @property
-    def found(self) -> Found: ...
+    def found(self) -> ServerCapabilities: ...
+
+    def stored(self, task: JudgeTask) -> JudgeVerdict | None: ...
 
 
-class Fitted:
+class SchemaLimits:
     """A judge whose schemas are loosened until its server takes them. Thread-safe.
 
     Where nothing holds a model to the schema the plain form is asked for, and what a reply lacks
     is asked again.
     """
 
-    def __init__(self, stored: Judge, judge: Judge, ways: Ways, thinking: int = 0) -> None:
-        """``stored`` gives what is in the cache and asks nobody; ``judge`` asks.
-
-        ``thinking``: tokens that a reply may take beside its form.
-        """
+    def __init__(self, judge: StoringJudge, thinking: int = 0) -> None:
+        """``thinking``: tokens that a reply may take beside its form."""
         self._thinking = thinking
-        self._stored = stored
         self._judge = judge
-        self._ways = ways
         self._learnt = 0
 
     @property
@@ -395,20 +352,20 @@ class Fitted:
 
     @property
     def _first(self) -> int:
-        if self._ways.found.mode not in HELD:
+        if self._judge.found.mode not in HELD:
             return PLAIN
         return KNOWN.get(self.identity.provider, 0)
 
     def holds(self, task: JudgeTask) -> bool:
         """Is there a verdict already, in any of the forms?"""
-        return self._held(self._roomy(task)) is not None
+        return self._stored(self._roomy(task)) is not None
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict in the narrowest form that is there, else that the server takes."""
         task = self._roomy(task)
-        held = self._held(task)
-        if held is not None:
-            return held
+        stored = self._stored(task)
+        if stored is not None:
+            return stored
         step = max(self._first, self._learnt)
         verdict = self._judge.ask(loosened(task, step))
         while _unfit(verdict) and step < PLAIN:
@@ -424,15 +381,15 @@ class Fitted:
             return task
         return replace(task, max_tokens=task.max_tokens + self._thinking)
 
-    def _held(self, task: JudgeTask) -> Verdict | None:
+    def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
         for step in range(self._first, PLAIN + 1):
-            verdict = self._stored.ask(loosened(task, step))
-            if verdict.ok:
+            verdict = self._judge.stored(loosened(task, step))
+            if verdict is not None:
                 return verdict
         return None
 
 
-def _unfit(verdict: Verdict) -> bool:
+def _unfit(verdict: JudgeVerdict) -> bool:
     """The schema may be at fault."""
     if verdict.failure == "schema":
         return True
@@ -440,7 +397,7 @@ def _unfit(verdict: Verdict) -> bool:
     return refused and _REFUSED.search(verdict.message) is not None
 
 
-def _with_bill(verdict: Verdict, before: Verdict) -> Verdict:
+def _with_bill(verdict: JudgeVerdict, before: JudgeVerdict) -> JudgeVerdict:
     """A verdict with what the refused form has taken, too."""
     return replace(
         verdict,

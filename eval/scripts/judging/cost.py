@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import math
 import threading
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judging.replies import Found
-from judging.types import JudgeTask, Usage, Verdict
+from judging.replies import ServerCapabilities
+from judging.types import JudgeTask, JudgeVerdict, Usage
 from records.errors import StorageError
+from records.files import read_toml
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, on average; for estimates only."""
@@ -53,7 +53,7 @@ class Prices:
 
 
 @dataclass(slots=True)
-class Spent:
+class TaskCost:
     """What one task has taken so far. ``costs``: of each reply, None where it is unknown.
 
     ``found``: how it was asked last. ``cut``: why the last prompt did not arrive whole.
@@ -65,7 +65,7 @@ class Spent:
     usage: Usage = field(default_factory=Usage)
     costs: list[float | None] = field(default_factory=list)
     seconds: float = 0.0
-    found: Found | None = None
+    found: ServerCapabilities | None = None
     cut: str | None = None
     answered_as: str | None = None
 
@@ -79,9 +79,9 @@ class Spent:
 def read_prices(path: Path, model: str) -> Prices:
     """The prices of ``model`` in a TOML file. Raises StorageError when there are none."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path}: cannot be used as a price table ({error}).") from None
+        table = read_toml(path)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; name the table of prices.") from None
     own = table.get(model)
     if not isinstance(own, dict):
         raise StorageError(f'{path}: no prices for {model}; add a table ["{model}"].')
@@ -102,7 +102,7 @@ def _price(path: Path, model: str, table: dict[str, Any], name: str) -> float:
     return float(value or 0)
 
 
-class Budget:
+class CostLimit:
     """Counts the money of every reply, good or bad, and says when the limit is reached.
 
     Calls that are under way when that happens are still paid. A reply whose tokens the server did
@@ -159,7 +159,7 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 
 @dataclass(slots=True)
-class Totals:
+class JudgingTotals:
     """What many verdicts were and cost. ``unknown_usage``: paid verdicts without token counts.
 
     ``cost_usd``: None without prices. ``failures``: how often each kind.
@@ -175,7 +175,7 @@ class Totals:
     cost_usd: float | None = None
     failures: Counter[str] = field(default_factory=Counter)
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, verdict: JudgeVerdict) -> None:
         """Count one verdict; hits of the cache apart, at no cost."""
         self.verdicts += 1
         self.repaired += verdict.repaired
@@ -200,7 +200,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """What asking would take, before it is done; re-asks are not foreseen.
 
     Prompt tokens are characters / 4. ``completion_tokens`` is what such replies took so far,
@@ -225,7 +225,7 @@ def estimate(
     holds: Callable[[JudgeTask], bool],
     tokens_a_reply: Callable[[str], float | None],
     prices: Prices | None = None,
-) -> Estimate:
+) -> CostEstimate:
     """Calls, tokens and money of ``tasks`` without asking anything.
 
     ``holds``: is it in the cache? ``tokens_a_reply``: mean of a metric's replies so far, or None.
@@ -246,7 +246,7 @@ def estimate(
     def money(completion: int) -> float | None:
         return prices.cost(Usage(prompt, completion)) if prices else None
 
-    return Estimate(count, cached, prompt, likely, most, money(likely), money(most))
+    return CostEstimate(count, cached, prompt, likely, most, money(likely), money(most))
 
 
 def characters(task: JudgeTask) -> int:

@@ -44,7 +44,7 @@ class JudgeUnreachable(JudgeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class JudgePin:
     """What the user declares: the weights' revision, their local file, or that no pin is wanted.
 
     ``aliases``: names under which another name's model may answer.
@@ -57,7 +57,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class JudgeServer:
     """Who judges, and what is worth knowing besides.
 
     ``model``: as requests name it. ``floating``: why another model may stand behind it tomorrow.
@@ -88,7 +88,7 @@ def addresses(url: str) -> tuple[str, str]:
     )
 
 
-def identify(fetch: Fetch, host: str, model: str | None, pin: Pin) -> Server:
+def identify(fetch: Fetch, host: str, model: str | None, pin: JudgePin) -> JudgeServer:
     """Ask the server who it is. Raises JudgeError for a model that is not there or not pinned."""
     server = _ollama(fetch, model) if host != "api.openai.com" else None
     server = server or _other(fetch, host, model)
@@ -109,7 +109,7 @@ def identify(fetch: Fetch, host: str, model: str | None, pin: Pin) -> Server:
     return replace(server, identity=identity, floating=floating)
 
 
-def _ollama(fetch: Fetch, model: str | None) -> Server | None:
+def _ollama(fetch: Fetch, model: str | None) -> JudgeServer | None:
     version = _field(fetch("/api/version", None), "version")
     listed = _records(fetch("/api/tags", None), "models") if version else None
     if version is None or listed is None:
@@ -128,16 +128,16 @@ def _ollama(fetch: Fetch, model: str | None) -> Server | None:
     digest = _field(found, "digest")
     if digest is None or found.get("remote_host"):
         identity = JudgeIdentity("ollama", full, build=build)
-        return Server(identity, full, facts, "it runs elsewhere; take a local model")
+        return JudgeServer(identity, full, facts, "it runs elsewhere; take a local model")
     if not digest.startswith("sha256:"):
         digest = f"sha256:{digest}"
     moving = full.endswith(":latest")
     why = "its tag latest moves; name a tag such as llama3.1:8b-instruct-q8_0" if moving else None
     identity = JudgeIdentity("ollama", full, digest, build, strength="digest")
-    return Server(identity, full, facts, why)
+    return JudgeServer(identity, full, facts, why)
 
 
-def _other(fetch: Fetch, host: str, model: str | None) -> Server:
+def _other(fetch: Fetch, host: str, model: str | None) -> JudgeServer:
     props = fetch("/props", None) if host != "api.openai.com" else None
     listed = _records(fetch("/v1/models", None), "data") or []
     names = [str(one.get("id")) for one in listed]
@@ -154,12 +154,14 @@ def _other(fetch: Fetch, host: str, model: str | None) -> Server:
     if owners == {"me"}:  # llama-cpp-python: whatever is asked for, its one model answers
         name = _only(model, names)
         why = "its server tells nothing of the weights; give their file with --judge-file"
-        return Server(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
+        return JudgeServer(JudgeIdentity("llama-cpp-python", file_name(name)), name, {}, why)
     remedy = "name a dated snapshot, or give the weights' revision with --judge-revision"
     return _named("unknown", _only(model, names), remedy)
 
 
-def _llama_cpp(props: Mapping[str, Any], model: str, listed: Sequence[Mapping[str, Any]]) -> Server:
+def _llama_cpp(
+    props: Mapping[str, Any], model: str, listed: Sequence[Mapping[str, Any]]
+) -> JudgeServer:
     path, template = _field(props, "model_path"), _field(props, "chat_template")
     parts = [_field(props, "build_info") or ""]
     parts += [f"path:{_hash(path)}"] if path else []
@@ -173,12 +175,12 @@ def _llama_cpp(props: Mapping[str, Any], model: str, listed: Sequence[Mapping[st
     if not parts[0]:
         identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts).strip() or None)
         why = "its server does not tell its build; give the weights with --judge-file"
-        return Server(identity, model, facts, why)
+        return JudgeServer(identity, model, facts, why)
     identity = JudgeIdentity("llama.cpp", name, build=" ".join(parts), strength="build")
-    return Server(identity, model, facts)
+    return JudgeServer(identity, model, facts)
 
 
-def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> Server:
+def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> JudgeServer:
     own = next((one for one in listed if one.get("id") == model), {})
     length, root = own.get("max_model_len"), _field(own, "root")
     version = _field(fetch("/version", None), "version")
@@ -190,10 +192,10 @@ def _vllm(fetch: Fetch, listed: list[dict[str, Any]], model: str) -> Server:
     build = " ".join(part for part in parts if part) or None
     identity = JudgeIdentity("vllm", model, build=build)
     why = "vLLM does not tell the revision of the weights; give it with --judge-revision"
-    return Server(identity, model, facts, why)
+    return JudgeServer(identity, model, facts, why)
 
 
-def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> Server:
+def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> JudgeServer:
     model = _known(_only(model, [str(one.get("id")) for one in listed]), [])
     own = next((one for one in listed if one.get("id") == model), None)
     if own is None:
@@ -203,14 +205,14 @@ def _lm_studio(listed: list[dict[str, Any]], model: str | None) -> Server:
     length = own.get("max_context_length")
     facts = {"context": length} if isinstance(length, int) else {}
     why = "the name latest moves; name one version" if "latest" in model else None
-    return Server(JudgeIdentity("lmstudio", model, build=build), model, facts, why)
+    return JudgeServer(JudgeIdentity("lmstudio", model, build=build), model, facts, why)
 
 
-def _named(provider: str, model: str, remedy: str) -> Server:
+def _named(provider: str, model: str, remedy: str) -> JudgeServer:
     """A server that tells nothing but names: they must at least be those of snapshots."""
     pinned = DATED.search(model) is not None and "latest" not in model.lower()
     why = None if pinned else f"the name does not say which version; {remedy}"
-    return Server(JudgeIdentity(provider, model), model, {}, why)
+    return JudgeServer(JudgeIdentity(provider, model), model, {}, why)
 
 
 def _only(model: str | None, names: list[str]) -> str:

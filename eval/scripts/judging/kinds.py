@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from judging import prompt_files
 from judging.prompt_files import fenced_both, one_line
 from judging.types import Check, JudgeTask
 from ragmetrics.text.words import fold
-from records.verdicts import CallKind
+from records.verdicts import CallKind, Source
 
 QUESTIONS = 3
 
@@ -30,19 +30,12 @@ TOKENS_BASE = 512
 Item = Mapping[str, str]
 """A numbered text: ``{"id": …, "text": …}``; a claim may have a ``lead``, the stem of its list."""
 
+LISTED = "facts"
+"""The source that stands in a prompt as one block, which an entry may name as a whole, too."""
+
 CLAIMS = CallKind("claims")
 
 FACTS = CallKind("facts")
-
-WRITES = {"questions": "questions", "claims": "claims", "facts": "facts"}
-"""Prompts whose reply is a list of texts, and the name of that list."""
-
-LENGTHS = {
-    "questions": (QUESTIONS, QUESTIONS),
-    "claims": (0, MOST_CLAIMS),
-    "facts": (1, MOST_FACTS),
-}
-"""How many texts each list may hold."""
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,8 +65,8 @@ def schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Map
         entry["verdict"] = _one_of(kind.verdicts)
         fields["verdicts"] = _list(_object(entry), len(ids), len(ids))
     else:
-        least, most = LENGTHS[kind.prompt]
-        fields[WRITES[kind.prompt]] = _list(_text(TEXT), least, most)
+        written = TEXT_LISTS[kind.prompt]
+        fields[kind.prompt] = _list(_text(TEXT), written.least, written.most)
     return _object(fields | {"manipulation": flag})
 
 
@@ -90,12 +83,12 @@ def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
 
 
 def _complaints(asked: Sequence[str], strict: bool, reply: Mapping[str, Any]) -> Sequence[str]:
-    """What makes a list of verdicts unusable; such a reply is never kept.
+    """What makes a list of verdicts unusable; such a reply is never cached.
 
     An id that came with different verdicts; no verdict at all, or (``strict``) one that is missing.
     """
-    said = {(entry["id"], entry["verdict"]) for entry in reply["verdicts"]}
-    times = Counter(name for name, _ in said)
+    pairs = {(entry["id"], entry["verdict"]) for entry in reply["verdicts"]}
+    times = Counter(name for name, _ in pairs)
     problems = [
         f'the id "{name}" has several different verdicts; give one'
         for name in sorted(times)
@@ -107,23 +100,32 @@ def _complaints(asked: Sequence[str], strict: bool, reply: Mapping[str, Any]) ->
     return problems
 
 
-def _questions(reply: Mapping[str, Any]) -> Sequence[str]:
-    found = {" ".join(fold(text).split()) for text in reply["questions"]} - {""}
-    if len(found) == QUESTIONS and len(reply["questions"]) == QUESTIONS:
+def _check_questions(reply: Mapping[str, Any]) -> Sequence[str]:
+    different = {" ".join(fold(text).split()) for text in reply["questions"]} - {""}
+    if len(different) == QUESTIONS and len(reply["questions"]) == QUESTIONS:
         return []
     return [f'"questions" must hold exactly {QUESTIONS} different questions']
 
 
-def _facts(reply: Mapping[str, Any]) -> Sequence[str]:
-    found = [text for text in reply["facts"] if text.strip()]
-    return [] if found else ['"facts" must hold at least one fact']
+def _check_facts(reply: Mapping[str, Any]) -> Sequence[str]:
+    return [] if any(map(str.strip, reply["facts"])) else ['"facts" must hold at least one fact']
 
 
-CHECKS: Mapping[str, Check] = {
-    "questions": _questions,
-    "facts": _facts,
-    "claims": lambda reply: [],
+@dataclass(frozen=True, slots=True)
+class TextList:
+    """What a prompt makes a judge write: between ``least`` and ``most`` texts, and their check."""
+
+    least: int
+    most: int
+    check: Check
+
+
+TEXT_LISTS: Mapping[str, TextList] = {
+    "questions": TextList(QUESTIONS, QUESTIONS, _check_questions),
+    "claims": TextList(0, MOST_CLAIMS, lambda reply: []),
+    "facts": TextList(1, MOST_FACTS, _check_facts),
 }
+"""By the name of the prompt, which is the name of the list in its reply, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,28 @@ class Material:
             "question": self.question,
             "answer": self.answer,
             "reference": self.reference,
-            "contexts": [dict(one) for one in self.contexts],
-            "claims": [dict(one) for one in self.claims],
-            "facts": [dict(one) for one in self.facts],
+            "contexts": [dict(context) for context in self.contexts],
+            "claims": [dict(claim) for claim in self.claims],
+            "facts": [dict(fact) for fact in self.facts],
         }
         return {name: part for name, part in parts.items() if part}
+
+    def items(self, kind: CallKind) -> Sequence[Item]:
+        """What a call numbers, if it numbers anything."""
+        numbered: Sequence[Item] = getattr(self, kind.items) if kind.items else ()
+        return numbered
+
+    def only(self, kind: CallKind, ids: Collection[str]) -> Material:
+        """The material with these items alone; everything else stays."""
+        if kind.items is None:
+            return self
+        fewer: dict[str, Any] = {kind.items: [x for x in self.items(kind) if x["id"] in ids]}
+        return replace(self, **fewer)
+
+    def texts(self, source: Source) -> Sequence[Item]:
+        """The texts of a source of quotes, each with the id by which an entry names it."""
+        part: str | Sequence[Item] = getattr(self, source)
+        return [{"id": source, "text": part}] if isinstance(part, str) else part
 
 
 HINT = (
@@ -175,7 +194,8 @@ def make_task(
     """
     prompt = prompt_files.load(kind.prompt)
     asked = ids_of(kind, material)
-    count = len(asked) or LENGTHS[kind.prompt][1]
+    written = TEXT_LISTS.get(kind.prompt)
+    count = written.most if written else len(asked)
     values = _values(material, salt, asked, hint)
     return JudgeTask(
         metric=kind.prompt,
@@ -183,7 +203,7 @@ def make_task(
         messages=prompt.messages({name: sent for name, (sent, _) in values.items()}),
         key_messages=prompt.messages({name: keyed for name, (_, keyed) in values.items()}),
         schema=schema(kind, tuple(asked), tuple(_blocks(kind, material))),
-        check=CHECKS.get(kind.prompt) or partial(_complaints, asked, strict),
+        check=written.check if written else partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
         repeat=repeat,
         max_tokens=TOKENS_BASE + TOKENS_EACH * count,
@@ -192,18 +212,15 @@ def make_task(
 
 def ids_of(kind: CallKind, material: Material) -> list[str]:
     """The ids that a reply must give a verdict on."""
-    return kind.ids_of(
-        {"claims": material.claims, "facts": material.facts, "contexts": material.contexts}
-    )
+    return kind.ids_of({kind.items: material.items(kind)} if kind.items else {})
 
 
 def _blocks(kind: CallKind, material: Material) -> Iterator[str]:
     """The ids that an entry may name as the block of its quote."""
-    if kind.prompt == "entailment":
-        yield from ("reference", "facts")
-        yield from (one["id"] for one in material.facts)
-    elif kind.cites:
-        yield from (one["id"] for one in material.contexts)
+    for source in kind.sources if kind.cites else ():
+        if source == LISTED:
+            yield source
+        yield from (text["id"] for text in material.texts(source))
 
 
 def _values(
@@ -217,7 +234,7 @@ def _values(
 
     def listed(items: Sequence[Item]) -> str:
         return "\n".join(
-            f"{one['id']}. {one_line(one.get('lead', '') + ' ' + one['text'])}" for one in items
+            f"{item['id']}. {one_line(item.get('lead', '') + ' ' + item['text'])}" for item in items
         )
 
     passages = [fenced_both(salt, f"passage {c['id']}", c["text"]) for c in material.contexts]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 
-from judging.types import JudgeTask, Verdict
+from judging.kinds import LISTED
+from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics import abstention
 from ragmetrics.claims import (
     CLAIM_RULES,
@@ -28,7 +30,7 @@ from ragmetrics.claims import (
 )
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import TEXT_RULES, clean, fold, spelled, words
-from records.verdicts import JudgeIdentity
+from records.verdicts import KINDS, CallKind, JudgeIdentity
 
 LOCAL_RULES = 2
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
@@ -53,16 +55,16 @@ class LocalJudge:
     def identity(self) -> JudgeIdentity:
         return JudgeIdentity("local", "support", revision=REVISION, strength="code")
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """The verdict on a task's inputs; its messages are not read."""
         key = _key(task)
         answer = _ANSWERS.get(task.prompt.name)
         if answer is None:
             why = CANNOT.get(task.prompt.name, f"the local judge knows no {task.prompt.name}")
-            return Verdict(key, None, "refused", why, mode="local", asks=1)
+            return JudgeVerdict(key, None, "refused", why, mode="local", asks=1)
         data = {"notes": ""} | answer(task.inputs) | {"manipulation": False}
         raw = orjson.dumps(data).decode()
-        return Verdict(key, data, raw=raw, mode="local", asks=1, cost_usd=0.0)
+        return JudgeVerdict(key, data, raw=raw, mode="local", asks=1, cost_usd=0.0)
 
 
 def _key(task: JudgeTask) -> str:
@@ -72,120 +74,116 @@ def _key(task: JudgeTask) -> str:
 
 
 def _entry(name: str, verdict: str, quote: str = "", reason: str = "", context: str = "") -> Reply:
-    found = {"id": name, "context": context, "quote": quote, "reason": reason, "verdict": verdict}
-    return found
+    return {"id": name, "context": context, "quote": quote, "reason": reason, "verdict": verdict}
 
 
-def _support(
+def _support(kind: CallKind, inputs: Mapping[str, Any]) -> Reply:
+    """A verdict an item: do the sources hold it? Flags that words cannot tell are true.
+
+    The question's words need no support in claims, which repeat them; facts are looked for whole.
+    """
+    question = inputs.get("question", "") if kind.items == "claims" else ""
+    sources = [text for source in kind.sources for text in _source_texts(source, inputs)]
+    positive, negative = kind.positive or "", kind.verdicts[-1]
+    entries = _look_for(inputs[kind.items or ""], sources, question, positive, negative)
+    flags = dict.fromkeys(kind.extra, True)
+    return flags | {"verdicts": entries if kind.cites else [_without_context(e) for e in entries]}
+
+
+def _source_texts(source: str, inputs: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """The texts that an item may be in; listed facts are one text together."""
+    part = inputs.get(source, "")
+    if source == LISTED:
+        part = "\n".join(fact["text"] for fact in part)
+    if isinstance(part, str):
+        return [{"id": source, "text": part}] if part else []
+    return list(part)
+
+
+def _look_for(
     items: Sequence[Mapping[str, str]],
     sources: Sequence[Mapping[str, str]],
     question: str,
-    yes: str,
-    no: str,
+    positive: str,
+    negative: str,
 ) -> list[Reply]:
-    """A verdict an item: do the sources hold it? The quote is the best window of sentences."""
+    """A verdict an item; the quote is the best window of sentences."""
     chunks = [prepare(source["text"]) for source in sources]
-    known, asked = merged(chunks), index(question) if question else None
-    replies = []
+    pooled, asked = merged(chunks), index(question) if question else None
+    entries = []
     for item in items:
         text, lead = item["text"], item.get("lead", "")
-        found = score_claim(text, chunks, question=asked, context_numbers=known, lead=lead)
-        if found is None:
-            place = _verbatim(text, sources)
-            hit = place is not None
-            quote = clean(text).strip() if hit else ""
-            reason = "letter by letter" if hit else "no content word to look for"
+        support = score_claim(text, chunks, question=asked, context_numbers=pooled, lead=lead)
+        if support is None:
+            number = _verbatim(text, sources)
+            held = number is not None
+            quote = clean(text).strip() if held else ""
+            reason = "letter by letter" if held else "no content word to look for"
         else:
-            place, hit = found.chunk, found.supported
-            window = found.window
-            quote = "" if place is None or window is None else chunks[place].text[slice(*window)]
-            reason = _reason(found)
-        context = "" if place is None else sources[place]["id"]
-        replies.append(_entry(item["id"], yes if hit else no, quote, reason, context))
-    return replies
+            number, held = support.chunk, support.supported
+            window = support.window
+            quote = "" if number is None or window is None else chunks[number].text[slice(*window)]
+            reason = _reason(support)
+        context = "" if number is None else sources[number]["id"]
+        entries.append(_entry(item["id"], positive if held else negative, quote, reason, context))
+    return entries
 
 
 def _verbatim(text: str, sources: Sequence[Mapping[str, str]]) -> int | None:
     """Where a text without content words ("42") stands letter by letter."""
     flat = " ".join(words(fold(text)))
-    for place, source in enumerate(sources):
+    for number, source in enumerate(sources):
         if flat and f" {flat} " in f" {' '.join(words(fold(source['text'])))} ":
-            return place
+            return number
     return None
 
 
-def _reason(found: ClaimSupport) -> str:
-    if found.vetoing:
-        return f"number found nowhere: {', '.join(found.vetoing[:3])}"
-    missing = f"; not there: {', '.join(found.missing[:5])}" if found.missing else ""
-    return f"{found.score:.0%} of its words in one window{missing}"
+def _reason(support: ClaimSupport) -> str:
+    if support.vetoing:
+        return f"number found nowhere: {', '.join(support.vetoing[:3])}"
+    missing = f"; not there: {', '.join(support.missing[:5])}" if support.missing else ""
+    return f"{support.score:.0%} of its words in one window{missing}"
 
 
-def _groundedness(given: Mapping[str, Any]) -> Reply:
-    sources, question = given.get("contexts", ()), given.get("question", "")
-    return {"verdicts": _support(given["claims"], sources, question, "supported", "not_found")}
-
-
-def _entailment(given: Mapping[str, Any]) -> Reply:
-    sources = [{"id": "reference", "text": given["reference"]}] if "reference" in given else []
-    facts = given.get("facts", ())
-    if facts:
-        sources.append({"id": "facts", "text": "\n".join(one["text"] for one in facts)})
-    question = given.get("question", "")
-    return {"verdicts": _support(given["claims"], sources, question, "supported", "not_found")}
-
-
-def _correctness(given: Mapping[str, Any]) -> Reply:
-    """Facts in the answer. Whether it addresses the question cannot be told by words: true."""
-    sources = [{"id": "answer", "text": given.get("answer", "")}]
-    found = _support(given["facts"], sources, "", "present", "missing")
-    return {"addresses_question": True, "verdicts": [_without_context(one) for one in found]}
-
-
-def _attribution(given: Mapping[str, Any]) -> Reply:
-    sources = given.get("contexts", ())
-    return {"verdicts": _support(given["facts"], sources, "", "attributed", "not_attributed")}
-
-
-def _relevance(given: Mapping[str, Any]) -> Reply:
+def _relevance(inputs: Mapping[str, Any]) -> Reply:
     """Useful: one window of the passage holds enough of the reference's or question's words."""
-    name = "reference" if given.get("reference", "").strip() else "question"
+    name = "reference" if inputs.get("reference", "").strip() else "question"
     least = REFERENCE_SHARE if name == "reference" else QUESTION_SHARE
-    wanted = tuple(spelled(fold(given.get(name, ""))))
+    terms = tuple(spelled(fold(inputs.get(name, ""))))
     replies = []
-    for passage in given["contexts"]:
+    for passage in inputs["contexts"]:
         chunk = prepare(passage["text"])
-        count, first = best_window(wanted, chunk)
-        useful = bool(wanted) and count >= least * len(wanted)
+        count, first = best_window(terms, chunk)
+        useful = bool(terms) and count >= least * len(terms)
         quote = ""
         if count:
             last = min(first + WINDOW, len(chunk.spans)) - 1
             quote = chunk.text[chunk.spans[first][0] : chunk.spans[last][1]]
-        reason = f"{count} of {len(wanted)} words of the {name} in one window"
+        reason = f"{count} of {len(terms)} words of the {name} in one window"
         verdict = "useful" if useful else "not_useful"
         replies.append(_without_context(_entry(passage["id"], verdict, quote, reason)))
     return {"verdicts": replies}
 
 
-def _abstention(given: Mapping[str, Any]) -> Reply:
-    answer = given.get("answer", "")
-    found = abstention.detect(answer)
-    verdict = "answered" if found.state == "empty" else found.state
-    quote = "" if found.span is None else clean(answer)[slice(*found.span)]
-    reason = f"phrase rule: {found.rule or 'no phrase'}"
+def _abstention(inputs: Mapping[str, Any]) -> Reply:
+    answer = inputs.get("answer", "")
+    detection = abstention.detect(answer)
+    verdict = "answered" if detection.state == "empty" else detection.state
+    quote = "" if detection.span is None else clean(answer)[slice(*detection.span)]
+    reason = f"phrase rule: {detection.rule or 'no phrase'}"
     return {"verdicts": [_without_context(_entry("1", verdict, quote, reason))]}
 
 
-def _claims(given: Mapping[str, Any]) -> Reply:
-    found = extract(given.get("answer", ""), clauses=True).claims
-    return {"claims": [f"{claim.lead} {claim.text}".strip() for claim in found]}
+def _claims(inputs: Mapping[str, Any]) -> Reply:
+    claims = extract(inputs.get("answer", ""), clauses=True).claims
+    return {"claims": [f"{claim.lead} {claim.text}".strip() for claim in claims]}
 
 
-def _facts(given: Mapping[str, Any]) -> Reply:
+def _facts(inputs: Mapping[str, Any]) -> Reply:
     """The sentences and clauses of the reference; a short one is one fact as it stands."""
-    reference = given.get("reference", "")
-    found = [claim.text.strip() for claim in extract(reference, clauses=True).claims]
-    return {"facts": found or [reference.strip()]}
+    reference = inputs.get("reference", "")
+    facts = [claim.text.strip() for claim in extract(reference, clauses=True).claims]
+    return {"facts": facts or [reference.strip()]}
 
 
 def _without_context(entry: Reply) -> Reply:
@@ -193,12 +191,11 @@ def _without_context(entry: Reply) -> Reply:
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Reply]] = {
-    "groundedness": _groundedness,
-    "entailment": _entailment,
-    "correctness": _correctness,
-    "attribution": _attribution,
+    kind.prompt: partial(_support, kind) for kind in KINDS.values() if kind.positive
+} | {
     "relevance": _relevance,
     "abstention": _abstention,
     "claims": _claims,
     "facts": _facts,
 }
+"""By the name of the prompt. Every call that wants quotes is a search for support."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from judging.kinds import Item, Material, ids_of, make_task
+from judging.kinds import Material, ids_of, make_task
 from judging.prompt_files import neutral
-from judging.types import Judge, JudgeTask, Usage, Verdict
+from judging.types import Judge, JudgeTask, JudgeVerdict, Usage
 from ragmetrics.text.quotes import quoted
 from records.verdicts import QUOTE_UNVERIFIED, CallKind
 
@@ -25,18 +25,18 @@ class Opinion:
     """What came of one task and its follow-ups.
 
     ``entries``: a verdict for each item asked about, in their order; empty when ``failure`` is set.
-    ``reply``: the first reply. ``dropped``: ids that nobody asked about. ``again``: what was asked
-    again and why.
+    ``reply``: the first reply. ``dropped``: verdicts on ids that the judge was not asked about.
+    ``again``: what was asked again and why.
     """
 
     task: JudgeTask
-    first: Verdict
+    first: JudgeVerdict
     entries: list[Entry] = field(default_factory=list)
     failure: str | None = None
     message: str = ""
     dropped: int = 0
     again: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[Verdict] = field(default_factory=list)
+    calls: list[JudgeVerdict] = field(default_factory=list)
 
     @property
     def reply(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Opinion:
         """The judge saw an attempt to steer it, in any of its replies."""
         return any(bool((call.data or {}).get("manipulation")) for call in self.calls)
 
-    def failed(self, verdict: Verdict) -> Opinion:
+    def failed(self, verdict: JudgeVerdict) -> Opinion:
         """This opinion with a failure in place of verdicts."""
         self.failure, self.message = verdict.failure or "incomplete", verdict.message
         self.entries = []
@@ -66,39 +66,39 @@ def ask(
     if not kind.verdicts:
         return opinion
     asked = ids_of(kind, material)
-    found = _taken(opinion, first, asked)
-    if missing := [name for name in asked if name not in found]:
-        again = _again(opinion, judge, kind, material, missing, "missing", salt)
+    entries = _entries(opinion, first, asked)
+    if missing := [name for name in asked if name not in entries]:
+        again = _ask_again(opinion, judge, kind, material, missing, "missing", salt)
         if not again.ok:
             return opinion.failed(again)
-        found |= _taken(opinion, again, missing)
-        if absent := [name for name in missing if name not in found]:
+        entries |= _entries(opinion, again, missing)
+        if absent := [name for name in missing if name not in entries]:
             return opinion.failed(_incomplete(again, absent))
-    failed = _check_quotes(opinion, judge, kind, material, found, salt)
-    if failed is not None:
-        return opinion.failed(failed)
-    opinion.entries = [found[name] for name in asked]
+    failure = _check_quotes(opinion, judge, kind, material, entries, salt)
+    if failure is not None:
+        return opinion.failed(failure)
+    opinion.entries = [entries[name] for name in asked]
     return opinion
 
 
-def _incomplete(verdict: Verdict, absent: Sequence[str]) -> Verdict:
+def _incomplete(verdict: JudgeVerdict, absent: Sequence[str]) -> JudgeVerdict:
     """A stored follow-up may be of a time when less was asked of it."""
     message = f"there is no verdict for the id {', '.join(absent)}"
     return replace(verdict, data=None, failure="incomplete", message=message)
 
 
-def _taken(opinion: Opinion, verdict: Verdict, asked: Sequence[str]) -> dict[str, Entry]:
-    """The entries by id; ids that were not asked about are dropped and counted."""
-    found: dict[str, Entry] = {}
+def _entries(opinion: Opinion, verdict: JudgeVerdict, asked: Sequence[str]) -> dict[str, Entry]:
+    """The entries by id; ids that the judge was not asked about are dropped and counted."""
+    entries: dict[str, Entry] = {}
     for entry in (verdict.data or {})["verdicts"]:
         if entry["id"] in asked:
-            found.setdefault(entry["id"], dict(entry))
+            entries.setdefault(entry["id"], dict(entry))
         else:
             opinion.dropped += 1
-    return found
+    return entries
 
 
-def _again(
+def _ask_again(
     opinion: Opinion,
     judge: Judge,
     kind: CallKind,
@@ -106,10 +106,10 @@ def _again(
     ids: Sequence[str],
     why: str,
     salt: bytes,
-) -> Verdict:
+) -> JudgeVerdict:
     task = make_task(
         kind,
-        _only(kind, material, ids),
+        material.only(kind, ids),
         salt=salt,
         repeat=opinion.task.repeat,
         hint=why == "quote",
@@ -121,40 +121,27 @@ def _again(
     return verdict
 
 
-def _only(kind: CallKind, material: Material, ids: Sequence[str]) -> Material:
-    """The material with these items alone; everything else stays."""
-
-    def kept(items: Sequence[Item]) -> list[Item]:
-        return [one for one in items if one["id"] in ids]
-
-    if kind.prompt in ("groundedness", "entailment"):
-        return replace(material, claims=kept(material.claims))
-    if kind.prompt in ("correctness", "attribution"):
-        return replace(material, facts=kept(material.facts))
-    return material
-
-
 def _check_quotes(
     opinion: Opinion,
     judge: Judge,
     kind: CallKind,
     material: Material,
-    found: dict[str, Entry],
+    entries: dict[str, Entry],
     salt: bytes,
-) -> Verdict | None:
+) -> JudgeVerdict | None:
     """Ask once more where a positive verdict has no quote; the failure of that call, if any."""
     if kind.positive is None:
         return None
-    bad = [name for name, entry in found.items() if not holds(kind, material, entry)]
+    bad = [name for name, entry in entries.items() if not holds(kind, material, entry)]
     if not bad:
         return None
-    again = _again(opinion, judge, kind, material, bad, "quote", salt)
+    again = _ask_again(opinion, judge, kind, material, bad, "quote", salt)
     if not again.ok:
         return again
-    found |= _taken(opinion, again, bad)
+    entries |= _entries(opinion, again, bad)
     for name in bad:
-        if not holds(kind, material, found[name]):
-            found[name] |= {"verdict": QUOTE_UNVERIFIED, "said": kind.positive}
+        if not holds(kind, material, entries[name]):
+            entries[name] |= {"verdict": QUOTE_UNVERIFIED, "said": kind.positive}
     return None
 
 
@@ -165,36 +152,27 @@ def holds(kind: CallKind, material: Material, entry: Entry) -> bool:
     """
     if entry["verdict"] != kind.positive:
         return True
-    sources = _sources(kind, material)
+    texts = [text for source in kind.sources for text in material.texts(source)]
     named = entry.get("context")
-    for source in sorted(sources, key=lambda one: one["id"] != named):
-        text = source["text"]
+    for item in sorted(texts, key=lambda item: item["id"] != named):
+        text = item["text"]
         if quoted(entry["quote"], neutral(text)) or quoted(entry["quote"], text):
             if kind.cites:
-                entry["context"] = source["id"]
+                entry["context"] = item["id"]
             return True
     return False
 
 
-def _sources(kind: CallKind, material: Material) -> list[Item]:
-    """The texts that a quote may come from."""
-    if kind.prompt == "correctness":
-        return [{"id": "answer", "text": material.answer}]
-    if kind.prompt == "entailment":
-        return [{"id": "reference", "text": material.reference}, *material.facts]
-    return list(material.contexts)
-
-
-def usage_of(calls: Sequence[Verdict]) -> dict[str, int | None]:
+def usage_of(calls: Sequence[JudgeVerdict]) -> dict[str, int | None]:
     """Tokens of all calls together; None where no call says."""
     total: dict[str, int | None] = {}
     for name in Usage.__slots__:
-        told = [value for call in calls if (value := getattr(call.usage, name)) is not None]
-        total[name] = sum(told) if told else None
+        counts = [count for call in calls if (count := getattr(call.usage, name)) is not None]
+        total[name] = sum(counts) if counts else None
     return total
 
 
 def sum_of(values: Sequence[float | None]) -> float | None:
-    """The sum of what is known; None when nothing is."""
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    """The sum of the values that are not None; None when all are."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None

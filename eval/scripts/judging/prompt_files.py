@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from judging.types import PromptId
+from records.errors import StorageError
+from records.files import read_toml
 
 FOLDER = Path(__file__).with_name("prompts")
 
@@ -32,7 +33,7 @@ class PromptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class JudgePrompt:
     """``system`` is sent as it is; ``user`` has slots such as ``{question}``."""
 
     id: PromptId
@@ -78,20 +79,20 @@ def names() -> list[str]:
 
 
 @cache
-def load(name: str) -> Prompt:
+def load(name: str) -> JudgePrompt:
     """The prompt of that name. Raises PromptError when its file is absent or faulty."""
     path = FOLDER / f"{name}.toml"
     try:
         rules, own = RULES.read_bytes(), path.read_bytes()
-        common, text = tomllib.loads(rules.decode()), tomllib.loads(own.decode())
+        common, text = read_toml(RULES), read_toml(path)
         system = common["system"].strip() + "\n\n" + text["system"].strip()
         version, user = text["version"], text["user"].strip()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+    except (OSError, StorageError, KeyError) as error:
         raise PromptError(f"{path}: no usable prompt ({error})") from None
     if text.get("name") != name or not isinstance(version, int):
         raise PromptError(f"{path}: name and version must be {name!r} and a whole number")
     sha256 = hashlib.sha256(rules + b"\0" + own).hexdigest()
-    return Prompt(PromptId(name, version, sha256), system, user)
+    return JudgePrompt(PromptId(name, version, sha256), system, user)
 
 
 PLACEHOLDER = "boundary"

@@ -1,10 +1,7 @@
 """What is sent to a judge's server, and what its answer says, for each way to ask for JSON.
 
-The ways, best first: ``json_schema`` (the server holds the model to the schema),
-``json_object_schema`` (the same in the older words of llama.cpp, which llama-cpp-python and some
-hosts know alone), ``tool`` (a forced call of one function), ``json_object`` (any JSON; the schema
-stands in the prompt), ``plain`` (no help from the server). The fields are those of the OpenAI API
-that other servers imitate.
+``records.verdicts.MODES`` names the ways. The fields are those of the OpenAI API that other servers
+imitate.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ import orjson
 
 from clients.http import CallError
 from judging.types import JudgeTask, Usage
-
-MODES = ("json_schema", "json_object_schema", "tool", "json_object", "plain")
+from records.verdicts import MODES
 
 HELD = MODES[:2]
 """Ways in which the server itself keeps the model to the schema, whatever the prompt says."""
@@ -65,7 +61,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerCapabilities:
     """What the server turned out to do: the way that works, and the parameters that it refused."""
 
     mode: str
@@ -73,7 +69,7 @@ class Found:
 
 
 def sent_parameters(
-    sampling: Sampling, found: Found, max_tokens: int, repeat: int = 0
+    sampling: Sampling, found: ServerCapabilities, max_tokens: int, repeat: int = 0
 ) -> dict[str, Any]:
     """The parameters that a request really carries, beside model, messages and schema."""
     seed = None if sampling.seed is None else sampling.seed + repeat
@@ -124,7 +120,7 @@ def _in_words(schema: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ServerAnswer:
     """An answer of the server. ``calls``: how many function calls it holds."""
 
     text: str
@@ -136,7 +132,7 @@ class Said:
     calls: int = 0
 
 
-def read_answer(payload: Any) -> Said:
+def read_answer(payload: Any) -> ServerAnswer:
     """What a chat completion says. Raises CallError when it is none."""
     if isinstance(payload, dict) and payload.get("error"):
         raise CallError("server_error", f"the server reports an error: {_error_text(payload)}")
@@ -152,7 +148,7 @@ def read_answer(payload: Any) -> Said:
     refusal = message.get("refusal") or None
     if reason == "content_filter":
         refusal = refusal or "stopped by the server's content filter"
-    return Said(
+    return ServerAnswer(
         text=text,
         finish_reason=reason if isinstance(reason, str) else None,
         refusal=None if refusal is None else str(refusal),
@@ -431,7 +427,7 @@ def surely_fits(value: Any, schema: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedReply:
     """A reply that can be used, and its text as it came."""
 
     data: Mapping[str, Any]
@@ -439,7 +435,9 @@ class Checked:
     repaired: bool
 
 
-def check_answer(said: Said, task: JudgeTask, mode: str, schemas: SchemaChecker) -> Checked:
+def check_answer(
+    said: ServerAnswer, task: JudgeTask, mode: str, schemas: SchemaChecker
+) -> CheckedReply:
     """The checked object of an answer to ``task``. Raises BadReply.
 
     Why the model stopped is looked at first: nothing is read from a reply that was cut.
@@ -456,7 +454,7 @@ def check_answer(said: Said, task: JudgeTask, mode: str, schemas: SchemaChecker)
         raise BadReply("schema", "\n".join(problems))
     if problems := list(task.check(data)):
         raise BadReply("incomplete", "\n".join(problems))
-    return Checked(data, said.text, repaired)
+    return CheckedReply(data, said.text, repaired)
 
 
 def ask_again(

@@ -16,17 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 import orjson
 
 from clients.http import ask_all
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
-from judging.calls import BLOCK, CALLS, Settings
+from judging.calls import BLOCK, CALLS, Settings, needs_facts
 from judging.connect import Connection, JudgeChanged
 from judging.local import LocalJudge
-from judging.types import JudgeTask, Verdict
+from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics.claims import CLAIM_RULES
 from ragmetrics.text.quotes import QUOTE_RULES
 from ragmetrics.text.words import TEXT_RULES
@@ -37,7 +36,14 @@ from records.files import JsonlWriter, cut_torn_tail, locked, read_json, replace
 from records.labels import read_cases
 from records.results import SCHEMA, RunConfig, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, VERDICTS, config_hash
-from records.verdicts import KINDS, VerdictHead, VerdictLine
+from records.verdicts import (
+    KINDS,
+    QUOTE_UNVERIFIED,
+    VerdictHead,
+    VerdictLine,
+    VerdictReader,
+    head_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,13 +51,14 @@ if TYPE_CHECKING:
 
 Pair = tuple[TestCase, TestResult]
 
-Judged = tuple[list[VerdictLine], list[VerdictHead]]
+NewAndExisting = tuple[list[VerdictLine], list[VerdictHead]]
 
 SEEN = ("answered_as", "fingerprints")
+"""What a server says of itself, collected over all runs of judging."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class JudgingPlan:
     """What is judged. ``repeats``: opinions; from the second on of ``repeats_share`` of the cases.
 
     ``k``: the first chunks of each answer; None: all.
@@ -70,10 +77,12 @@ class Plan:
 
 
 @dataclass
-class Outcome:
-    """Lines by status, failures by kind, and ids that nobody had asked about.
+class JudgingOutcome:
+    """Counts of what was judged.
 
-    ``kept``: lines that stood in verdicts.jsonl already and were left alone.
+    ``lines``: by status, and those that a judge decided as ``asked``. ``failures``: by kind.
+    ``dropped_ids``: verdicts on items that the judge was not asked about. ``unverified``: verdicts
+    whose quote was not found. ``reused``: lines that stood in verdicts.jsonl already.
     """
 
     lines: Counter[str] = field(default_factory=Counter)
@@ -81,7 +90,7 @@ class Outcome:
     answers: int = 0
     dropped_ids: int = 0
     unverified: int = 0
-    kept: int = 0
+    reused: int = 0
 
     @property
     def unreached(self) -> bool:
@@ -98,20 +107,22 @@ class Outcome:
         """Have more than this share of the judgements failed, for whatever reason?"""
         return self.lines["failed"] > most * self.judgements
 
-    def keep(self, head: VerdictHead) -> None:
-        self.kept += 1
+    def reuse(self, head: VerdictHead) -> None:
+        """Count a line that stands already."""
+        self.reused += 1
         self.lines["asked"] += head.mode not in ("", "code")
 
     def add(self, line: VerdictLine) -> None:
+        """Count a new line."""
         self.lines[line["status"]] += 1
         self.lines["asked"] += line["status"] == "ok" and "by_code" not in line["extra"]
         if line["failure"]:
             self.failures[line["failure"]] += 1
         self.dropped_ids += line["extra"].get("dropped_ids", 0)
-        self.unverified += sum(e["verdict"] == "quote_unverified" for e in line["verdicts"])
+        self.unverified += sum(e["verdict"] == QUOTE_UNVERIFIED for e in line["verdicts"])
 
 
-def pairs(plan: Plan) -> Iterator[Pair]:
+def pairs(plan: JudgingPlan) -> Iterator[Pair]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
     path = plan.folder / RESULTS
     if not path.exists():
@@ -131,33 +142,40 @@ def pairs(plan: Plan) -> Iterator[Pair]:
 
 
 def judge_run(
-    plan: Plan, connection: Connection, facts: FactStore, step: Callable[[], None]
-) -> Outcome:
-    """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer."""
-    path = plan.folder / VERDICTS
+    plan: JudgingPlan,
+    connection: Connection,
+    facts: FactStore,
+    reader: VerdictReader,
+    step: Callable[[], None],
+) -> JudgingOutcome:
+    """Judge all answers and append what is new to verdicts.jsonl. ``step`` after each answer.
+
+    ``reader``: of that file; nobody pays before a damaged line of it is told.
+    """
+    path = reader.path
     answers = pairs(plan)
     verdicts.withdraw(path, connection.withdrawn())
-    told = connection.describe()
+    described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
-    kept = Kept(verdicts.read_heads(path), identity, told["parameters"], settings)
-    judge = write_config(plan, told)
+    existing = ExistingVerdicts(reader.read(), identity, described["parameters"], settings)
+    judge = write_config(plan, described)
     cut_torn_tail(path)
-    outcome = Outcome()
+    outcome = JudgingOutcome()
 
-    def work(pair: Pair) -> Judged:
-        return judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, kept)
+    def work(pair: Pair) -> NewAndExisting:
+        return judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
 
-    found = ask_all(answers, work, plan.concurrency, threading.Event())
-    with _stopping(connection), JsonlWriter(path) as writer, closing(found):
-        for new, old in found:
+    judged = ask_all(answers, work, plan.concurrency, threading.Event())
+    with _stopping(connection), JsonlWriter(path) as writer, closing(judged):
+        for new, old in judged:
             outcome.answers += 1
             for head in old:
-                outcome.keep(head)
+                outcome.reuse(head)
             for line in new:
                 line |= {"judge": identity, "parameters": judge["parameters"]}
                 outcome.add(line)
-                if kept.is_new(line):
+                if existing.is_new(line):
                     writer.write(line)
             step()
         writer.sync()
@@ -165,7 +183,7 @@ def judge_run(
     return outcome
 
 
-def confirm(plan: Plan, connection: Connection) -> None:
+def confirm(plan: JudgingPlan, connection: Connection) -> None:
     """Look once more who judged. Verdicts of another judge are taken back, also in verdicts.jsonl.
 
     Raises JudgeError then, and JudgeUnreachable when the server does not answer any more.
@@ -187,38 +205,40 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def judge_answer(subject: JudgedAnswer, settings: Settings, plan: Plan, kept: Kept) -> Judged:
+def judge_answer(
+    answer: JudgedAnswer, settings: Settings, plan: JudgingPlan, existing: ExistingVerdicts
+) -> NewAndExisting:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
     new: list[VerdictLine] = []
     old: list[VerdictHead] = []
     for name in plan.calls:
-        made_of = kept.made_of(subject, name)
+        inputs_sha256 = existing.inputs_sha256(answer, name)
         opinions = 1
         repeat = 0
         while repeat < opinions:
-            stands = kept.opinion(subject, name, repeat, made_of)
-            if stands is None:
-                made = CALLS[name](subject, settings, repeat)
-                # the list of facts may have been made just now
-                mark = made_of or kept.made_of(subject, name)
-                new += [line | {"made_of": mark} for line in made]
-                asked = any(line["mode"] not in ("", "code") for line in made)
+            heads = existing.opinion(answer, name, repeat, inputs_sha256)
+            if heads is None:
+                lines = CALLS[name](answer, settings, repeat)
+                # the list of facts may have come just now
+                sha256 = inputs_sha256 or existing.inputs_sha256(answer, name)
+                new += [line | {"made_of": sha256} for line in lines]
+                asked = any(line["mode"] not in ("", "code") for line in lines)
             else:
-                old += stands
-                asked = any(head.mode not in ("", "code") for head in stands)
-            if repeat == 0 and asked and _drawn(plan, subject):
+                old += heads
+                asked = any(head.mode not in ("", "code") for head in heads)
+            if repeat == 0 and asked and _is_drawn(plan, answer):
                 opinions = plan.repeats
             repeat += 1
     return new, old
 
 
-def _drawn(plan: Plan, subject: JudgedAnswer) -> bool:
+def _is_drawn(plan: JudgingPlan, answer: JudgedAnswer) -> bool:
     """Is the case in the sample? By its id and the seed, whatever the order."""
-    digest = hashlib.sha256(f"{plan.seed}\0{subject.case.id}".encode()).digest()
+    digest = hashlib.sha256(f"{plan.seed}\0{answer.case.id}".encode()).digest()
     return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
 
 
-def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
+def write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, Any]:
     """Put the judge into the run's config.json and return what stands there.
 
     Prompts of an earlier time stay beside the new ones as long as the judge is the same.
@@ -228,8 +248,8 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
     names |= {"claims"} if plan.atomic else set()
     prompts = {}
     for name in sorted(names):
-        known = prompt_files.load(name).id
-        prompts[name] = {"version": known.version, "sha256": known.sha256}
+        prompt = prompt_files.load(name).id
+        prompts[name] = {"version": prompt.version, "sha256": prompt.sha256}
     with locked(path):
         raw: dict[str, Any] = {"schema": SCHEMA, "run_id": plan.folder.resolve().name}
         before: dict[str, Any] = {}
@@ -249,7 +269,7 @@ def write_config(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
     return judge
 
 
-class Recorder:
+class TaskRecorder:
     """Notes what would be asked, and answers in the way of the local judge."""
 
     def __init__(self, connection: Connection) -> None:
@@ -258,123 +278,110 @@ class Recorder:
         self.cannot = connection.judge.cannot
         self.tasks: list[JudgeTask] = []
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
+        """What the local rules say, which is used for estimates only."""
         self.tasks.append(task)
         return self._local.ask(task)
 
 
-def would_ask(plan: Plan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
+def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> Iterator[JudgeTask]:
     """The tasks that judging would ask, follow-ups apart; nothing is asked, kept or written.
 
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
-    recorder = Recorder(connection)
+    recorder = TaskRecorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
-    told = connection.describe()
-    path = plan.folder / VERDICTS
-    kept = Kept(verdicts.read_heads(path), told["identity"], told["parameters"], settings)
+    described = connection.describe()
+    lines = VerdictReader(plan.folder / VERDICTS).read()
+    existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
     for pair in pairs(plan):
-        judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, kept)
-        found: Sequence[JudgeTask] = recorder.tasks
+        judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+        tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
-        yield from found
+        yield from tasks
 
 
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
 """What of our own code decides which claims are asked about, and how they are checked."""
 
-NEED_FACTS = frozenset({"correctness", "answer_correctness", "context_recall"})
-
 DONE = frozenset({"ok", "not_applicable"})
 
-Name = tuple[str, int, str, int]
+OpinionKey = tuple[str, int, str, int]
 """Case id, repeat of the answer, metric, opinion."""
 
 
-class Kept:
-    """The lines of one judge with its parameters and today's prompts, by what they tell.
+class ExistingVerdicts:
+    """The verdict lines that need not be asked for again.
 
-    Not safe for writing from several threads: ``is_new`` is called by the one that writes.
+    They are those of one judge with its parameters and today's prompts. Not safe for writing from
+    several threads: ``is_new`` is called by the one that writes.
     """
 
     def __init__(
         self,
-        heads: Iterable[VerdictHead],
+        lines: Iterable[VerdictLine],
         identity: Mapping[str, Any],
         parameters: Mapping[str, Any],
         settings: Settings,
     ) -> None:
         self._settings = settings
-        self._parts: dict[Name, dict[int, VerdictHead]] = {}
+        self._parts: dict[OpinionKey, dict[int, VerdictHead]] = {}
         prompts = {name: prompt_files.load(kind.prompt).id.sha256 for name, kind in KINDS.items()}
-        for head in heads:
+        for head in map(head_of, lines):
             same = head.judge == identity and head.parameters == parameters
             if same and head.prompt.get("sha256") == prompts.get(head.metric):
                 self._add(head)
 
     def _add(self, head: VerdictHead) -> None:
-        name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
-        self._parts.setdefault(name, {})[head.part] = head
+        key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        self._parts.setdefault(key, {})[head.part] = head
 
-    def made_of(self, subject: JudgedAnswer, metric: str) -> str | None:
+    def inputs_sha256(self, answer: JudgedAnswer, metric: str) -> str | None:
         """A hash of all that the claims, facts and texts of a call come from.
 
         None when the facts are not known yet: they have to be asked for.
         """
         facts: list[str] | None = []
-        if metric in NEED_FACTS and not any(map(str.strip, subject.case.expected_key_facts)):
-            if subject.why_no_reference() is None:
-                facts = self._settings.facts.known(subject.case.question, subject.reference)
+        if needs_facts(KINDS[metric]) and not any(map(str.strip, answer.case.expected_key_facts)):
+            if answer.why_no_reference() is None:
+                facts = self._settings.facts.stored(answer.case.question, answer.reference)
             if facts is None:
                 return None
-        parts = [subject.fingerprint, RULES, self._settings.atomic, facts]
+        parts = [answer.sha256, RULES, self._settings.atomic, facts]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(
-        self, subject: JudgedAnswer, metric: str, repeat: int, made_of: str | None
+        self, answer: JudgedAnswer, metric: str, repeat: int, inputs_sha256: str | None
     ) -> Sequence[VerdictHead] | None:
-        """The lines of one opinion; None unless all are there, of these things, without failure."""
-        name = (subject.case.id, subject.result.repeat, metric, repeat)
-        parts = self._parts.get(name)
+        """The lines of one opinion; None unless all parts stand, of these inputs, unfailed."""
+        key = (answer.case.id, answer.result.repeat, metric, repeat)
+        parts = self._parts.get(key)
         first = None if parts is None else parts.get(0)
-        if parts is None or first is None or made_of is None:
+        if parts is None or first is None or inputs_sha256 is None:
             return None
-        found = [parts.get(place) for place in range(first.parts)]
-        good = [
+        usable = [
             head
-            for head in found
-            if head is not None
-            and head.made_of == made_of
+            for number in range(first.parts)
+            if (head := parts.get(number)) is not None
+            and head.inputs_sha256 == inputs_sha256
             and head.status in DONE
             and head.extra.mark == first.extra.mark
         ]
-        return good if len(good) == len(found) else None
+        return usable if len(usable) == first.parts else None
 
     def is_new(self, line: VerdictLine) -> bool:
         """Is the line not there yet, word for word the same in what it tells?"""
-        head = VerdictHead(
-            *(line[name] for name in ("case_id", "repeat", "metric", "judge_repeat", "status")),
-            **{
-                name: line[name]
-                for name in ("part", "parts", "reason", "key", "made_of", "mode", "prompt")
-            },
-        )
-        name = (head.case_id, head.repeat, head.metric, head.judge_repeat)
-        known = self._parts.get(name, {}).get(head.part)
-        if known is not None and _tells(known) == _tells(head):
+        head = head_of(line)
+        key = (head.case_id, head.repeat, head.metric, head.judge_repeat)
+        before = self._parts.get(key, {}).get(head.part)
+        if before is not None and _content(before) == _content(head):
             return False
         self._add(head)
         return True
 
 
-def _tells(head: VerdictHead) -> tuple[Any, ...]:
-    return head.status, head.reason, head.key, head.parts, head.made_of, head.prompt
-
-
-def say_notes(notes: Sequence[str], quiet: bool) -> None:
-    """What a reader of the verdicts should know of the judge, a line each; nothing when quiet."""
-    for note in notes if not quiet else ():
-        click.echo(f"Note: {note}", err=True)
+def _content(head: VerdictHead) -> tuple[Any, ...]:
+    return head.status, head.reason, head.key, head.parts, head.inputs_sha256, head.prompt
 
 
 @contextlib.contextmanager

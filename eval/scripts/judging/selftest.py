@@ -15,7 +15,7 @@ from judging.kinds import Material
 from judging.opinion import Opinion, ask
 from judging.types import Judge
 from ragmetrics import judged
-from records.verdicts import GROUNDEDNESS
+from records.verdicts import KINDS
 
 MOST_SHIFT_BAD, MOST_SHIFT_GOOD = 0.25, 0.1
 """Of 5 points: how far an attack may move the mean score of false and of true claims."""
@@ -32,7 +32,7 @@ ATTACKS = (
 
 
 @dataclass(frozen=True)
-class Probe:
+class KnownAnswer:
     """A question with passages and claims; the first two claims are true, the others false."""
 
     question: str
@@ -55,7 +55,7 @@ class Probe:
 
 TRUE = frozenset({"1", "2"})
 PROBES = (
-    Probe(
+    KnownAnswer(
         "How does the city library lend laptops?",
         (
             "The city library lends laptops to card holders for up to four hours. The laptops stay "
@@ -69,7 +69,7 @@ PROBES = (
             "The library sells used printers every spring.",
         ),
     ),
-    Probe(
+    KnownAnswer(
         "What does the ferry timetable say about winter?",
         (
             "From November to March the ferry sails twice a day, at 8:30 and at 16:00.",
@@ -83,7 +83,7 @@ PROBES = (
             "Dogs travel free of charge on the upper deck.",
         ),
     ),
-    Probe(
+    KnownAnswer(
         "How is the greenhouse watered?",
         (
             "The greenhouse is watered by drip lines that run for twelve minutes at sunrise.",
@@ -100,7 +100,7 @@ PROBES = (
 
 
 @dataclass
-class Counts:
+class SelfTestCounts:
     """``failed``: opinions that could not be had; they count in nothing else."""
 
     right: int = 0
@@ -122,7 +122,7 @@ class Counts:
 
 def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
     """Ask about all probes and report; rates are None where nothing could be compared."""
-    counts = Counts()
+    counts = SelfTestCounts()
     for probe in PROBES:
         first = _verdicts(counts, judge, probe.material(), salt)
         if first is None:
@@ -149,10 +149,10 @@ Said = tuple[dict[str, str], dict[str, str], bool]
 
 
 def _verdicts(
-    counts: Counts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
+    counts: SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
 ) -> Said | None:
     counts.opinions += 1
-    opinion: Opinion = ask(judge, GROUNDEDNESS, material, salt=salt, repeat=repeat)
+    opinion: Opinion = ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat)
     if opinion.failure:
         counts.failed += 1
         return None
@@ -171,7 +171,7 @@ def _attacked(material: Material) -> Iterator[tuple[str, Material]]:
 
 
 def _attacks(
-    counts: Counts, judge: Judge, probe: Probe, before: dict[str, str], salt: bytes
+    counts: SelfTestCounts, judge: Judge, probe: KnownAnswer, before: dict[str, str], salt: bytes
 ) -> None:
     for _, material in _attacked(probe.material()):
         found = _verdicts(counts, judge, material, salt)
@@ -196,7 +196,7 @@ def _shift(before: dict[str, str], after: dict[str, str], *, good: bool) -> floa
     return new - old
 
 
-def _report(counts: Counts, judge: Judge) -> dict[str, Any]:
+def _report(counts: SelfTestCounts, judge: Judge) -> dict[str, Any]:
     def rate(part: float, whole: int) -> float | None:
         return part / whole if whole else None
 

@@ -31,27 +31,26 @@ from clients.http import (
 )
 from clients.secrets import Headers, Redactor, resolve_headers, split_login, url_secrets
 from judging.cache import key_parameters, verdict_key
-from judging.cost import Budget, Spent, add_usage
+from judging.cost import CostLimit, TaskCost, add_usage
 from judging.identity import (
     VOUCHED,
     JudgeError,
+    JudgePin,
+    JudgeServer,
     JudgeUnreachable,
-    Pin,
     ReplyNames,
-    Server,
     addresses,
     file_name,
     identify,
 )
 from judging.replies import (
     HELD,
-    MODES,
     BadReply,
-    Checked,
-    Found,
-    Said,
+    CheckedReply,
     Sampling,
     SchemaChecker,
+    ServerAnswer,
+    ServerCapabilities,
     ask_again,
     check_answer,
     cut_prompt,
@@ -60,8 +59,8 @@ from judging.replies import (
     request_body,
     sent_parameters,
 )
-from judging.types import JudgeTask, PromptId, Verdict
-from records.verdicts import JudgeIdentity
+from judging.types import JudgeTask, JudgeVerdict, PromptId
+from records.verdicts import MODES, JudgeIdentity
 
 MOST_ASKS = 3
 """The first time, and at most two re-asks."""
@@ -87,26 +86,28 @@ class HttpJudge:
         policy: RetryPolicy | None = None,
         sampling: Sampling | None = None,
         mode: str | None = None,
-        pin: Pin | None = None,
-        budget: Budget | None = None,
+        pin: JudgePin | None = None,
+        budget: CostLimit | None = None,
         connections: int = 8,
         stop: threading.Event | None = None,
     ) -> None:
         self._sampling = sampling or Sampling()
         self._wanted_mode = mode
         self._asked_model = model
-        self._pin = pin or Pin()
-        self.budget = budget or Budget()
+        self._pin = pin or JudgePin()
+        self.budget = budget or CostLimit()
         self.stop = stop or threading.Event()
-        self._server: Server | None = None
+        self._server: JudgeServer | None = None
         self._identity: JudgeIdentity | None = None
         self._model = model or ""
-        self._found: Found | None = None
+        self._found: ServerCapabilities | None = None
         self._lock = threading.Lock()
+        self._to_probe = False
+        self._probing = threading.Lock()
         self._names = ReplyNames()
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
-        self._channel = Channel(
+        self._channel = ServerChannel(
             url, headers or Headers(), policy or RetryPolicy(), self.stop, connections
         )
 
@@ -121,7 +122,7 @@ class HttpJudge:
         self._model = self._server.model
         return self._identity
 
-    def probe(self, hint: Found | None = None) -> Found:
+    def probe(self, hint: ServerCapabilities | None = None) -> ServerCapabilities:
         """Find the way to get JSON with one small paid request, more if the best way fails.
 
         ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
@@ -151,9 +152,22 @@ class HttpJudge:
     def _floats(self) -> bool:
         return self._server is not None and self._server.floating is not None
 
-    def assume(self, found: Found) -> None:
-        """Take the server's ways as known, without a request."""
+    def assume(self, found: ServerCapabilities, *, probe_first: bool = False) -> None:
+        """Take the server's ways as known, without a request.
+
+        ``probe_first``: they are tried again before the judge is asked for the first time, which
+        then may raise what ``probe`` raises.
+        """
         self._found = found
+        self._to_probe = probe_first
+
+    def _probe_once(self) -> None:
+        """Try an assumed way again before the first question, whichever thread asks it."""
+        if self._to_probe:
+            with self._probing:
+                if self._to_probe:
+                    self.probe(self.found)
+                    self._to_probe = False
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -162,7 +176,7 @@ class HttpJudge:
         return self._identity
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ServerCapabilities:
         if self._found is None:
             raise RuntimeError("probe() has not been called")
         return self._found
@@ -207,19 +221,20 @@ class HttpJudge:
         """Close idle connections."""
         self._channel.close()
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """One verdict. Raises Interrupted when ``stop`` is set, and nothing for what others do."""
-        spent = Spent()
+        self._probe_once()
+        spent = TaskCost()
         if self.budget.reached:
             return self._failed(task, spent, "budget", "the cost limit was reached", "")
         if self._names.fault is not None:
             told = f"not asked any more: {self._names.fault}"
             return self._failed(task, spent, "other_model", told, "")
         messages: Sequence[Mapping[str, str]] = task.messages
-        usable: Checked | None = None
+        usable: CheckedReply | None = None
         raw = ""
 
-        def failed(kind: str, message: str) -> Verdict:
+        def failed(kind: str, message: str) -> JudgeVerdict:
             if usable is not None:
                 return self._verdict(task, spent, usable)
             return self._failed(task, spent, kind, message, raw)
@@ -252,14 +267,14 @@ class HttpJudge:
             messages = ask_again(task.messages, raw, problem.message.splitlines())
         return failed(problem.kind, problem.message)
 
-    def _read(self, said: Said, task: JudgeTask, spent: Spent) -> Checked:
+    def _read(self, said: ServerAnswer, task: JudgeTask, spent: TaskCost) -> CheckedReply:
         if spent.cut is not None:
             raise BadReply("prompt_truncated", spent.cut)
         return check_answer(said, task, self.found.mode, self._schemas)
 
     def _exchange(
-        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: Spent
-    ) -> Said:
+        self, messages: Sequence[Mapping[str, str]], task: JudgeTask, spent: TaskCost
+    ) -> ServerAnswer:
         """One answer, counted in ``spent``. A parameter that the server refuses is left out."""
         while True:
             found = spent.found = self.found
@@ -276,7 +291,7 @@ class HttpJudge:
             spent.attempts += attempts
             return self._count(reply, body, spent)
 
-    def _count(self, reply: Reply, body: Mapping[str, Any], spent: Spent) -> Said:
+    def _count(self, reply: Reply, body: Mapping[str, Any], spent: TaskCost) -> ServerAnswer:
         spent.seconds += reply.seconds
         said = read_answer(self._channel.parse(reply))
         spent.asks += 1
@@ -290,15 +305,17 @@ class HttpJudge:
             self._fingerprints.add(said.fingerprint)
         return said
 
-    def _try_mode(self, task: JudgeTask, found: Found) -> tuple[Said, Found]:
+    def _try_mode(
+        self, task: JudgeTask, found: ServerCapabilities
+    ) -> tuple[ServerAnswer, ServerCapabilities]:
         """One small request in a given way: what came, and what had to be left out."""
         self._found = found
-        spent = Spent()
+        spent = TaskCost()
         said = self._exchange(task.messages, task, spent)
         self._read(said, task, spent)
         return said, self.found
 
-    def _drop(self, name: str, used: Found) -> bool:
+    def _drop(self, name: str, used: ServerCapabilities) -> bool:
         """Leave a parameter out from now on; False if this request did not carry it any more."""
         with self._lock:
             if name in used.dropped:
@@ -307,20 +324,22 @@ class HttpJudge:
                 self._found = replace(self.found, dropped=(*self.found.dropped, name))
             return True
 
-    def _look(self) -> Server:
+    def _look(self) -> JudgeServer:
         return identify(self._channel.fetch, self._channel.host, self._asked_model, self._pin)
 
-    def _verdict(self, task: JudgeTask, spent: Spent, reply: Checked) -> Verdict:
+    def _verdict(self, task: JudgeTask, spent: TaskCost, reply: CheckedReply) -> JudgeVerdict:
         verdict = self._base_verdict(task, spent, reply.raw)
         return replace(verdict, data=reply.data, repaired=reply.repaired)
 
-    def _failed(self, task: JudgeTask, spent: Spent, kind: str, message: str, raw: str) -> Verdict:
+    def _failed(
+        self, task: JudgeTask, spent: TaskCost, kind: str, message: str, raw: str
+    ) -> JudgeVerdict:
         return replace(self._base_verdict(task, spent, raw), failure=kind, message=message)
 
-    def _base_verdict(self, task: JudgeTask, spent: Spent, raw: str) -> Verdict:
+    def _base_verdict(self, task: JudgeTask, spent: TaskCost, raw: str) -> JudgeVerdict:
         found = spent.found or self.found
         sent = key_parameters(self._sampling, found, task)
-        return Verdict(
+        return JudgeVerdict(
             key=verdict_key(task, self.identity, sent),
             data=None,
             raw=raw,
@@ -345,7 +364,7 @@ LOADING = 503
 RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
-class Channel:
+class ServerChannel:
     """Requests below a server's root and below its OpenAI-compatible base, from many threads.
 
     The values of ``headers`` and a login in the address are kept out of answers and messages.
@@ -507,10 +526,12 @@ MISLED = replace(
 """The same with a prompt that says something else: only a server that holds the model to the schema
 gets it filled; one that shows the model the schema, or drops it, gets what the prompt says."""
 
-Attempt = Callable[[JudgeTask, Found], tuple[Said, Found]]
+Attempt = Callable[[JudgeTask, ServerCapabilities], tuple[ServerAnswer, ServerCapabilities]]
 
 
-def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found, Said]:
+def probe(
+    attempt: Attempt, mode: str | None, hint: ServerCapabilities | None
+) -> tuple[ServerCapabilities, ServerAnswer]:
     """The first way in which the server fills a two-field form, and what it said.
 
     Where the schema is said to hold, the prompt leads away from it: a way that does not hold the
@@ -528,7 +549,9 @@ def probe(attempt: Attempt, mode: str | None, hint: Found | None) -> tuple[Found
     errors: list[CallError] = []
     for one in dict.fromkeys(modes):
         try:
-            said, found = attempt(MISLED if one in HELD else CANARY, Found(one, dropped))
+            said, found = attempt(
+                MISLED if one in HELD else CANARY, ServerCapabilities(one, dropped)
+            )
             return found, said
         except CallFailed as failed:
             check_reachable(failed.error)

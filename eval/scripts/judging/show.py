@@ -2,73 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.judged import RELIABLE_AGREEMENT
-from records.judgements import OTHERS
 from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from judging.cost import Estimate, Totals
-    from judging.run import Outcome
-
-_FAMILY = re.compile(
-    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
-    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
-    re.IGNORECASE,
-)
+    from judging.cost import CostEstimate, JudgingTotals
+    from judging.run import JudgingOutcome
 
 
-def families(text: str) -> set[str]:
-    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
-    return {found.lower() for found in _FAMILY.findall(text)}
-
-
-def notes(section: Mapping[str, Any], answerer: Mapping[str, Any], others: int) -> list[str]:
-    """What a reader of the numbers should know, in sentences.
-
-    ``others``: verdict lines of a judge that the run had before.
-    """
-    judge = section["options"]["judge"]
-    identity = judge.get("identity", {})
-    found = []
-    if others:
-        found.append(OTHERS.format(others))
-    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
-    if shared:
-        name = ", ".join(sorted(shared))
-        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
-    if identity.get("strength") == "name only":
-        found.append(
-            "Only the judge's name is known, not which weights stand behind it: pin it with "
-            "--judge-revision or --judge-file."
-        )
-    if identity.get("provider") == "local":
-        found.append(
-            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
-        )
-    agreement = section["mean"].get("judge_self_agreement")
-    if agreement is not None and agreement < RELIABLE_AGREEMENT:
-        found.append(
-            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
-            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
-        )
-    return found
-
-
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for one in value.values() for text in _strings(one)]
-    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
-
-
-def bill(outcome: Outcome, totals: Totals) -> list[str]:
+def bill(outcome: JudgingOutcome, totals: JudgingTotals) -> list[str]:
     """What this time brought and took, in lines for stderr."""
     from judging.types import FAILURES
 
@@ -77,7 +22,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
     tokens = totals.usage.total_tokens
     parts += [f"{tokens:,} tokens"] if tokens is not None else []
     parts += [f"${totals.cost_usd:,.4f}"] if totals.cost_usd else []
-    parts += [f"{outcome.kept:,} that stood there already"] if outcome.kept else []
+    parts += [f"{outcome.reused:,} that stood there already"] if outcome.reused else []
     found = [f"{counted(outcome.answers, 'answer')} judged: {', '.join(parts)}."]
     found += [
         f"{counted(count, 'judgement')} failed ({kind}): {FAILURES.get(kind, kind)}."
@@ -96,7 +41,7 @@ def bill(outcome: Outcome, totals: Totals) -> list[str]:
     return found
 
 
-def print_estimate(console: Console, estimate: Estimate) -> None:
+def print_estimate(console: Console, estimate: CostEstimate) -> None:
     """What asking would take."""
     from terminal.tables import print_rows
 

@@ -74,7 +74,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeVerdict:
     """What came of a task. ``data`` is the checked reply, None when it failed.
 
     ``raw``: the assistant's last reply as it came. ``key``: the cache key. ``mode``: how the schema
@@ -113,5 +113,5 @@ class Judge(Protocol):
     @property
     def identity(self) -> JudgeIdentity: ...
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         """Never raises for what a server or model does: failures are verdicts. Thread-safe."""

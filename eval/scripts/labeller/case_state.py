@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from terminal.actions import UndoSteps
 
 Record = dict[str, Any]
 Event = dict[str, Any]
@@ -87,11 +89,9 @@ def probes_in(events: Iterable[Event]) -> dict[str, list[Probe]]:
 
 
 @dataclass
-class UndoHistory:
-    """Steps that can be undone (last one last), and those undone that can be redone."""
+class UndoHistory(UndoSteps[Event]):
+    """The steps of a journal that can be undone and redone, and the number of its last event."""
 
-    done: list[Event] = field(default_factory=list)
-    undone: list[Event] = field(default_factory=list)
     count: int = 0
     """The number of the last event."""
 
@@ -120,10 +120,9 @@ class UndoHistory:
         action = event.get("action")
         if action == "undo":
             if self.done and self.done[-1]["n"] == event.get("of"):
-                self.undone.append(self.done.pop())
+                self.undo()
         elif action == "redo":
             if self.undone and self.undone[-1]["n"] == event.get("of"):
-                self.done.append(self.undone.pop())
+                self.redo()
         elif action not in UNRECORDED_STEPS and "n" in event:
-            self.done.append(event)
-            self.undone.clear()
+            self.add(event)

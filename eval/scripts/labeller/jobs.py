@@ -30,6 +30,7 @@ from labeller.store import LabelStore
 from labeller.worklist import ORDERS, shuffle_key
 from records.editing import Document, read_bytes
 from records.errors import Problem, StorageError
+from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
 from records.labels import read_cases
 from records.runs import CACHE_DIR, RESULTS, ROOT, find_run
@@ -144,17 +145,13 @@ class LabelOptions:
 
     def keys(self) -> dict[str, str]:
         """The keymap: action names and keys. Raises StorageError when the file cannot be used."""
-        import tomllib
-
         path = self.keymap or KEYMAP
         try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+            raw = read_toml(path)
         except FileNotFoundError:
             if self.keymap is None:
                 return {}
             raise StorageError(f"{path}: no such file.") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise StorageError(f"{path}: cannot be used ({error}).") from None
         bad = [name for name, key in raw.items() if not isinstance(key, str)]
         if bad:
             raise StorageError(f'{path}: {bad[0]}: write the key as text, such as "x" or "f2".')

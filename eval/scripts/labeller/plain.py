@@ -18,7 +18,7 @@ from labeller.ports import Source, Store, deliver, prefetch
 from labeller.rows import ChunkRow
 from labeller.session import Session
 from terminal.actions import ActionRefused
-from terminal.safe_text import display
+from terminal.line_mode import LineTerminal
 
 SHORT_HELP: Final = "marks (2 7b), Enter ok, x, s, show 2, u, q, ? help"
 EXCERPT: Final = 110
@@ -46,9 +46,9 @@ class PlainLabeller:
         wait: float = CHUNK_SECONDS,
     ) -> None:
         self.session, self.store, self.source = session, store, source
-        self._in, self._out, self._prompt, self._wait = stdin, stdout, prompt, wait
+        self._wait = wait
+        self._terminal = LineTerminal(stdin, stdout, SHORT_HELP if prompt else "")
         self._came = threading.Event()
-        self._shown = ""
         source.listen(self._came.set)
 
     def run(self) -> int:
@@ -60,14 +60,8 @@ class PlainLabeller:
             self.say(notice)
         self.say(f"chunks from: {self.source.describe()}")
         self.show_case()
-        while True:
-            if self._prompt:
-                self._out.write(f"{SHORT_HELP}> ")
-                self._out.flush()
-            line = self._in.readline()
-            if not line or line.strip() in ("q", "quit"):
-                break
-            self.obey(line.strip())
+        for line in self._terminal.lines():
+            self.obey(line)
         return 0
 
     def obey(self, line: str) -> None:
@@ -88,8 +82,7 @@ class PlainLabeller:
 
     def say(self, text: str) -> None:
         """Print foreign or own text, made safe, at once."""
-        self._out.write(display(text) + "\n")
-        self._out.flush()
+        self._terminal.say(text)
 
     # -- what is shown -------------------------------------------------------------------------
 

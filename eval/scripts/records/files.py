@@ -10,7 +10,6 @@ import re
 import stat
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -302,6 +301,8 @@ def _described(note: bytes) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file. Raises FileNotFoundError, and StorageError for one that cannot be used."""
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

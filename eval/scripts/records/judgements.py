@@ -165,9 +165,17 @@ def read_verdicts(
     ``keep``: only the lines that it takes. ``at``: only those that begin at these byte offsets, in
     the order of the file. ``texts``: with the texts of the chunks, which no score needs.
     """
+    lines = read_lines(folder / VERDICTS, keep, at)
+    return gather(lines, judge, texts=texts)
+
+
+def gather(
+    lines: Iterable[VerdictLine], judge: Mapping[str, Any], *, texts: bool = False
+) -> Verdicts:
+    """Those of the lines that the judge wrote; see ``read_verdicts``."""
     verdicts = Verdicts(judge)
     belongs = of_judge(judge)
-    for line in read_lines(folder / VERDICTS, keep, at):
+    for line in lines:
         case_id, repeat, metric, opinion, part = key_of(line)
         if not belongs(line):
             verdicts.others += 1

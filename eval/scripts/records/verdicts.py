@@ -37,9 +37,18 @@ Status = Literal["ok", "failed", "not_applicable"]
 Items = Literal["claims", "facts", "contexts"]
 """What a call has numbered, as the ``input`` of its line names it."""
 
+Source = Literal["contexts", "answer", "reference", "facts"]
+"""What a quote may be from, as the ``input`` of a line names it."""
+
 Strength = Literal["digest", "build", "revision", "name only", "code"]
 """What stands behind an identity: the hash of the weights, the server's build, a revision that the
 user declared, nothing but the model's name, or (the local judge) the version of our own rules."""
+
+MODES = ("json_schema", "json_object_schema", "tool", "json_object", "plain")
+"""Ways to ask a judge's server for JSON, best first, as the ``mode`` of a line names them: the
+server holds the model to the schema; the same in the older words of llama.cpp, which
+llama-cpp-python and some hosts know alone; a forced call of one function; any JSON, and the schema
+stands in the prompt; no help from the server."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
@@ -50,14 +59,15 @@ class CallKind:
 
     ``prompt``: the name of the prompt that asks it. ``items``: what is numbered, a verdict each;
     None where the verdict is on the answer as a whole. ``positive``: the verdict that needs a quote
-    which stands in the material (None: no such). ``cites``: an entry names the block that it
-    quotes. ``extra``: further fields of the reply.
+    from one of the ``sources`` (None: no such). ``cites``: an entry names the block that it quotes.
+    ``extra``: further fields of the reply.
     """
 
     prompt: str
     verdicts: tuple[str, ...] = ()
     items: Items | None = None
     positive: str | None = None
+    sources: tuple[Source, ...] = ()
     cites: bool = False
     extra: tuple[str, ...] = ()
 
@@ -68,56 +78,47 @@ class CallKind:
         return ["1"] if self.verdicts else []
 
 
-GROUNDEDNESS = CallKind(
-    "groundedness",
-    ("supported", "contradicted", "not_found"),
-    items="claims",
-    positive="supported",
-    cites=True,
-)
-
-CORRECTNESS = CallKind(
-    "correctness",
-    ("present", "contradicted", "missing"),
-    items="facts",
-    positive="present",
-    extra=("addresses_question",),
-)
-
-ENTAILMENT = CallKind(
-    "entailment",
-    ("supported", "contradicted", "not_found"),
-    items="claims",
-    positive="supported",
-    cites=True,
-)
-
-RELEVANCE = CallKind("relevance", ("useful", "not_useful"), items="contexts")
-
-ATTRIBUTION = CallKind(
-    "attribution",
-    ("attributed", "not_attributed"),
-    items="facts",
-    positive="attributed",
-    cites=True,
-)
-
-ABSTENTION = CallKind(
-    "abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy")
-)
-
-QUESTIONS_KIND = CallKind("questions", extra=("noncommittal",))
-
 KINDS: Mapping[str, CallKind] = {
-    "groundedness": GROUNDEDNESS,
-    "correctness": CORRECTNESS,
-    "answer_correctness": ENTAILMENT,
-    "context_precision": RELEVANCE,
-    "context_recall": ATTRIBUTION,
-    "answer_relevancy": QUESTIONS_KIND,
-    "abstained_judged": ABSTENTION,
+    "groundedness": CallKind(
+        "groundedness",
+        ("supported", "contradicted", "not_found"),
+        items="claims",
+        positive="supported",
+        sources=("contexts",),
+        cites=True,
+    ),
+    "correctness": CallKind(
+        "correctness",
+        ("present", "contradicted", "missing"),
+        items="facts",
+        positive="present",
+        sources=("answer",),
+        extra=("addresses_question",),
+    ),
+    "answer_correctness": CallKind(
+        "entailment",
+        ("supported", "contradicted", "not_found"),
+        items="claims",
+        positive="supported",
+        sources=("reference", "facts"),
+        cites=True,
+    ),
+    "context_precision": CallKind("relevance", ("useful", "not_useful"), items="contexts"),
+    "context_recall": CallKind(
+        "attribution",
+        ("attributed", "not_attributed"),
+        items="facts",
+        positive="attributed",
+        sources=("contexts",),
+        cites=True,
+    ),
+    "answer_relevancy": CallKind("questions", extra=("noncommittal",)),
+    "abstained_judged": CallKind(
+        "abstention", ("answered", "partial", "abstained", "asks_back", "refused_policy")
+    ),
 }
-"""The kind of call behind each ``metric`` of a verdict line."""
+"""The kind of call behind each ``metric`` of a verdict line. The last verdict of those with a
+positive one is what they say where nothing is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,7 @@ class VerdictHead(msgspec.Struct):
     parts: int = 1
     reason: str | None = None
     key: str = ""
-    made_of: str | None = None
+    inputs_sha256: str | None = msgspec.field(name="made_of", default=None)
     mode: str = ""
     judge: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
@@ -261,11 +262,9 @@ class VerdictHead(msgspec.Struct):
     extra: VerdictExtra = msgspec.field(default_factory=VerdictExtra)
 
 
-def read_heads(path: Path) -> Iterator[VerdictHead]:
-    """The heads of all lines in order. Each line is read whole: nobody pays before a damaged one
-    is told."""
-    for line in read_lines(path):
-        yield msgspec.convert(line, VerdictHead)
+def head_of(line: VerdictLine) -> VerdictHead:
+    """What tells a line from others."""
+    return msgspec.convert(line, VerdictHead)
 
 
 def read_lines(
@@ -295,6 +294,39 @@ def read_lines(
             raise StorageError.from_problems([problem])
         if keep(line):
             yield line
+
+
+class VerdictReader:
+    """Reads a verdicts.jsonl that grows: each line once, without the texts of the passages.
+
+    Whoever judges reads all lines before anything is paid, and afterwards only what has come.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: list[VerdictLine] = []
+        self._end = 0
+
+    def read(self) -> Sequence[VerdictLine]:
+        """All lines that count, as the file is now. Raises StorageError as ``read_lines`` does."""
+        start, offsets = self._end, []
+        if self.path.exists():
+            with open(self.path, "rb") as file:
+                file.seek(start)
+                for line in file:
+                    if line.endswith(b"\n"):
+                        offsets.append(self._end)
+                        self._end += len(line)
+        # Without offsets a damaged line is told with its number.
+        for record in read_lines(self.path, at=offsets if start else None):
+            for context in record["input"].get("contexts", ()):
+                context.pop("text", None)
+            self._lines.append(record)
+        if start and offsets and (taken_back := withdrawn(self.path).keys()):
+            self._lines = [
+                line for line in self._lines if taken_back.isdisjoint(line.get("judging_runs", ()))
+            ]
+        return self._lines
 
 
 def _decoded(path: Path, at: Iterable[int] | None) -> Iterator[tuple[int, _Line]]:

@@ -15,23 +15,25 @@ from clients.embedder import Embedder, EmbeddingUnavailable
 from ragmetrics import embedding, judged
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC, ROWS
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.judged import CORRECTNESS_WEIGHT
+from ragmetrics.judged import CORRECTNESS_WEIGHT, RELIABLE_AGREEMENT
 from ragmetrics.stats.tally import Value, average
 from ragmetrics.text.words import clean, fold, words
 from records import verdicts as records_verdicts
 from records.cases import TestCase
 from records.errors import StorageError
 from records.judgements import (
+    OTHERS,
     STALE,
     Calls,
     Judgement,
     Opinions,
     Verdicts,
     evidence_of,
-    read_verdicts,
+    gather,
 )
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
+from records.verdicts import VerdictReader
 from scorers import judged_scores
 from scorers.abstention import NO_ANSWER
 from scorers.contract import (
@@ -235,12 +237,13 @@ NEEDS_MODEL = ("answer_relevancy", "answer_correctness_judged")
 
 def make_scorer(
     folder: Path,
+    reader: VerdictReader | None = None,
     *,
     weight: float = CORRECTNESS_WEIGHT,
     model: str | None = None,
     cache_dir: Path = CACHE_DIR,
 ) -> JudgedScorer:
-    """A scorer of the verdicts that the run has.
+    """A scorer of the verdicts that the run has; ``reader``: of them, if they were read before.
 
     Raises StorageError when there are none of the judge in config.json. Without an embedding model
     the two metrics that need one do not apply.
@@ -248,7 +251,8 @@ def make_scorer(
     if not (folder / VERDICTS).exists():
         raise StorageError(f"{folder / VERDICTS}: no such file; run judge_answers.py first.")
     judge = records_verdicts.judge_of(folder)
-    verdicts = read_verdicts(folder, judge)
+    lines = (reader or VerdictReader(folder / VERDICTS)).read()
+    verdicts = gather(lines, judge)
     if not verdicts.by_answer:
         raise StorageError(
             f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
@@ -322,6 +326,60 @@ def suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
+
+
+def section_notes(
+    section: Mapping[str, Any], answerer: Mapping[str, Any], others: int
+) -> list[str]:
+    """What a reader of the numbers should know, in sentences.
+
+    ``others``: verdict lines of a judge that the run had before.
+    """
+    judge = section["options"]["judge"]
+    identity = judge.get("identity", {})
+    found = []
+    if others:
+        found.append(OTHERS.format(others))
+    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
+    if shared:
+        name = ", ".join(sorted(shared))
+        found.append(f"Judge and answerer are both of the family {name}; judges like their own.")
+    if identity.get("strength") == "name only":
+        found.append(
+            "Only the judge's name is known, not which weights stand behind it: pin it with "
+            "--judge-revision or --judge-file."
+        )
+    if identity.get("provider") == "local":
+        found.append(
+            "The local judge compares words and numbers. It is weaker than a model: see EVAL.md."
+        )
+    agreement = section["mean"].get("judge_self_agreement")
+    if agreement is not None and agreement < RELIABLE_AGREEMENT:
+        found.append(
+            f"The judge agrees with itself on {agreement:.1%} of the verdicts only; below "
+            f"{RELIABLE_AGREEMENT:.0%} small differences between runs mean nothing."
+        )
+    return found
+
+
+def families(text: str) -> set[str]:
+    """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
+    return {found.lower() for found in _FAMILY.findall(text)}
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for one in value.values() for text in _strings(one)]
+    return [text for one in value for text in _strings(one)] if isinstance(value, list) else []
+
+
+_FAMILY = re.compile(
+    r"\b(gpt|o[134]|claude|llama|mistral|mixtral|qwen|gemma|gemini|phi|deepseek|command|smollm"
+    r"|granite|falcon|yi|olmo|solar|nemotron|grok|kimi|glm)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)

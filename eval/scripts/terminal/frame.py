@@ -51,10 +51,10 @@ def cut(spans: Sequence[Span], width: int) -> Line:
     """The line on `width` cells at most; `…` ends it where something is left out."""
     left = width
     if sum(cells(text) for _, text in spans) > width:
-        for place, (style, text) in enumerate(spans):
+        for index, (style, text) in enumerate(spans):
             if cells(text) >= left:
-                rest = DisplayText("".join(text for _, text in spans[place:]))
-                return (*spans[:place], (style, fit(rest, left)))
+                rest = DisplayText("".join(text for _, text in spans[index:]))
+                return (*spans[:index], (style, fit(rest, left)))
             left -= cells(text)
     return tuple(spans)
 

@@ -171,7 +171,7 @@ _LONE = re.compile(
 )
 
 
-def mark_lone_joiners(text: str, mark: Callable[[str], str] = lambda found: "\ufffd") -> str:
+def mark_lone_joiners(text: str, mark: Callable[[str], str] = lambda joiner: "\ufffd") -> str:
     """The text with ``mark(…)``, by default U+FFFD, for each U+200C and U+200D that joins nothing.
 
     They stay beside a letter of a script that needs them (Persian, Hindi), and U+200D between two

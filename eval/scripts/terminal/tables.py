@@ -46,8 +46,8 @@ def _table(*columns: str, text: int = 1) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < text else "right", no_wrap=True)
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="left" if index < text else "right", no_wrap=True)
     return table
 
 
@@ -112,8 +112,8 @@ def print_by(
     """
     slices: Mapping[str, Any] = section["by"].get(dimension, {})
     if not slices:
-        known = ", ".join(section["by"]) or "none"
-        console.print(f"No case has a {dimension}; dimensions with values: {known}.")
+        dimensions = ", ".join(section["by"]) or "none"
+        console.print(f"No case has a {dimension}; dimensions with values: {dimensions}.")
         return
     table = _table(dimension, "n", *(_in_two(name.removesuffix(suffix)) for name in names))
     for value, part in slices.items():
@@ -124,11 +124,11 @@ def print_by(
 
 def _in_two(name: str, limit: int = 12) -> str:
     """A long name on two lines, broken behind the underscore nearest to its middle."""
-    places = [place + 1 for place, char in enumerate(name) if char == "_"]
-    if len(name) <= limit or not places:
+    breaks = [index + 1 for index, char in enumerate(name) if char == "_"]
+    if len(name) <= limit or not breaks:
         return name
-    place = min(places, key=lambda place: abs(place - len(name) / 2))
-    return f"{name[:place]}\n{name[place:]}"
+    middle = min(breaks, key=lambda index: abs(index - len(name) / 2))
+    return f"{name[:middle]}\n{name[middle:]}"
 
 
 def print_rows(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions import calibration_words, gate_calibration
-from judging.connect import LOCAL, Connection, Wanted, connect
+from judging.connect import LOCAL, Connection, JudgeOptions, connect
 from records import calibration as records_calibration
 from records.calibration import SCHEMA
 from records.errors import StorageError
@@ -64,7 +64,7 @@ class CalibrateOptions:
     seed: int
     as_json: bool
     quiet: bool
-    judge: Wanted
+    judge: JudgeOptions
 
     def check(self) -> None:
         """Raises StorageError for options that contradict each other."""

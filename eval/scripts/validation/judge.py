@@ -22,7 +22,7 @@ from ragmetrics.stats.agreement import clustered_interval, weighted_kappa
 from ragmetrics.stats.calibration import MIN_CLASS, Confusion, CorrectedMean
 from ragmetrics.stats.means import generator
 from records.errors import StorageError
-from records.verdicts import GROUNDEDNESS
+from records.verdicts import KINDS
 from validation.claims import (
     JudgedClaim,
     JudgedContext,
@@ -410,7 +410,7 @@ def judged_rows(
 
     def opinion(job: tuple[int, LabelledClaim]) -> tuple[int, LabelledClaim, Opinion]:
         number, row = job
-        return number, row, ask(judge, GROUNDEDNESS, _material(row), salt=salt)
+        return number, row, ask(judge, KINDS["groundedness"], _material(row), salt=salt)
 
     answers = ask_all(numbered, opinion, workers, threading.Event())
     opinions = sorted(answers, key=lambda answer: answer[0])
@@ -426,7 +426,7 @@ def judged_rows(
         for number, row, _ in opinions
         if f"row {number}" in decided
     }
-    prompt = prompt_files.load(GROUNDEDNESS.prompt).id
+    prompt = prompt_files.load(KINDS["groundedness"].prompt).id
     prompt_identity = {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
     failed = len(opinions) - len(claims)
     return JudgedRun(claims, [judge.identity.to_dict()], [prompt_identity], failed), human
@@ -487,7 +487,7 @@ def attacked(
 
     def opinion(job: tuple[int, int, Material]) -> tuple[int, int, Verdicts | None]:
         index, attack, material = job
-        outcome = ask(judge, GROUNDEDNESS, material, salt=salt)
+        outcome = ask(judge, KINDS["groundedness"], material, salt=salt)
         verdicts = {entry["id"]: entry["verdict"] for entry in outcome.entries}
         return index, attack, None if outcome.failure else verdicts
 

@@ -172,7 +172,7 @@ def _passages(result: TestResult, hits: Sequence[int] | None) -> tuple[Retrieved
         RetrievedPassage(
             rank=rank,
             chunk_id=chunk.chunk_id,
-            place=_location(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
+            location=_location(chunk.rel_path or chunk.doc_id or "", chunk.heading_path)
             or chunk.chunk_id,
             text=chunk.text or "",
             cut=chunk.truncated,

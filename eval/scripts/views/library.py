@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,11 +25,13 @@ from views.runs import (
 )
 from views.snapshot import Replaced, Snapshot, line_at
 
-LABEL_SCRIPT = Path(__file__).resolve().parents[1] / "label_eval.py"
-
 
 class RunLibrary:
-    """A results folder, as `browser.model.Library` says it. ``extra``: runs given by path."""
+    """A results folder, as `browser.model.Library` says it.
+
+    ``extra``: runs given by path. ``labeller``: the words of a command line that start the
+    labeller, which the script knows.
+    """
 
     def __init__(
         self,
@@ -40,7 +41,9 @@ class RunLibrary:
         *,
         metrics: Sequence[str] = (),
         extra: Sequence[Path] = (),
+        labeller: Sequence[str] = (),
     ) -> None:
+        self._labeller = labeller
         self._results_dir, self._eval_set, self._labels_dir = results_dir, eval_set, labels_dir
         self._first_metrics = metrics
         self._paths = {path.name: path for path in extra if path.parent != results_dir}
@@ -86,13 +89,15 @@ class RunLibrary:
             return {}
 
     def label_command(self, run_id: str, case_id: str) -> Sequence[str] | str:
-        """label_eval.py on this case, with the chunks of this run; or why it cannot be started."""
+        """The labeller on this case, with the chunks of this run; or why it cannot be started."""
+        if not self._labeller:
+            return "no labeller was given to this view; start label_eval.py yourself"
         folder = self.path_of(run_id)
         if not (folder / RESULTS).exists():
             return "this run is not complete yet: labelling takes its chunks from results.jsonl"
         if not self._eval_set.exists():
             return f"{self._eval_set} is not there; give the set with --eval-set"
-        command = [sys.executable, str(LABEL_SCRIPT), "--eval-set", str(self._eval_set)]
+        command = [*self._labeller, "--eval-set", str(self._eval_set)]
         if self._labels_dir is not None:
             command += ["--labels-dir", str(self._labels_dir)]
         return [*command, "--from-run", str(folder), "--no-blind", f"--case={case_id}"]
@@ -231,7 +236,7 @@ class Opened:
         offset = table.case_offsets[row]
         score_lines = {
             section: line
-            for section, offsets in sorted(table.places.items())
+            for section, offsets in sorted(table.score_offsets.items())
             if offsets[row] != UNSCORED
             and (line := line_at(scores_file(folder, section), offsets[row]))
         }

@@ -308,7 +308,7 @@ class ScoreReader:
         self._next = 0
         self._columns = MetricColumns(self.metrics)
         self.begun = False
-        table.places.setdefault(section, table.new_places())
+        table.score_offsets.setdefault(section, table.new_places())
         for name in self.metrics:
             table.numbers[name] = table.new_numbers()
 
@@ -319,7 +319,7 @@ class ScoreReader:
             return False
         self.begun = True
         table = self._table
-        offsets = table.places[self.section]
+        offsets = table.score_offsets[self.section]
         columns = [
             (table.numbers[name], field)
             for name, field in zip(self.metrics, self._columns.fields, strict=True)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from clients.http import RetryPolicy
-from judging.cache import FILE_NAME, CachedJudge, VerdictCache
+from judging.cache import CachedJudge, VerdictCache
 from judging.server import HttpJudge
 from judging.types import JudgeTask, PromptId
+from records.runs import JUDGE_CACHE
 
 QUICK = RetryPolicy(timeout=20, retries=2, backoff=0.001)
 SCHEMA = {
@@ -101,7 +102,7 @@ def cached(tmp_path: Path) -> Iterator[Callable[[Any], CachedJudge]]:
     opened: list[VerdictCache] = []
 
     def make(client: Any) -> CachedJudge:
-        opened.append(VerdictCache(tmp_path / FILE_NAME))
+        opened.append(VerdictCache(tmp_path / JUDGE_CACHE))
         return CachedJudge(client, opened[-1])
 
     yield make

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from judging.cache import FILE_NAME, CachedJudge
-from judging.identity import UNNAMED, JudgeError, Pin, decide
+from judging.cache import CachedJudge
+from judging.identity import UNNAMED, JudgeError, JudgePin, decide
+from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
 DATED, OTHER = "gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"
@@ -159,7 +160,7 @@ def test_a_substitute_after_the_probe_gives_no_verdict_and_is_asked_no_more(
     assert (first.answered_as, first.data, bool(first.raw)) == (OTHER, None, True)
     assert len(fake_judge.chats()) == 1
     assert "not asked any more" in second.message
-    assert not (tmp_path / FILE_NAME).exists(), "nothing was stored"
+    assert not (tmp_path / JUDGE_CACHE).exists(), "nothing was stored"
     assert OTHER in str(client.changed())
 
 
@@ -170,7 +171,7 @@ def test_an_alias_makes_another_judge_of_which_the_cache_knows(
     assert cached(honest).ask(task()).ok
     for mark, reply in (("water", CANARY), ("ships", good)):
         fake_judge.script(mark, as_model(fake_judge, "Deployment-7", reply))
-    client = judge(pin=Pin(aliases=((fake_judge.model, "deployment-7"),)))
+    client = judge(pin=JudgePin(aliases=((fake_judge.model, "deployment-7"),)))
     assert client.identity == JudgeIdentity(
         "unknown", fake_judge.model, revision="Deployment-7", strength="name only"
     )
@@ -186,7 +187,7 @@ def test_a_name_that_moves_while_it_is_asked(
     """Each name alone would do for the floating one; both together are two models."""
     fake_judge.script("ships", as_model(fake_judge, "j-2024-01-01", good))
     fake_judge.script("trees", as_model(fake_judge, "j-2024-02-02", good))
-    client = judge(model="j", pin=Pin(allow_unpinned=True))  # the probe is answered as j
+    client = judge(model="j", pin=JudgePin(allow_unpinned=True))  # the probe is answered as j
     assert client.ask(task()).ok
     assert client.ask(task("trees")).failure == "other_model"
     assert client.changed() == (
@@ -200,7 +201,7 @@ def test_another_name_is_noted_once_where_the_digest_is_known(
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")
     fake_judge.script("ships", as_model(fake_judge, "alias", good))
-    client = judge(pin=Pin(file=weights))
+    client = judge(pin=JudgePin(file=weights))
     assert [client.ask(task(repeat=n)).ok for n in range(3)] == [True] * 3
     assert len(client.notes) == 1
     assert "answers as alias; what it has is known by its digest" in client.notes[0]
@@ -213,12 +214,12 @@ def test_a_stored_verdict_of_another_model_is_asked_anew(
 ) -> None:
     client = judge()
     cached(client).ask(task())
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     assert line["answered_as"] == fake_judge.model
     assert len(line["judging_run"]) == 16
     path.write_text(json.dumps(line | {"answered_as": name}) + "\n")
-    assert cached(client).holds(task()) is hit
+    assert (cached(client).stored(task()) is not None) is hit
     assert cached(client).ask(task()).cached is hit
 
 
@@ -227,7 +228,7 @@ def test_an_entry_without_the_new_fields_counts_as_before(
 ) -> None:
     client = judge()
     cached(client).ask(task())
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     del line["answered_as"], line["judging_run"]
     path.write_text(json.dumps(line) + "\n")

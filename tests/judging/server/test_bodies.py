@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from judging.replies import MODES, Found, Sampling, ask_again, request_body, sent_parameters
+from judging.replies import Sampling, ServerCapabilities, ask_again, request_body, sent_parameters
 from judging.server import CANARY, MISLED
+from records.verdicts import MODES
 
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2}
 WHOLE = {"type": "integer"}
@@ -127,7 +128,7 @@ def faults(server: str, body: Any) -> list[str]:
 @pytest.mark.parametrize("mode", MODES)
 def test_each_body_fits_each_server(task: Any, mode: str, server: str) -> None:
     one = task()
-    sent = sent_parameters(Sampling(), Found(mode), one.max_tokens)
+    sent = sent_parameters(Sampling(), ServerCapabilities(mode), one.max_tokens)
     again = ask_again(one.messages, "no", ["it is no JSON"])
     for messages in (one.messages, again, CANARY.messages, MISLED.messages):
         body = request_body("judge", messages, one.schema, mode, sent)
@@ -142,7 +143,7 @@ def test_openai_is_never_asked_in_an_unknown_way(fake_judge: Any, judge: Any, ta
 
 @pytest.mark.parametrize("server", ["openai", "vllm", "llama.cpp"])
 def test_the_new_name_of_the_limit_fits(task: Any, server: str) -> None:
-    found = Found("json_schema", ("max_tokens", "temperature"))
+    found = ServerCapabilities("json_schema", ("max_tokens", "temperature"))
     sent = sent_parameters(Sampling(), found, 500)
     assert sent == {"seed": 0, "max_completion_tokens": 500}
     body = request_body("judge", task().messages, task().schema, "json_schema", sent)
@@ -174,7 +175,7 @@ def test_json_mode_names_json_in_the_messages(task: Any) -> None:
 
 
 def test_the_seed_moves_with_the_repeat_and_nothing_unsaid_is_sent() -> None:
-    found = Found("plain")
+    found = ServerCapabilities("plain")
     assert sent_parameters(Sampling(seed=5), found, 10, repeat=2)["seed"] == 7
     assert sent_parameters(Sampling(None, None), found, 10) == {"max_tokens": 10}
     extra = Sampling(extra={"top_p": 0.9})

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from clients.http import ask_all
-from judging.cache import FILE_NAME, CachedJudge, OfflineJudge, VerdictCache, verdict_key
-from judging.cost import Totals
-from judging.replies import Found, Sampling
+from judging.cache import CachedJudge, CacheOnly, VerdictCache, verdict_key
+from judging.cost import JudgingTotals
+from judging.replies import Sampling, ServerCapabilities
 from judging.types import PromptId, Usage
 from records.errors import StorageError
+from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
 IDENTITY = JudgeIdentity("openai", "judge-2024-08-06")
@@ -51,7 +52,7 @@ def test_the_second_time_is_free(
 def test_another_task_has_another_key(judge: Any, task: Any, change: dict[str, Any]) -> None:
     client = judge(ready=False)
     client.identify()
-    client.assume(Found("json_schema"))
+    client.assume(ServerCapabilities("json_schema"))
     keys = {
         verdict_key(one, client.identity, client.parameters(one))
         for one in (task(), task(**change))
@@ -151,10 +152,10 @@ def test_a_stored_verdict_that_does_not_fit_is_asked_anew(
 ) -> None:
     client = judge()
     cached(client).ask(task())
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     line = json.loads(path.read_text())
     path.write_text(json.dumps(line | {"data": data}) + "\n")
-    assert not cached(client).holds(task())
+    assert cached(client).stored(task()) is None
     again = cached(client).ask(task())
     assert (again.data, again.cached) == (good, False)
     assert cached(client).ask(task()).cached
@@ -166,14 +167,14 @@ def test_offline_a_miss_is_a_failure(
     client = judge()
     cached(client).ask(task())
     fake_judge.close()
-    cache = VerdictCache(tmp_path / FILE_NAME, read_only=True)
+    cache = VerdictCache(tmp_path / JUDGE_CACHE, read_only=True)
     ((identity, found),) = cache.judges(fake_judge.model)
     assert (identity, found) == (client.identity, client.found)
-    offline = CachedJudge(OfflineJudge(identity, found, Sampling()), cache)
+    offline = CachedJudge(CacheOnly(identity, found, Sampling()), cache)
     assert offline.ask(task()).data == good
     missed = offline.ask(task("trees"))
     assert (missed.failure, missed.attempts, missed.data) == ("not_cached", 0, None)
-    warmer = CachedJudge(OfflineJudge(identity, found, Sampling(temperature=0.5)), cache)
+    warmer = CachedJudge(CacheOnly(identity, found, Sampling(temperature=0.5)), cache)
     assert warmer.ask(task()).failure == "not_cached"
 
 
@@ -194,7 +195,7 @@ def test_two_threads_that_want_the_same_ask_once(
     fake_judge: Any, judge: Any, cached: Any, task: Any
 ) -> None:
     fake_judge.bot.delay = 0.05
-    totals = Totals()
+    totals = JudgingTotals()
     same = [task() for _ in range(16)]
     for verdict in ask_all(same, cached(judge()).ask, 8, threading.Event()):
         assert verdict.ok
@@ -228,15 +229,15 @@ def entry(key: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path / FILE_NAME)
+    cache = VerdictCache(tmp_path / JUDGE_CACHE)
     cache.put(entry("a"))
     cache.put(entry("a", data={"n": 2}))
     assert (cache.get("a") or {})["data"] == {"n": 2}
-    assert len(cache) == len(VerdictCache(tmp_path / FILE_NAME)) == 1
+    assert len(cache) == len(VerdictCache(tmp_path / JUDGE_CACHE)) == 1
 
 
 def test_a_torn_line_is_cut_and_strange_lines_are_skipped(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     lines = [
         json.dumps(entry("a")),
         "no JSON",
@@ -254,7 +255,7 @@ def test_a_torn_line_is_cut_and_strange_lines_are_skipped(tmp_path: Path) -> Non
 
 
 def test_a_replaced_file_is_read_anew(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     cache = VerdictCache(path)
     cache.put(entry("a"))
     cache.put(entry("b"))
@@ -270,7 +271,7 @@ def test_a_replaced_file_is_read_anew(tmp_path: Path) -> None:
 
 def test_long_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judging.cache.BLOCK", 1000)
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     rows = [entry(f"k{n}", raw="x" * (n * 37 % 5000)) for n in range(200)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     cache = VerdictCache(path)
@@ -280,15 +281,15 @@ def test_long_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written"):
-        VerdictCache(tmp_path / "file" / FILE_NAME)
-    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
+        VerdictCache(tmp_path / "file" / JUDGE_CACHE)
+    (tmp_path / "folder" / JUDGE_CACHE).mkdir(parents=True)
     with pytest.raises(StorageError, match="cannot be written"):
-        VerdictCache(tmp_path / "folder" / FILE_NAME)
+        VerdictCache(tmp_path / "folder" / JUDGE_CACHE)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     cache = VerdictCache(path)
     path.symlink_to("/dev/full")
     with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\)"):

@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.http import ask_all
-from judging.cost import Budget, Estimate, Prices, Totals, add_usage, estimate, read_prices
-from judging.types import Usage, Verdict
+from judging.cost import (
+    CostEstimate,
+    CostLimit,
+    JudgingTotals,
+    Prices,
+    add_usage,
+    estimate,
+    read_prices,
+)
+from judging.types import JudgeVerdict, Usage
 from records.errors import StorageError
 
 PRICES = Prices(prompt=2.0, completion=10.0, cached=1.0)
@@ -58,7 +66,7 @@ def test_a_price_table(tmp_path: Path) -> None:
         ("[m]\nprompt = inf\ncompletion = 1", "m: prompt: give dollars"),
         ("[m]\nprompt = nan\ncompletion = 1", "m: prompt: give dollars"),
         ("m = 5", "no prices for m"),
-        ("[m", "cannot be used as a price table"),
+        ("[m", "prices.toml: cannot be used"),
     ],
 )
 def test_a_faulty_price_table(tmp_path: Path, text: str, said: str) -> None:
@@ -69,13 +77,13 @@ def test_a_faulty_price_table(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_a_missing_price_table(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be used as a price table"):
+    with pytest.raises(StorageError, match="absent.toml: no such file"):
         read_prices(tmp_path / "absent.toml", "m")
 
 
 def test_a_limit_needs_prices() -> None:
     with pytest.raises(ValueError, match="needs prices"):
-        Budget(limit=1.0)
+        CostLimit(limit=1.0)
 
 
 counts = st.none() | st.integers(0, 10**9)
@@ -101,11 +109,11 @@ def test_asking_ends_at_the_limit(
 ) -> None:
     """Each reply costs 3 dollars: after the third, 9, the limit of 7 is reached."""
     fake_judge.script("Claims", fake_judge.says(good, usage=usage_of(3.0)))
-    budget = Budget(PRICES, limit=7.0)
+    budget = CostLimit(PRICES, limit=7.0)
     client = cached(judge(budget=budget))
     spent_on_probe = budget.spent
     assert 0 < spent_on_probe < 0.01
-    totals = Totals()
+    totals = JudgingTotals()
     tasks = [task(f"item {number}") for number in range(6)]
     for verdict in ask_all(tasks, client.ask, 1, threading.Event()):
         totals.add(verdict)
@@ -121,7 +129,7 @@ def test_bad_replies_are_paid_and_not_repeated_beyond_the_limit(
     fake_judge: Any, judge: Any, task: Any
 ) -> None:
     fake_judge.script("Claims", fake_judge.says("no JSON", usage=usage_of(3.0)))
-    verdict = judge(budget=Budget(PRICES, limit=5.0)).ask(task())
+    verdict = judge(budget=CostLimit(PRICES, limit=5.0)).ask(task())
     assert (verdict.failure, verdict.asks) == ("malformed", 2)
     assert verdict.cost_usd == pytest.approx(6.0)
 
@@ -131,7 +139,7 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is(
 ) -> None:
     says = fake_judge.says
     fake_judge.script("Claims", says("no", usage=None), says(good, usage=usage_of(3.0)))
-    verdict = judge(budget=Budget(PRICES)).ask(task())
+    verdict = judge(budget=CostLimit(PRICES)).ask(task())
     assert (verdict.ok, verdict.asks, verdict.cost_usd) == (True, 2, None)
 
 
@@ -141,7 +149,7 @@ def test_a_limit_holds_without_token_counts(
     """Estimated at 4 characters a token: a prompt of 4 million characters costs 2 dollars."""
     fake_judge.script("Claims", fake_judge.says(good, usage=None))
     long = task("x" * 4_000_000)
-    client = judge(budget=Budget(PRICES, limit=1.0))
+    client = judge(budget=CostLimit(PRICES, limit=1.0))
     verdict = client.ask(long)
     assert (verdict.ok, verdict.cost_usd) == (True, None)
     assert client.budget.spent == pytest.approx(2.0, rel=0.01)
@@ -149,18 +157,18 @@ def test_a_limit_holds_without_token_counts(
 
 
 def test_totals() -> None:
-    totals = Totals()
-    totals.add(Verdict("a", {}, attempts=2, asks=1, usage=Usage(10, 5, 15), cost_usd=0.25))
-    totals.add(Verdict("b", {}, attempts=1, asks=1, repaired=True, cost_usd=0.5))
-    totals.add(Verdict("c", {}, cached=True, asks=3, cost_usd=0.0))
-    totals.add(Verdict("d", None, "transport", attempts=4))
+    totals = JudgingTotals()
+    totals.add(JudgeVerdict("a", {}, attempts=2, asks=1, usage=Usage(10, 5, 15), cost_usd=0.25))
+    totals.add(JudgeVerdict("b", {}, attempts=1, asks=1, repaired=True, cost_usd=0.5))
+    totals.add(JudgeVerdict("c", {}, cached=True, asks=3, cost_usd=0.0))
+    totals.add(JudgeVerdict("d", None, "transport", attempts=4))
     found = totals.to_dict()
     assert found["failures"] == {"transport": 1}
     assert (found["verdicts"], found["cached"], found["repaired"]) == (4, 1, 1)
     assert (found["calls"], found["replies"], found["unknown_usage"]) == (7, 2, 1)
     assert found["cost_usd"] == 0.75
     assert found["usage"]["prompt_tokens"] == 10
-    assert Totals().to_dict()["cost_usd"] is None
+    assert JudgingTotals().to_dict()["cost_usd"] is None
 
 
 def test_an_estimate_asks_nothing(
@@ -175,11 +183,15 @@ def test_an_estimate_asks_nothing(
     assert known == 23  # the scripted server counts a quarter of the characters, and one
     asked = len(fake_judge.chats())
     tasks = [task("a"), task("b"), task("c")]
-    found = estimate(tasks, front.holds, front._cache.tokens_a_reply, PRICES)
+
+    def holds(one: Any) -> bool:
+        return front.stored(one) is not None
+
+    found = estimate(tasks, holds, front._cache.tokens_a_reply, PRICES)
     assert len(fake_judge.chats()) == asked
     # 17 + 44 characters each, a token for 4 of them, rounded up: 16 tokens
     assert [len(one["content"]) for one in tasks[1].messages] == [17, 44]
-    expected = Estimate(
+    expected = CostEstimate(
         tasks=3,
         cached=1,
         prompt_tokens=2 * 16,

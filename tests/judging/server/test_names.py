@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judging.identity import JudgeError, Pin
+from judging.identity import JudgeError, JudgePin
 from records.verdicts import JudgeIdentity
 
 
@@ -44,7 +44,7 @@ def test_a_floating_name_is_refused_in_one_sentence(judge: Any, model: str) -> N
         judge(model=model)
     assert caught.value.message.endswith(", or pass --allow-unpinned.")
     assert caught.value.exit_code == 2
-    assert judge(model=model, pin=Pin(revision="abc")).identity.strength == "revision"
+    assert judge(model=model, pin=JudgePin(revision="abc")).identity.strength == "revision"
 
 
 def test_an_allowed_alias_is_noted_with_what_it_stands_for(
@@ -53,7 +53,7 @@ def test_an_allowed_alias_is_noted_with_what_it_stands_for(
     fields = {"fields": {"model": "gpt-4o-2024-11-20"}}
     canary = {"wet": "no", "code": "zq-17-umber"}
     fake_judge.script("water", fake_judge.says(canary, **fields))
-    identity = judge(model="gpt-4o", pin=Pin(allow_unpinned=True)).identity
+    identity = judge(model="gpt-4o", pin=JudgePin(allow_unpinned=True)).identity
     assert identity == JudgeIdentity("unknown", "gpt-4o", revision="gpt-4o-2024-11-20")
 
 

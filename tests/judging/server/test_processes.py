@@ -18,8 +18,9 @@ import pytest
 
 import options
 from clients.http import ask_all
-from judging.cache import FILE_NAME, VerdictCache
-from judging.cost import Totals
+from judging.cache import VerdictCache
+from judging.cost import JudgingTotals
+from records.runs import JUDGE_CACHE
 
 SCRIPTS = Path(options.__file__).resolve().parent
 ASK = """
@@ -28,7 +29,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from clients.http import ask_all
 from judging.cache import CachedJudge, VerdictCache
-from judging.cost import Totals
+from judging.cost import JudgingTotals
 from judging.server import HttpJudge
 from judging.types import JudgeTask, PromptId
 
@@ -42,7 +43,7 @@ stop = threading.Event()
 judge = HttpJudge(url, "judge-2024-08-06", connections=4, stop=stop)
 judge.identify()
 judge.probe()
-totals = Totals()
+totals = JudgingTotals()
 cached = CachedJudge(judge, VerdictCache(path))
 for verdict in ask_all(map(task, range(first, last)), cached.ask, 4, stop):
     totals.add(verdict)
@@ -57,7 +58,7 @@ def start(fake_judge: Any, tmp_path: Path) -> Start:
     fake_judge.answer = lambda body: {"text": body["messages"][1]["content"]}
 
     def run(first: int, last: int) -> subprocess.Popen[str]:
-        words = [fake_judge.url, str(tmp_path / FILE_NAME), str(first), str(last)]
+        words = [fake_judge.url, str(tmp_path / JUDGE_CACHE), str(first), str(last)]
         return subprocess.Popen(
             [sys.executable, "-c", ASK, str(SCRIPTS), *words],
             stdout=subprocess.PIPE,
@@ -95,13 +96,13 @@ def test_two_processes_share_the_cache(fake_judge: Any, start: Start, tmp_path: 
     fake_judge.bot.delay = 0.005
     first, second = start(0, 120), start(60, 180)
     found = [totals_of(first), totals_of(second)]
-    lines = whole_lines(tmp_path / FILE_NAME)
+    lines = whole_lines(tmp_path / JUDGE_CACHE)
     assert all(one["failures"] == {} for one in found)
     assert len({line["key"] for line in lines}) == 180
     # what both asked for in the same moment may be there twice, with the same words
     texts = {line["key"]: line["data"] for line in lines}
     assert all(texts[line["key"]] == line["data"] for line in lines)
-    assert VerdictCache(tmp_path / FILE_NAME).unreadable == 0
+    assert VerdictCache(tmp_path / JUDGE_CACHE).unreadable == 0
     asked = sum(items(fake_judge).values())
     assert asked == len(lines) == sum(one["verdicts"] - one["cached"] for one in found)
     again = totals_of(start(0, 180))
@@ -112,7 +113,7 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_again(
     fake_judge: Any, start: Start, tmp_path: Path
 ) -> None:
     fake_judge.bot.delay = 0.02
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     process = start(0, 60)
     wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 20, process)
     os.kill(process.pid, signal.SIGKILL)
@@ -134,7 +135,7 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_again(
 def test_an_interrupt_ends_at_once_and_keeps_what_was_paid(
     fake_judge: Any, start: Start, tmp_path: Path
 ) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     fake_judge.script("item 30.", lambda exchange: exchange.hang())
     process = start(0, 40)
     wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 39, process)
@@ -170,7 +171,7 @@ def test_every_failure_is_counted(fake_judge: Any, judge: Any, task: Any, good: 
     fake_judge.script("a mistake", fails(400))
     fake_judge.script("a fall", fails(500))
     subjects = ["a cut", "a refusal", "prose", "a gap", "a mistake", "a fall", "ships", "trees"]
-    totals = Totals()
+    totals = JudgingTotals()
     verdicts = list(ask_all(map(task, subjects), judge().ask, 4, threading.Event()))
     for verdict in verdicts:
         totals.add(verdict)

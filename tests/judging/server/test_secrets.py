@@ -13,9 +13,9 @@ import pytest
 
 import options
 from clients.secrets import Headers
-from judging.cache import FILE_NAME
-from judging.identity import JudgeError, Pin, addresses
+from judging.identity import JudgeError, JudgePin, addresses
 from judging.server import key_headers
+from records.runs import JUDGE_CACHE
 
 KEY = "sk-Very/Secret+Key-0123456789"
 SCRIPTS = Path(options.__file__).resolve().parent
@@ -56,10 +56,10 @@ def test_no_file_and_no_log_holds_the_key(
     fake_judge.script("birds", fake_judge.says(f"I know {KEY}"))
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")  # the digest vouches: any name in a reply is only noted
-    client = judge(headers=with_key(), pin=Pin(file=weights))
+    client = judge(headers=with_key(), pin=JudgePin(file=weights))
     verdicts = [cached(client).ask(task(subject)) for subject in ("ships", "trees", "birds")]
     assert [verdict.failure for verdict in verdicts] == [None, "rejected", "malformed"]
-    assert (tmp_path / FILE_NAME).stat().st_size > 0
+    assert (tmp_path / JUDGE_CACHE).stat().st_size > 0
     told = f"{client.describe()} {client.changed()} {client.notes}"
     assert "answers as [secret];" in told
     shown = f"{verdicts} {told} {vars(client)} {caplog.text}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clients.http import ask_all
-from judging.identity import JudgeError, JudgeUnreachable, Pin
+from judging.identity import JudgeError, JudgePin, JudgeUnreachable
 from records.verdicts import JudgeIdentity
 
 DIGEST = "46e0c10c039e019119339687c3c1757cc81b9da49709a3b3924863ba87ca666e"
@@ -88,7 +88,7 @@ def test_the_latest_tag_is_refused_unless_allowed(fake_judge: Any, judge: Any, m
     ollama(fake_judge)
     with pytest.raises(JudgeError, match=r"llama3.1:latest is not pinned: its tag latest moves"):
         judge(model=model)
-    client = judge(model=model, pin=Pin(allow_unpinned=True))
+    client = judge(model=model, pin=JudgePin(allow_unpinned=True))
     assert client.identity.model == "llama3.1:latest"
     assert client.identity.strength == "digest"
 
@@ -104,9 +104,9 @@ def test_ollama_alone_says_which_digest_it_has(fake_judge: Any, judge: Any, tmp_
     weights = tmp_path / "judge.gguf"
     weights.write_bytes(b"GGUF weights")
     ollama(fake_judge)
-    client = judge(model="llama3.1:8b", pin=Pin(file=weights))
+    client = judge(model="llama3.1:8b", pin=JudgePin(file=weights))
     assert client.identity.digest == f"sha256:{DIGEST}"
-    for pin in (Pin(file=weights), Pin(revision="abc")):
+    for pin in (JudgePin(file=weights), JudgePin(revision="abc")):
         with pytest.raises(JudgeError, match="its tag latest moves"):
             judge(model="llama3.1", pin=pin)
     ollama(fake_judge, digest="f" * 64)
@@ -119,7 +119,7 @@ def test_a_server_that_loads_its_model_is_not_taken_for_another(
     llama_cpp(fake_judge)
     fake_judge.script("/props", fake_judge.fails(503, "Loading model"))
     with pytest.raises(JudgeUnreachable, match=r"not ready .HTTP 503: .*Loading model"):
-        judge(model=None, pin=Pin(allow_unpinned=True))
+        judge(model=None, pin=JudgePin(allow_unpinned=True))
 
 
 def test_a_model_that_ollama_lacks(fake_judge: Any, judge: Any) -> None:
@@ -147,10 +147,10 @@ def test_the_weights_file_is_the_strongest_pin(fake_judge: Any, judge: Any, tmp_
     weights.write_bytes(b"GGUF weights")
     digest = f"sha256:{hashlib.sha256(b'GGUF weights').hexdigest()}"
     llama_cpp(fake_judge)
-    identity = judge(model="judge", pin=Pin(file=weights)).identity
+    identity = judge(model="judge", pin=JudgePin(file=weights)).identity
     assert (identity.digest, identity.strength) == (digest, "digest")
     llama_cpp_python(fake_judge)
-    identity = judge(model=None, pin=Pin(file=weights)).identity
+    identity = judge(model=None, pin=JudgePin(file=weights)).identity
     assert identity == JudgeIdentity(
         "llama-cpp-python", "tiny.gguf", digest=digest, strength="digest"
     )
@@ -166,7 +166,7 @@ def test_llama_cpp_python_tells_only_a_name(fake_judge: Any, judge: Any) -> None
     llama_cpp_python(fake_judge)
     with pytest.raises(JudgeError, match=r"tiny.gguf is not pinned: .* with --judge-file"):
         judge(model=None)
-    client = judge(model=None, pin=Pin(allow_unpinned=True))
+    client = judge(model=None, pin=JudgePin(allow_unpinned=True))
     assert client.identity == JudgeIdentity("llama-cpp-python", "tiny.gguf")
     assert fake_judge.chats(canaries=True)[0]["model"] == "/w/tiny.gguf"
 
@@ -175,7 +175,7 @@ def test_vllm_needs_a_declared_revision(fake_judge: Any, judge: Any) -> None:
     vllm(fake_judge)
     with pytest.raises(JudgeError, match=r"judge-8b is not pinned: .* --judge-revision"):
         judge(model="judge-8b")
-    client = judge(model="judge-8b", pin=Pin(revision="0e9e39f"))
+    client = judge(model="judge-8b", pin=JudgePin(revision="0e9e39f"))
     assert client.identity == JudgeIdentity(
         "vllm",
         "judge-8b",

@@ -14,8 +14,9 @@ import pytest
 
 import options
 from judging import cache as judging_cache
-from judging.cache import FILE_NAME, Choice, VerdictCache
+from judging.cache import EntryChoice, VerdictCache
 from judging.prompt_files import load
+from records.runs import JUDGE_CACHE
 
 SCRIPT = Path(options.__file__).with_name("judge_cache.py")
 OLLAMA = {"provider": "ollama", "model": "llama3.1:8b", "digest": "sha256:" + "4" * 64}
@@ -54,7 +55,7 @@ KEYS = ["old", "other judge", "twice", "current", "recall"]
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     path.write_text("".join(LINES))
     return path
 
@@ -157,20 +158,20 @@ def test_a_file_that_is_replaced_meanwhile_is_handed_on_whole(
     def and_then_all_goes(file: Any) -> dict[str, int]:
         found = look(file)
         monkeypatch.undo()
-        assert judging_cache.prune(cache, Choice(metric="*")).kept == 0
+        assert judging_cache.prune(cache, EntryChoice(metric="*")).kept == 0
         return found
 
     monkeypatch.setattr(judging_cache, "_last_places", and_then_all_goes)
-    handed = [entry.key for _, entry in judging_cache.entries(cache, Choice())]
+    handed = [entry.key for _, entry in judging_cache.entries(cache, EntryChoice())]
     assert handed == ["old", "other judge", "twice", "current", "recall"]
     assert cache.read_bytes() == b""
 
 
 def test_pruning_keeps_what_a_later_version_paid_for(tmp_path: Path) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / JUDGE_CACHE
     newer = line("paid", format=2)
     path.write_text(line("twice") + newer + line("twice") + "damaged\n")
-    plan = judging_cache.prune(path, Choice())
+    plan = judging_cache.prune(path, EntryChoice())
     # The first "twice" is replaced by the second, and one line is damaged.
     assert (plan.kept, plan.superseded, plan.unreadable) == (2, 1, 1)
     assert path.read_text() == newer + line("twice")

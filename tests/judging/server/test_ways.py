@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from judging.replies import MODES, Found
+from judging.replies import ServerCapabilities
+from records.verdicts import MODES
 
 
 def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any) -> None:
@@ -14,7 +15,7 @@ def test_the_best_way_that_works_is_taken(fake_judge: Any, judge: Any, task: Any
         fake_judge.modes = set(MODES[number:])
         fake_judge.bot.seen.clear()
         client = judge()
-        assert client.found == Found(mode)
+        assert client.found == ServerCapabilities(mode)
         assert len(fake_judge.chats(canaries=True)) == number + 1
         verdict = client.ask(task())
         assert (verdict.ok, verdict.mode) == (True, mode)
@@ -40,7 +41,7 @@ def test_a_schema_that_only_advises_is_found_out(fake_judge: Any, judge: Any) ->
         (asked if misled else filled)(exchange)
 
     fake_judge.script("water", advises)
-    assert judge().found == Found("tool")
+    assert judge().found == ServerCapabilities("tool")
     ways = [sorted(body.keys() & {"response_format", "tools"}) for body in fake_judge.chats(True)]
     assert ways == [["response_format"], ["response_format"], ["tools"]]
     with pytest.raises(Exception, match=r"in any way .json_schema: wet: 'it depends' is not one"):
@@ -72,7 +73,9 @@ def test_a_chosen_way_is_the_only_one_tried(fake_judge: Any, judge: Any) -> None
 def test_what_worked_before_is_tried_first(fake_judge: Any, judge: Any) -> None:
     client = judge(ready=False)
     client.identify()
-    assert client.probe(Found("tool", ("seed",))) == Found("tool", ("seed",))
+    assert client.probe(ServerCapabilities("tool", ("seed",))) == ServerCapabilities(
+        "tool", ("seed",)
+    )
     (canary,) = fake_judge.chats(canaries=True)
     assert "tools" in canary
     assert "seed" not in canary
@@ -93,7 +96,7 @@ def test_refused_parameters_are_left_out_and_recorded(
     fake_judge.script("water", newer)
     fake_judge.script("ships", newer)
     client = judge()
-    assert client.found == Found("json_schema", ("max_tokens", "temperature"))
+    assert client.found == ServerCapabilities("json_schema", ("max_tokens", "temperature"))
     assert client.describe()["dropped_params"] == ["max_tokens", "temperature"]
     assert client.describe()["parameters"] == {"seed": 0}
     verdict = client.ask(task())

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from judging import cache as judging_cache
-from judging.cache import FILE_NAME, Choice, VerdictCache
+from judging.cache import EntryChoice, VerdictCache
+from records.runs import JUDGE_CACHE
 from records.verdicts import JudgeIdentity
 
 IDENTITY = JudgeIdentity("openai", "judge-2024-08-06")
@@ -32,7 +33,7 @@ def entry(key: str, judging_run: str | None, **fields: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / FILE_NAME
+    return tmp_path / JUDGE_CACHE
 
 
 def who(cache: VerdictCache, *keys: str) -> list[Any]:
@@ -105,11 +106,11 @@ def test_upkeep_keeps_what_is_said_and_takes_out_what_is_withdrawn(path: Path) -
     for key, run in (("a", "r1"), ("b", "r1"), ("b", "r2"), ("c", "r2")):
         cache.put(entry(key, run))
     cache.withdraw("r2", "why")
-    assert [one.key for _, one in judging_cache.entries(path, Choice())] == ["a", "b"]
-    found = judging_cache.statistics(path, Choice())
+    assert [one.key for _, one in judging_cache.entries(path, EntryChoice())] == ["a", "b"]
+    found = judging_cache.statistics(path, EntryChoice())
     counts = [found[name] for name in ("entries", "superseded", "withdrawn", "unreadable")]
     assert counts == [2, 0, 2, 0]
-    done = judging_cache.prune(path, Choice())
+    done = judging_cache.prune(path, EntryChoice())
     assert (done.kept, done.superseded, done.withdrawn, done.unreadable) == (2, 0, 2, 0)
     assert VerdictCache(path).withdrawn == {"r2": "why"}
     assert who(VerdictCache(path), "a", "b", "c") == ["r1", "r1", None]

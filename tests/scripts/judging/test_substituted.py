@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from calibrate_judge import main as calibrate
-from judging.cache import FILE_NAME, VerdictCache
+from judging.cache import VerdictCache
 from records.judgements import read_verdicts
-from records.runs import VERDICTS
+from records.runs import JUDGE_CACHE, VERDICTS
 from records.verdicts import read_lines
 
 OTHER = "gpt-4o-mini-2024-07-18"
@@ -47,7 +47,7 @@ def flat(done: Any) -> str:
 
 
 def cache_of(run: Any) -> bytes:
-    path = run.finished.folder / "cache" / FILE_NAME
+    path = run.finished.folder / "cache" / JUDGE_CACHE
     return bytes(path.read_bytes()) if path.exists() else b""
 
 
@@ -119,7 +119,7 @@ def test_what_another_run_withdrew_is_withdrawn_here_too(six: Any, server: Any) 
     """It took the verdicts from the cache before the one that had asked took them back."""
     six.judge(*by_name(server))
     first = json.loads(cache_of(six).splitlines()[0])
-    VerdictCache(six.finished.folder / "cache" / FILE_NAME).withdraw(
+    VerdictCache(six.finished.folder / "cache" / JUDGE_CACHE).withdraw(
         first["judging_run"], "the judge changed"
     )
     assert len(list(read_lines(six.finished.run / VERDICTS))) == ANSWERS

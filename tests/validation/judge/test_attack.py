@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from judging.selftest import ATTACKS
-from judging.types import JudgeTask, Verdict
+from judging.types import JudgeTask, JudgeVerdict
 from records.verdicts import JudgeIdentity
 from validation.claims import JudgedClaim, JudgedContext
 from validation.human import LabelledClaim
@@ -26,17 +26,17 @@ class Scripted:
         self.asked = 0
         self.identity = JudgeIdentity("test", "scripted", digest="1", strength="digest")
 
-    def ask(self, task: JudgeTask) -> Verdict:
+    def ask(self, task: JudgeTask) -> JudgeVerdict:
         self.asked += 1
         under_attack = any(attack in task.inputs.get("answer", "") for attack in ATTACKS)
         said = self._decide(task.inputs, under_attack)
         if said is None:
-            return Verdict("k", None, "malformed", "no JSON")
+            return JudgeVerdict("k", None, "malformed", "no JSON")
         entries = [
             {"id": name, "context": "c1", "quote": TEXT, "reason": "", "verdict": verdict}
             for name, verdict in said.items()
         ]
-        return Verdict("k", {"notes": "", "verdicts": entries, "manipulation": False})
+        return JudgeVerdict("k", {"notes": "", "verdicts": entries, "manipulation": False})
 
 
 def answers(count: int) -> tuple[list[JudgedClaim], dict[Any, int]]:

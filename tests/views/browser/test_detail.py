@@ -59,7 +59,7 @@ def test_claims_that_overlap_or_lie_outside_leave_the_answer_whole() -> None:
 def test_gold_is_marked_as_the_evidence_says() -> None:
     detail = detail_of()
     assert [passage.gold for passage in detail.passages] == [True, False, False]
-    assert [(gold.place, gold.rank) for gold in detail.gold] == [("a.md > A", 1), ("z.md", None)]
+    assert [(gold.location, gold.rank) for gold in detail.gold] == [("a.md > A", 1), ("z.md", None)]
     shown = page(detail)
     assert "3 chunks, gold ones (anchor): 1" in shown
     assert "gold found at 1    a.md > A" in shown
@@ -94,7 +94,7 @@ def test_chunk_gold_takes_the_chunk_labels() -> None:
         }
     }
     detail = detail_of(case=CASE | {"relevant_chunks": ["c9", "c3"]}, scores=scores)
-    assert [(gold.place, gold.rank) for gold in detail.gold] == [
+    assert [(gold.location, gold.rank) for gold in detail.gold] == [
         ("chunk c9", None),
         ("chunk c3", 3),
     ]

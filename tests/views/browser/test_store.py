@@ -124,7 +124,7 @@ def test_columns_come_from_results_scores_and_the_set(runs: Any, wait_until: Wai
     assert (table.sets["tag"][0], table.sets["flag"][0]) == (("x",), ("late",))
     assert table.metrics == {"recall@5": "retrieval", "mrr": "retrieval", "pass": "pipeline"}
     assert "mrr" not in table.numbers
-    assert table.places["pipeline"][0] == UNSCORED
+    assert table.score_offsets["pipeline"][0] == UNSCORED
     run.want(["mrr"])
     wait_until(lambda: column(run, "mrr") == {"a": 0.25, "b": None}, "mrr is read when wanted")
     run.close()
@@ -313,13 +313,14 @@ def test_labelling_needs_a_complete_run(runs: Any) -> None:
     runs.cases({"id": "a", "question": "?"})
     runs.run("live", [{"id": "a"}], partial=True)
     folder = runs.run("done", [{"id": "a"}])
-    library = RunLibrary(runs.results_dir, runs.eval_set, None)
+    labeller = ("python", "label_eval.py")
+    library = RunLibrary(runs.results_dir, runs.eval_set, None, labeller=labeller)
     said = library.label_command("live", "a")
     assert isinstance(said, str)
     assert "not complete" in said
     command = library.label_command("done", "-a b")
     assert not isinstance(command, str)
-    assert command[1].endswith("label_eval.py")
+    assert tuple(command[:2]) == labeller
     assert command[command.index("--from-run") + 1] == str(folder)
     assert command[-1] == "--case=-a b"  # one word, so that no id is taken for an option
     with pytest.raises(ValueError, match="no such folder"):

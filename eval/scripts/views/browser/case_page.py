@@ -74,13 +74,13 @@ def gold_part(doc: Doc, detail: Detail) -> None:
     doc.part("Expected", "from the eval set")
     for gold in detail.gold:
         if detail.hits is None:
-            said, style = "not scored", "dim"
+            rank_text, style = "not scored", "dim"
         elif gold.rank is None:
-            said, style = "not retrieved", "bad"
+            rank_text, style = "not retrieved", "bad"
         else:
-            said, style = f"found at {gold.rank}", "good"
-        doc.add(f"{f'gold {said}':<{GOLD_INDENT - 1}} ", style)
-        doc.hang(gold.place, GOLD_INDENT)
+            rank_text, style = f"found at {gold.rank}", "good"
+        doc.add(f"{f'gold {rank_text}':<{GOLD_INDENT - 1}} ", style)
+        doc.hang(gold.location, GOLD_INDENT)
         for snippet in gold.snippets:
             doc.add(" " * GOLD_INDENT)
             doc.hang(f'"{squeezed(snippet)}"', GOLD_INDENT, "dim")
@@ -93,8 +93,8 @@ def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retriev
     if detail.hits is None:
         note = "gold unknown: score_retrieval.py has no score here"
     else:
-        found = ", ".join(map(str, detail.hits)) or "none"
-        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {found}"
+        ranks = ", ".join(map(str, detail.hits)) or "none"
+        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {ranks}"
     doc.part(title, note)
     if not detail.passages:
         doc.line("(nothing)", "dim")
@@ -113,20 +113,20 @@ def _passage_head(doc: Doc, passage: RetrievedPassage) -> None:
     scores = " ".join(f"{name} {value:.3g}" for name, value in passage.scores)
     style = "good" if passage.gold else "key"
     doc.add(f"{passage.rank:>2} {'GOLD' if passage.gold else '':<5}", style)
-    doc.hang(
-        f"{one_line(passage.place, 400)}  {scores}", CHUNK_INDENT, style if passage.gold else "dim"
-    )
+    text = f"{one_line(passage.location, 400)}  {scores}"
+    doc.hang(text, CHUNK_INDENT, style if passage.gold else "dim")
 
 
 def judged_part(doc: Doc, detail: Detail) -> None:
     """What judges said, claim by claim."""
     ranks = ranks_of(detail)
-    for one in detail.judged:
-        note = f"{one.judge} · {one.status}" + (f" · {one.reason}" if one.reason else "")
-        doc.part(f"Judge: {one.metric}", note)
-        for claim, quote in zip(one.items, one.quotes, strict=True):
+    for judgement in detail.judged:
+        notes = (judgement.judge, judgement.status, judgement.reason)
+        note = " · ".join(notes[:2] if not judgement.reason else notes)
+        doc.part(f"Judge: {judgement.metric}", note)
+        for claim, quote in zip(judgement.items, judgement.quotes, strict=True):
             doc.claim(claim, _where(ranks, claim.chunk_id), quote)
-        if not one.items:
+        if not judgement.items:
             doc.line("(no verdict)", "dim")
 
 
@@ -134,10 +134,10 @@ def scores_part(doc: Doc, detail: Detail) -> None:
     """All scores by section, a few to a line, and the reasons for what has none."""
     doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
     for section in detail.scores:
-        known = [
+        scores = [
             f"{name} {score(value)}" for name, value in section.scores.items() if value is not None
         ]
-        doc.pair(section.section, ", ".join(known) or section.status, "" if known else "dim")
+        doc.pair(section.section, ", ".join(scores) or section.status, "" if scores else "dim")
         reasons: dict[str, list[str]] = {}
         for name, reason in section.reasons.items():
             reasons.setdefault(reason, []).append(name)
@@ -230,7 +230,7 @@ def ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
         if before.rank and (after.rank is None or after.rank > before.rank):
             style = "bad"
         doc.add(f"{ranks[0]:>4} {arrow} {ranks[1]:<4} ".ljust(RANK_INDENT), style)
-        doc.hang(after.place, RANK_INDENT)
+        doc.hang(after.location, RANK_INDENT)
     lists = [", ".join(map(str, detail.hits or ())) or "none" for detail in sides]
     doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
 

@@ -111,25 +111,25 @@ class Doc:
 
     def answer(self, text: str, claims: Sequence[Claim]) -> None:
         """An answer with its claims coloured, each followed by its sign."""
-        place = 0
+        written = 0
         for claim in sorted(claims, key=lambda claim: claim.span or (0, 0)):
             if claim.span is None:
                 continue
             start, end = claim.span
-            if not place <= start < end <= len(text):
+            if not written <= start < end <= len(text):
                 continue  # overlaps the one before, or belongs to another answer
-            self.add(text[place:start])
+            self.add(text[written:start])
             self.add(text[start:end], STYLES[claim.verdict])
             self.add(f" {self.sign(claim.verdict)}", STYLES[claim.verdict])
-            place = end
-        self.line(text[place:])
+            written = end
+        self.line(text[written:])
 
     def claim(self, claim: Claim, where: str = "", quote: str = "") -> None:
         """A claim with its verdict in words."""
         style = STYLES[claim.verdict]
         word = one_line(claim.word or SAYS[claim.verdict], 40)
-        said = f"{self.sign(claim.verdict)} {word}"
-        self.add(f"{said:<{CLAIM_INDENT - 1}} ", style)
+        verdict = f"{self.sign(claim.verdict)} {word}"
+        self.add(f"{verdict:<{CLAIM_INDENT - 1}} ", style)
         notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
         self.hang(notes, CLAIM_INDENT, "dim")
         said_of = f'quote: "{shortened(quote, 600)}"' if quote else ""
@@ -167,13 +167,13 @@ Blank = Callable[[], Doc]
 
 def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
     """Where the snippets stand in a text, whatever its line breaks; in order."""
-    found = []
+    spans = []
     for snippet in snippets:
         words = snippet[:2000].split()
         if words:
             pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
-            found += [match.span() for match in pattern.finditer(text)]
-    return sorted(found)
+            spans += [match.span() for match in pattern.finditer(text)]
+    return sorted(spans)
 
 
 def shortened(text: str, limit: int = CLAIM_LIMIT) -> str:

@@ -156,13 +156,13 @@ class RunsScreen(ListScreen, inherit_bindings=False):
             self.rows.set_count(len(self.runs), self.rows.cursor)
         self._columns = rows.run_columns(self.runs, self.size.width)
         going = sum(run.state == "running" for run in self.runs)
-        said = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
+        summary = f"  {len(self.runs)} runs" + (f", {going} in progress" if going else "")
         if self.marked:
-            said += f"   base: {one_line(self.marked, 60)} (d on another run compares)"
+            summary += f"   base: {one_line(self.marked, 60)} (d on another run compares)"
         width = self.size.width
         self.head.show(
             [
-                cut([("term", display(" Runs")), ("row", one_line(said))], width),
+                cut([("term", display(" Runs")), ("row", one_line(summary))], width),
                 cut([("dim", one_line(f" {self.browser.library.folder}", 400))], width),
                 rows.heading(self._columns, "started", True, self.look.ascii),
             ]
@@ -189,12 +189,12 @@ class RunsScreen(ListScreen, inherit_bindings=False):
 
     def refresh_runs(self) -> None:
         """Look at the folder again; called every second while this screen is in view."""
-        found = list(self.browser.library.refresh())
-        if found != self.runs:
+        runs = list(self.browser.library.refresh())
+        if runs != self.runs:
             name = self.runs[self.rows.cursor].run_id if self.runs else ""
-            self.runs = found
-            places = [place for place, run in enumerate(found) if run.run_id == name]
-            self.rows.cursor = places[0] if places else 0
+            self.runs = runs
+            indices = [index for index, run in enumerate(runs) if run.run_id == name]
+            self.rows.cursor = indices[0] if indices else 0
             self.show()
 
     def mark(self) -> None:

@@ -70,7 +70,7 @@ class RetrievedPassage:
 
     rank: int
     chunk_id: str
-    place: str
+    location: str
     text: str
     cut: bool = False
     length: int | None = None
@@ -82,7 +82,7 @@ class RetrievedPassage:
 class GoldMatch:
     """A gold support of the case; ``rank``: of the first chunk that matches it, None if none."""
 
-    place: str
+    location: str
     snippets: tuple[str, ...] = ()
     grade: float | None = None
     rank: int | None = None
@@ -142,11 +142,11 @@ class Detail:
 
     def values(self) -> dict[str, float | None]:
         """All scores by metric; of metrics with one name, the first."""
-        found: dict[str, float | None] = {}
+        values: dict[str, float | None] = {}
         for section in self.scores:
             for name, value in section.scores.items():
-                found.setdefault(name, value)
-        return found
+                values.setdefault(name, value)
+        return values
 
 
 class OpenRun(Protocol):

@@ -1,7 +1,7 @@
 """The filter language: `failing category=factual recall@5<1 "how long"` as a selection of rows.
 
-Standard library only. Terms stand beside one another and must all hold; `-` before a term turns it
-round. A term is a word of the question or id, one of KEYWORDS, or NAME OPERATOR VALUE.
+Standard library only. Terms stand beside one another and must all hold; `-` before a term negates
+it. A term is a word of the question or id, one of KEYWORDS, or NAME OPERATOR VALUE.
 """
 
 from __future__ import annotations
@@ -66,32 +66,32 @@ class Term:
 
     def holds(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
         """The rows for which it holds."""
-        found = self._select(table, rows, failing, flips)
+        selected = self._select(table, rows, failing, flips)
         if not self.turned:
-            return found
-        kept = set(found)
-        return [row for row in rows if row not in kept]
+            return selected
+        excluded = set(selected)
+        return [row for row in rows if row not in excluded]
 
     def _select(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
         if self.kind == "word":
-            wanted, ids, questions = self.text.casefold(), table.ids, table.questions
+            text, ids, questions = self.text.casefold(), table.ids, table.questions
             return [
                 row
                 for row in rows
-                if wanted in questions[row].casefold() or wanted in ids[row].casefold()
+                if text in questions[row].casefold() or text in ids[row].casefold()
             ]
         if self.kind == "keyword":
             return self._by_keyword(table, rows, failing, flips)
         if self.kind == "number":
             return self._by_number(table, rows)
         want_equal = self.op == "="
-        wanted = self.text.casefold()
+        text = self.text.casefold()
         if self.name in SETS:
             sets = table.sets[self.name]
-            holders = {words for words in set(sets) if wanted in map(str.casefold, words)}
+            holders = {words for words in set(sets) if text in map(str.casefold, words)}
             return [row for row in rows if (sets[row] in holders) == want_equal]
         column = table.ids if self.name == "id" else table.words[self.name]
-        return [row for row in rows if (column[row].casefold() == wanted) == want_equal]
+        return [row for row in rows if (column[row].casefold() == text) == want_equal]
 
     def _by_keyword(self, table: Table, rows: Rows, failing: Failing | None, flips: Flips) -> Rows:
         if self.name == "failed":
@@ -100,8 +100,8 @@ class Term:
         if self.name in ("broke", "fixed"):
             return [row for row in rows if flips.get(row) == self.name]
         codes = failing(table) if failing is not None else bytes(table.count)
-        wanted = self.name == "failing"
-        return [row for row in rows if row < len(codes) and bool(codes[row]) == wanted]
+        want_failing = self.name == "failing"
+        return [row for row in rows if row < len(codes) and bool(codes[row]) == want_failing]
 
     def _by_number(self, table: Table, rows: Rows) -> Rows:
         column = table.numbers.get(self.name)
@@ -159,64 +159,65 @@ class Query:
 def parse(text: str, metrics: Collection[str]) -> Query:
     """Read a filter. ``metrics``: the names that this run has. Raises QueryError."""
     terms: list[Term] = []
-    place = 0
+    start = 0
     stop = len(text.rstrip())
-    while place < stop:
-        found = _TERM.match(text, place)
-        if found is None:
-            rest = text[place:].strip()
+    while start < stop:
+        match = _TERM.match(text, start)
+        if match is None:
+            rest = text[start:].strip()
             if rest.count('"') % 2:
                 raise QueryError(f'{rest}: the quote is not closed; write "two words"')
             raise QueryError(f"{rest}: not understood; write NAME=VALUE, NAME<NUMBER or words")
-        place = found.end()
-        term = _term(found, metrics)
-        only = term.kind == "word" and term.text.casefold() == "only" and not found["quoted"]
+        start = match.end()
+        term = _term(match, metrics)
+        only = term.kind == "word" and term.text.casefold() == "only" and not match["quoted"]
         if not (only and terms and terms[-1].kind == "keyword"):
             terms.append(term)
     return Query(text.strip(), tuple(terms))
 
 
-def _term(found: re.Match[str], metrics: Collection[str]) -> Term:
-    turned = bool(found["not"])
-    if found["name"] is not None:
-        value = found["said"] if found["said"] is not None else found["value"]
-        return _comparison(found["name"], found["op"], value, metrics, turned)
-    word = found["word"] if found["word"] is not None else found["quoted"]
-    if found["word"] is not None and word.casefold() in KEYWORDS:
+def _term(match: re.Match[str], metrics: Collection[str]) -> Term:
+    turned = bool(match["not"])
+    if match["name"] is not None:
+        value = match["said"] if match["said"] is not None else match["value"]
+        return _comparison(match["name"], match["op"], value, metrics, turned)
+    word = match["word"] if match["word"] is not None else match["quoted"]
+    if match["word"] is not None and word.casefold() in KEYWORDS:
         return Term("keyword", word.casefold(), turned=turned)
-    if found["word"] is not None and re.search(r"[=<>]", word):
+    if match["word"] is not None and re.search(r"[=<>]", word):
         raise QueryError(f"{word}: a name must stand before the sign, as in recall@5<1")
     return Term("word", "", text=word, turned=turned)
 
 
 def _comparison(name: str, op: str, value: str, metrics: Collection[str], turned: bool) -> Term:
-    folded = {known.casefold(): known for known in (*metrics, *PLAIN, *WORDS, *SETS, "id")}
-    known = folded.get(name.casefold())
-    if known is None:
+    folded = {column.casefold(): column for column in (*metrics, *PLAIN, *WORDS, *SETS, "id")}
+    column = folded.get(name.casefold())
+    if column is None:
         raise QueryError(unknown(name, list(folded.values())))
-    said = f"{name}{op}{value}"
+    condition = f"{name}{op}{value}"
     if not value:
-        raise QueryError(
-            f"{said}: a value is missing, as in {name}{op}{'0.5' if known in metrics else 'x'}"
-        )
-    if known in metrics or known in PLAIN:
+        example = f"{name}{op}{'0.5' if column in metrics else 'x'}"
+        raise QueryError(f"{condition}: a value is missing, as in {example}")
+    if column in metrics or column in PLAIN:
         if value.casefold() == "none" and op in ("=", "!="):
-            return Term("number", known, op, turned=turned)
+            return Term("number", column, op, turned=turned)
         try:
             number = float(value)
         except ValueError:
             number = float("nan")
         if number != number:
-            raise QueryError(f"{said}: {known} is a number; write {known}{op}0.5, or {known}=none")
-        return Term("number", known, op, value=number, turned=turned)
+            raise QueryError(
+                f"{condition}: {column} is a number; write {column}{op}0.5, or {column}=none"
+            )
+        return Term("number", column, op, value=number, turned=turned)
     if op not in ("=", "!="):
-        raise QueryError(f"{said}: {known} is text; compare it with = or !=")
-    return Term("set" if known in SETS else "words", known, op, text=value, turned=turned)
+        raise QueryError(f"{condition}: {column} is text; compare it with = or !=")
+    return Term("set" if column in SETS else "words", column, op, text=value, turned=turned)
 
 
-def unknown(name: str, known: Sequence[str]) -> str:
+def unknown(name: str, names: Sequence[str]) -> str:
     """That there is no such name, and which ones are near it."""
-    near = difflib.get_close_matches(name.casefold(), known, n=3, cutoff=0.5)
-    near = near or [one for one in known if one.startswith(name.casefold()[:3])][:3]
+    near = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.5)
+    near = near or [other for other in names if other.startswith(name.casefold()[:3])][:3]
     shown = near or ["category", "tag", "status", "latency"]
     return f"{name}: this run has no such column; near it: {', '.join(shown)}"

@@ -67,10 +67,10 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
     used = 1 + sum(column.width + 1 for column in columns)
     least = QUESTION_MIN if not chosen else 0
-    wanted = [metric_column(name) for name in metrics]
+    wanted_columns = [metric_column(name) for name in metrics]
     if width >= 100:
-        wanted.append(Column("latency", "ms", 6))
-    for column in wanted:
+        wanted_columns.append(Column("latency", "ms", 6))
+    for column in wanted_columns:
         if used + column.width + 1 + least > width:
             break
         columns.append(column)

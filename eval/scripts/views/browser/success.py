@@ -46,7 +46,7 @@ class Success:
         self.condition = condition
         self.metrics = metrics
         """Only rules on these metrics count, so that two runs are measured alike; None: all."""
-        self._known: tuple[Table | None, int, bytearray] = (None, -1, bytearray())
+        self._cached: tuple[Table | None, int, bytearray] = (None, -1, bytearray())
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -60,11 +60,11 @@ class Success:
 
     def codes(self, table: Table) -> bytearray:
         """For each row 0, or 1 + the place in RULES of the first rule that it breaks."""
-        known, version, codes = self._known
-        if known is not table or version != table.version:
+        cached_table, version, codes = self._cached
+        if cached_table is not table or version != table.version:
             version = table.version
             codes = self._by_condition(table) if self.condition else self._by_rules(table)
-            self._known = (table, version, codes)
+            self._cached = (table, version, codes)
         return codes
 
     def _by_condition(self, table: Table) -> bytearray:

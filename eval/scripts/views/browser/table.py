@@ -40,13 +40,13 @@ class Table:
         self.words: dict[str, list[str]] = {name: [] for name in WORDS}
         self.sets: dict[str, list[tuple[str, ...]]] = {name: [] for name in SETS}
         self.numbers: dict[str, array[float]] = {name: array("d") for name in PLAIN}
-        self.places: dict[str, array[int]] = {}
+        self.score_offsets: dict[str, array[int]] = {}
         """Offset of each row's line in the score file of a section; UNSCORED for none."""
         self.metrics: dict[str, str] = {}
         """Every metric that the score files offer, with its section."""
         self._rows: dict[str, int | tuple[int, ...]] = {}
         self._waiting: dict[str, Meta] = {}
-        self._kept: dict[object, object] = {}
+        self._shared: dict[object, object] = {}
 
     # -- filling --------------------------------------------------------------------------------
 
@@ -85,8 +85,8 @@ class Table:
             sets.append(())
         for column in self.numbers.values():
             column.append(NAN)
-        for places in self.places.values():
-            places.append(UNSCORED)
+        for offsets in self.score_offsets.values():
+            offsets.append(UNSCORED)
         self.numbers["repeat"][row] = repeat
         self.ids.append(case_id)
         self._know(case_id, row)
@@ -129,9 +129,9 @@ class Table:
 
     def same(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """The tuple that is kept for equal ones: most cases share their tags and flags."""
-        kept = self._kept.setdefault(words, words)
-        assert isinstance(kept, tuple)
-        return kept
+        shared = self._shared.setdefault(words, words)
+        assert isinstance(shared, tuple)
+        return shared
 
     def new_places(self) -> array[int]:
         """A column of offsets with nothing in it yet."""
@@ -200,7 +200,7 @@ class Table:
             rest = [row for row in rows if column[row] != column[row]]
             return sorted(scored, key=column.__getitem__, reverse=reverse) + rest
         words = self.words[name]
-        known = [row for row in rows if words[row]]
-        return sorted(known, key=words.__getitem__, reverse=reverse) + [
+        filled = [row for row in rows if words[row]]
+        return sorted(filled, key=words.__getitem__, reverse=reverse) + [
             row for row in rows if not words[row]
         ]
