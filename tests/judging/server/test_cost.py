@@ -77,7 +77,7 @@ def test_a_faulty_price_table(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_a_missing_price_table(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="absent.toml: no such file"):
+    with pytest.raises(StorageError, match=r"absent\.toml: no such file"):
         read_prices(tmp_path / "absent.toml", "m")
 
 
