@@ -263,7 +263,7 @@ def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
 
 def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> None:
     said = lines.do("2 3b=1 ok", "u")
-    assert "undo: confirm in q-0001" in said
+    assert "Undone: confirm in q-0001" in said
     assert lines.session.case.get("gold_supports") is None
     assert not lines.session.can_undo
     assert "Nothing of this line is done (99)." in lines.do("1 99")

@@ -160,7 +160,8 @@ def confirmed(
     unread = sum(row["grade"] is None for row in fields.get("rows", ()))
     text = f"{case_id} {str(decision).replace('_', ' ')}"
     text += ", support not found" if missing else ""
-    text += f"; {unread} rows were not read" if unread else ""
+    verb = "was" if unread == 1 else "were"
+    text += f"; {unread} of {len(rows)} passages {verb} never shown" if unread else ""
     text += "; the draft is accepted" if accepted else ""
     return CaseState(case, fields, state.letter), text
 

@@ -256,7 +256,8 @@ class CaseLedger:
         self._show(event, after)
         if self.knows(case_id):
             self._go(case_id)
-        return f"{action}: {step['action'].replace('_', ' ')} in {case_id}"
+        done = "Undone" if action == "undo" else "Redone"
+        return f"{done}: {step['action'].replace('_', ' ')} in {case_id}"
 
     # -- the queue -----------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Numbers of retrieval and answers from plain values: no file, network, clock or chance."""
