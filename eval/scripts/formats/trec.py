@@ -17,7 +17,7 @@ from formats.shared.ranked import (
     RankedLine,
     RankingFiles,
     Topic,
-    _columns,
+    columns_of,
     decoded,
     is_markup,
     items,
@@ -101,7 +101,7 @@ def _judgement(
     path: Path, notes: Notes, seconds: set[str], number: int, line: bytes
 ) -> tuple[str, QrelsLine] | None:
     """A line of qrels: topic, iteration, document, relevance."""
-    columns = _columns(path, number, line, notes)
+    columns = columns_of(path, number, line, notes)
     if columns is None:
         return None
     if len(columns) != 4:

@@ -187,7 +187,7 @@ class Estimable(msgspec.Struct):
     estimable: bool
 
 
-class OperatingPoint(Estimable):
+class OperatingPointFigures(Estimable):
     """The same, and what to know of it."""
 
     note: str | None
@@ -223,7 +223,7 @@ class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     not_applicable: Counts
     failed: Counts
     guardrails: dict[str, str] = {}
-    operating_points: dict[str, OperatingPoint | None] = {}
+    operating_points: dict[str, OperatingPointFigures | None] = {}
     latency_ms: dict[str, StageTimes] = {}
     run_budgets: list[RunBudget] = []
     usage: Counts = {}

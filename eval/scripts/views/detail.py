@@ -35,7 +35,7 @@ from views.browser.model import (
     SectionScores,
     Verdict,
 )
-from views.report.scan import Check
+from views.report.scan import CaseCheck
 from views.report.text import cut
 
 NO_CASE = (
@@ -415,7 +415,7 @@ def describe(
     case: TestCase | None,
     result: TestResult,
     lines: ScoreLines,
-    misses: Iterable[Check],
+    misses: Iterable[CaseCheck],
     judged: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The case as asked and as answered: texts cut, passages marked, reasons in words.

@@ -17,7 +17,7 @@ from ragmetrics.catalogue.metric import Metric
 from records.targets import Target, parse_target
 from views.report import charts, figures
 from views.report.answers import rarity, worst_by, worst_rows
-from views.report.scan import Check, Scan
+from views.report.scan import CaseCheck, Scan
 
 PAIRS = [(0.15, False), (0.15, True), (0.95, True), (0.95, True), (0.95, False), (1.0, True)]
 
@@ -102,7 +102,7 @@ def test_undefined_correlations_are_none() -> None:
 def scanned(masks: list[int], looked_at: list[int]) -> Scan:
     """Three checks: two of retrieval, one of the pipeline."""
     at_least = Target(">=", 1.0)
-    checks = [Check(s, m, at_least) for s, m in (("r", "a"), ("r", "b"), ("p", "c"))]
+    checks = [CaseCheck(s, m, at_least) for s, m in (("r", "a"), ("r", "b"), ("p", "c"))]
     scan = Scan({}, checks)
     for place, (mask, seen) in enumerate(zip(masks, looked_at, strict=True)):
         scan.row((f"case{place}", 0))

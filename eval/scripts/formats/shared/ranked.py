@@ -399,7 +399,7 @@ def parse_ranked(
     path: Path, notes: Notes, tags: set[str], number: int, line: bytes
 ) -> tuple[str, RankedLine] | None:
     """A line of a run: topic, Q0, document, rank, score, tag."""
-    columns = _columns(path, number, line, notes)
+    columns = columns_of(path, number, line, notes)
     if columns is None:
         return None
     if len(columns) != 6:
@@ -415,7 +415,7 @@ def parse_ranked(
     return topic, RankedLine(document, rank, score)
 
 
-def _columns(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
+def columns_of(path: Path, number: int, line: bytes, notes: Notes) -> list[str] | None:
     """The columns of a line, parted by ASCII blanks alone, as trec_eval does."""
     text = decoded(path, number, b"\n".join(line.split()), notes)
     return None if text is None else text.split("\n")

@@ -25,7 +25,7 @@ from views.report import answers, figures
 from views.report.answers import rarity, worst_by, worst_rows
 from views.report.scan import (
     PROMPTS,
-    Check,
+    CaseCheck,
     Name,
     ResultsScan,
     Scan,
@@ -129,7 +129,7 @@ def _scan(
 ) -> tuple[Scan, Name | None, list[str]]:
     """Read the score files once, keeping the columns that the report needs."""
     columns: dict[str, list[str]] = {}
-    checks: list[Check] = []
+    checks: list[CaseCheck] = []
     for name, section in sections.items():
         names = figures.metrics_in_order(section)
         if name != PROMPTS:

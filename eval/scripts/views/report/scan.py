@@ -41,7 +41,7 @@ PROMPTS = "safety"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CaseCheck:
     """What a single score should keep: a target, or for a yes/no metric its good end."""
 
     section: str
@@ -58,7 +58,7 @@ def checks_of(
     targets: Mapping[str, Target],
     must: Sequence[str],
     rows: Mapping[str, Metric],
-) -> list[Check]:
+) -> list[CaseCheck]:
     """The checks of a section; ``must`` are yes/no metrics that have no target for their mean.
 
     A binary metric with a target is checked at its good end, too: a single answer passes or not.
@@ -68,9 +68,9 @@ def checks_of(
         row, target = rows.get(name), targets.get(name)
         if row is not None and row.binary and (target is not None or name in must):
             good = Target(">=", 1.0) if row.higher_is_better else Target("<=", 0.0)
-            checks.append(Check(section, name, good))
+            checks.append(CaseCheck(section, name, good))
         elif target is not None:
-            checks.append(Check(section, name, target))
+            checks.append(CaseCheck(section, name, target))
     return checks
 
 
@@ -80,7 +80,7 @@ class Scan:
 
     columns: Mapping[str, Sequence[str]]
     """Metrics, by section, whose values are kept."""
-    checks: Sequence[Check]
+    checks: Sequence[CaseCheck]
     keys: dict[Key, int] = field(default_factory=dict)
     values: dict[Name, array[float]] = field(default_factory=dict)
     missed: list[int] = field(default_factory=list)
@@ -134,7 +134,10 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def scan_scores(
-    folder: Path, sections: Iterable[str], columns: Mapping[str, Sequence[str]], checks: list[Check]
+    folder: Path,
+    sections: Iterable[str],
+    columns: Mapping[str, Sequence[str]],
+    checks: list[CaseCheck],
 ) -> tuple[Scan, list[str]]:
     """Read the score files of these sections; also those sections that have no file.
 
