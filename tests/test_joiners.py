@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from decisions.compare_print import clean_text
-from terminal.safe_text import display, mark_lone_joiners
+from terminal.joiners import mark_lone_joiners
+from terminal.safe_text import display
 from terminal.tables import plain
 
 NEEDED = [

@@ -84,3 +84,11 @@ def test_generators_of_two_metrics_differ_and_repeat() -> None:
     first = means.generator(0, "retrieval/recall@1").random(3).tolist()
     assert first == means.generator(0, "retrieval/recall@1").random(3).tolist()
     assert first != means.generator(0, "retrieval/ndcg@1").random(3).tolist()
+
+
+def test_values_near_the_end_of_floats_overflow_nothing() -> None:
+    """An interval scales with its values; the cubes of these leave the range of floats."""
+    values = [0.1, 0.4, 0.5, 0.9] * 500
+    low, high = interval(values)
+    scaled = interval([value * 2.0**900 for value in values])
+    assert scaled == pytest.approx((low * 2.0**900, high * 2.0**900), rel=1e-9)

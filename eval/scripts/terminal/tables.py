@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from terminal.safe_text import mark_lone_joiners
+from terminal.joiners import mark_lone_joiners
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -103,7 +103,7 @@ def test_what_cannot_run_is_told_and_the_rest_runs(
     assert "holds no labelled texts" in found["safety"]["reason"]
     assert found["abstention"] == {
         "status": "nothing to score",
-        "reason": "answerable is not labelled (1 cases)",
+        "reason": "answerable is not labelled (1 case)",
     }
     assert found["groundedness"]["status"] == "scored"
 

@@ -97,8 +97,16 @@ def bootstrap_mean(
     return float(low), float(high)
 
 
+_CUBE_OVERFLOWS = 1e100
+"""Deviations from which on the sum of the cubes may leave the range of floats."""
+
+
 def _shape(deviations: Floats, counts: NDArray[np.int64], n: int) -> tuple[float, float]:
     """Standard deviation and skewness of the bootstrap distribution of the mean."""
+    largest = float(abs(deviations).max())
+    if largest > _CUBE_OVERFLOWS:
+        sigma, skew = _shape(deviations / largest, counts, n)
+        return sigma * largest, skew
     squares = deviations * deviations * counts
     variance = fsum(squares.tolist()) / n
     third = fsum((squares * deviations).tolist()) / n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from terminal.safe_text import mark_lone_joiners
+from terminal.joiners import mark_lone_joiners
 
 _HIDDEN = (
     *(code for code in range(32) if code not in (9, 10)),
