@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from clients.chat_api import ChatApi, Question
-from clients.headers import Headers, literal_warning, resolve_headers
+from clients.headers import Headers, literal_warnings, resolve_headers
 from clients.redact import MIN_LENGTH, Redactor, url_in_message, url_secrets
 
 MakeApi = Callable[..., ChatApi]
@@ -128,9 +128,9 @@ def test_a_literal_header_is_secret_by_its_name(name: str, secret: bool) -> None
     headers, problems = resolve_headers({name: "Bearer literal-value"}, {}, "profile mine")
     assert problems == []
     assert headers.secrets == (("Bearer literal-value",) if secret else ())
-    warning = literal_warning(headers, "profile mine")
-    assert (warning is not None) is secret
-    if warning:
+    warnings = literal_warnings(headers, {"k": 3}, None, "profile mine")
+    assert len(warnings) == secret
+    for warning in warnings:
         assert name in warning
         assert "${VARIABLE}" in warning
         assert "literal-value" not in warning

@@ -76,7 +76,8 @@ def test_every_problem_of_a_label_file_is_named_at_once(tmp_path: Path) -> None:
         '{"case_id": "c", "kind": "odd", "text": 7, "tags": "t"}\n'
         '{"case_id": "d", "kind": "benign", "text": "x"}\n'
         '{"case_id": "d", "kind": "benign", "text": "x"}\n'
-        '{"case_id": "case-1", "attack_category": "role_override"}\n',
+        '{"case_id": "case-1", "attack_category": "role_override"}\n'
+        '{"case_id": "e", "kind": "benign", "txt": "x"}\n',
         encoding="utf-8",
     )
     with pytest.raises(StorageError) as caught:
@@ -89,6 +90,7 @@ def test_every_problem_of_a_label_file_is_named_at_once(tmp_path: Path) -> None:
         ":3: text",
         ":3: tags",
         ":5: case_id",
+        ":7: text: is missing",
     ):
         assert part in message
     assert ":4:" not in message

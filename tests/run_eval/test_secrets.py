@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Read = Callable[..., list[dict[str, Any]]]
 
@@ -79,3 +81,26 @@ def test_a_login_without_a_scheme_is_not_repeated(run: Run) -> None:
     assert done.returncode == 2
     assert "--api-url 'host': write http://HOST" in done.stderr
     assert "PASS-WORD" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["query", "body"])
+def test_a_key_among_the_parameters_of_a_profile_is_kept_secret_with_a_warning(
+    fake_bot: Any, tmp_path: Path, run: Run, place: str
+) -> None:
+    key = "sk-literal-0123"
+    shipped = (Path(__file__).parents[2] / "eval" / "profiles" / "default.toml").read_text()
+    old = {"query": "query = { debug = true }", "body": "[request.body]"}[place]
+    new = {
+        "query": f'query = {{ debug = true, api_key = "{key}", key_style = "short" }}',
+        "body": f'[request.body]\nlogin = {{ api_key = "{key}", key_style = "short" }}',
+    }[place]
+    assert shipped.count(old) == 1
+    profile = tmp_path / "mine.toml"
+    profile.write_text(shipped.replace(old, new))
+    fake_bot.default = lambda e: e.reply(fake_bot.answer("x", answer=f"a short {key} answer"))
+    done = run("--profile", profile, "--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    assert f"request.{place}{'.login' * (place == 'body')}.api_key: looks like" in done.stderr
+    written = [path.read_text() for path in (tmp_path / "results" / "r").iterdir()]
+    assert all("sk-literal" not in text for text in (*written, done.stdout, done.stderr))
+    assert any("a short [secret] answer" in text for text in written)

@@ -129,6 +129,15 @@ def test_labels_that_cannot_be_read_are_no_missing_labels(finished: Any) -> None
     assert "safety_labels.jsonl:1: kind: is None" in done.stderr.replace("\n", "")
 
 
+def test_texts_under_a_wrong_name_are_no_missing_labels(finished: Any) -> None:
+    finished.write(
+        CASES, [TestResult("q1", answer="-")], safety_labels=[{"case_id": "a", "kind": "benign"}]
+    )
+    done = finished.score(main)
+    assert done.exit_code == 2
+    assert "safety_labels.jsonl:1: text: is missing" in done.stderr.replace("\n", "")
+
+
 def test_refusals_say_what_to_do(finished: Any) -> None:
     write(finished)
     assert finished.score(main, "--guardrail", "system").exit_code == 2

@@ -18,7 +18,7 @@ import orjson
 
 from clients.depth import MAX_DEPTH, too_deep
 from clients.errors import CallError, NotConnected
-from clients.headers import Headers
+from clients.headers import Headers, literal_keys
 from clients.mapping import build_result, payload_fields
 from clients.profiles import Profile
 from clients.redact import Redactor, split_login, url_secrets
@@ -101,10 +101,11 @@ class ChatApi:
         url, login = split_login(url)
         for name, value in login.items():
             self._headers.setdefault(name, value)
-        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden])
         overlay = profile.retrieval_only if retrieval_only and profile.retrieval_only else {}
         self._body = merge(profile.body, overlay["body"]) if "body" in overlay else profile.body
         self._query = merge(dict(profile.query), overlay.get("query", {}))
+        keys = [key for part in (self._query, self._body) for _, key in literal_keys(part)]
+        self.redactor = Redactor([*headers.secrets, *login.values(), *hidden, *keys])
         self._url = urlsplit(url)
         self._seen = False
         self._transport = HttpTransport(

@@ -1,12 +1,13 @@
-"""Request headers whose values come from the environment and are secret."""
+"""What of a request is secret: headers from the environment, and keys written into a profile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from clients.redact import MIN_LENGTH
+from clients.redact import MIN_LENGTH, RANDOM
 from records.errors import Problem
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -60,15 +61,40 @@ def resolve_headers(
     return Headers(values, tuple(secrets), tuple(literal)), problems
 
 
-def literal_warning(headers: Headers, source: str) -> str | None:
-    """A sentence about keys that stand in a profile, with the remedy; None without any."""
-    if not headers.literal:
-        return None
-    names = ", ".join(headers.literal)
-    return (
-        f"{source}: request.headers: {names}: looks like a secret that is written into the file; "
-        "write ${VARIABLE} and export the variable, so that the profile can be shared."
-    )
+def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Where a query or a body holds a key as it is, and the key.
+
+    By the name and by the look of the value: ``key_style = "short"`` is a word of any answer.
+    """
+    if isinstance(template, Mapping):
+        for name, value in template.items():
+            inner = f"{path}.{name}"
+            if not isinstance(value, str):
+                yield from literal_keys(value, inner)
+            elif SECRET_HEADER.search(name) and RANDOM.fullmatch(value) and "{" not in value:
+                yield inner, value
+    elif isinstance(template, list):
+        for item in template:
+            yield from literal_keys(item, path)
+
+
+def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> list[str]:
+    """A sentence about each part of a request that holds a key as it is, with the remedy."""
+    warnings = []
+    if headers.literal:
+        names = ", ".join(headers.literal)
+        warnings.append(
+            f"{source}: request.headers: {names}: looks like a secret that is written into the "
+            "file; write ${VARIABLE} and export the variable, so that the profile can be shared."
+        )
+    parts = (("request.query", query), ("request.body", body))
+    places = [where for name, part in parts for where, _ in literal_keys(part, name)]
+    if places:
+        warnings.append(
+            f"{source}: {', '.join(places)}: looks like a secret that is written into the file. It "
+            "is kept out of what is written; a key in a header can be a ${VARIABLE}."
+        )
+    return warnings
 
 
 def _fault(secret: str) -> str | None:

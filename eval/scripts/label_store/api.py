@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clients.bot_address import check_bot_address
 from clients.headers import resolve_headers
 from clients.profiles import Profile, load_profile
 from clients.redact import public_url
@@ -86,9 +87,10 @@ class _Bot:
 def api_source(api: Api, cases: Mapping[str, Any]) -> Iterator[Fetcher]:
     """The bot as a `Source`; ``demo`` starts the embedded API and stops it at the end.
 
-    Raises StorageError for a profile that cannot be used. A bot that does not answer is no error:
-    its arrivals say so, and chunks kept from an earlier session stand in.
+    Raises StorageError for a profile or an address that cannot be used. A bot that does not answer
+    is no error: its arrivals say so, and chunks kept from an earlier session stand in.
     """
+    check_bot_address(api.url)
     with contextlib.ExitStack() as stack:
         url = api.url
         if url == "demo":

@@ -16,7 +16,7 @@
   needs at least one, all others may go without
 - `tags`: list of strings (optional); reports slice by them
 
-Lines without a `text` label a case of the eval set and are read by `storage`.
+Lines with neither `text` nor `kind` label a case of the eval set and are read by `storage`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
     found: list[SafetyLabel] = []
     seen: dict[str, int] = {}
     for number, row in read_rows(path):
-        if "text" not in row:
+        if "text" not in row and "kind" not in row:
             continue
         wrong = [Problem(str(path), number, field, message) for field, message in _wrong(row)]
         case_id = row.get("case_id")
@@ -82,7 +82,9 @@ def read_safety_labels(path: Path) -> list[SafetyLabel]:
 def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(row.get("case_id"), str) or not row["case_id"]:
         yield "case_id", "is missing; give each text an id"
-    if not isinstance(row["text"], str):
+    if "text" not in row:
+        yield "text", "is missing; a line with a kind needs the words to judge"
+    elif not isinstance(row["text"], str):
         yield "text", "is not a string"
     elif not row["text"].strip() and row.get("kind") != "safe_output":
         yield "text", "is blank; write the words to judge, or drop the line"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from clients.bot_address import check_bot_address
 from clients.profiles import Profile
-from clients.redact import public_url, url_in_message
+from clients.redact import public_url
 from runner.tally import printable
 from storage import (
     ROOT,
@@ -89,10 +89,7 @@ class Plan:
                 "which bot? Give --api-url URL, or --api-url demo for the embedded one "
                 "(or set RAG_EVAL_API_URL, or api_url in eval/config.toml)."
             )
-        if not self.demo and not _is_address(self.api_url):
-            raise StorageError(
-                f"--api-url {url_in_message(self.api_url)!r}: write http://HOST[:PORT], or demo."
-            )
+        check_bot_address(self.api_url)
 
     def new_run_id(self) -> str:
         """A readable id that no folder has yet: time and what was asked."""
@@ -161,14 +158,6 @@ class Plan:
             "profile_sha256": profile.sha256,
             "fields_seen": [],
         }
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, or half an IPv6 address
-        return False
 
 
 def now() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.chat_api import Asked, ChatApi, Question
-from clients.headers import literal_warning
+from clients.headers import literal_warnings
 from clients.pool import ask_all
 from clients.profiles import load_profile
 from runner.connect import check_uses, connected, resolved_headers
@@ -57,7 +57,9 @@ def run(plan: Plan, console: Console, prompts: Sequence[Prompt] = ()) -> tuple[P
     profile = load_profile(plan.profile, PROFILES)
     check_uses(plan, profile)
     headers = resolved_headers(plan, profile)
-    if warning := literal_warning(headers, f"profile {profile.name}"):
+    for warning in literal_warnings(
+        headers, profile.query, profile.body, f"profile {profile.name}"
+    ):
         console.print(warning, soft_wrap=True)
     if plan.retrieval_only and profile.retrieval_only is None:
         console.print(

@@ -80,6 +80,14 @@ def test_a_bot_that_is_away_is_said_and_editing_goes_on(tool: Tool) -> None:
     assert tool.cases()["a"]["gold_supports"] == [{"rel_path": "f.md", "heading_path": "H"}]
 
 
+@pytest.mark.parametrize("address", ["bob:PASS-WORD@host", "http://bob:PASS-WORD@host:999999"])
+def test_what_is_no_address_ends_with_2_and_no_login_is_repeated(tool: Tool, address: str) -> None:
+    done = tool.run("--plain", "--api-url", address, typed="q\n")
+    assert done.returncode == 2
+    assert "write http://HOST[:PORT], or demo." in done.stderr
+    assert "PASS-WORD" not in done.stdout + done.stderr
+
+
 def test_labels_from_a_run(tool: Tool) -> None:
     tool.make_run()
     done = tool.run("--plain", "--from-run", "latest", "--no-blind", typed="1\n\nq\n")
