@@ -132,6 +132,28 @@ def test_results_in_another_order_are_counted_alike(asked: Any) -> None:
     assert head(run) == (10, 8, 2, 0)
 
 
+@pytest.mark.parametrize("script", [score_abstention, score_safety])
+def test_numbers_of_the_results_of_before_are_not_kept_under_the_new_count(
+    asked: Any, script: Any
+) -> None:
+    """Scored with two lines missing, then completed: 6 / 8 must not stand beside ``missing: 0``."""
+    run = asked(10)
+    path = run.run / "results.jsonl"
+    whole = path.read_text()
+    path.write_text("".join(whole.splitlines(keepends=True)[:8]))
+    run.score(score_retrieval.main)
+    path.write_text(whole)
+    done = run.score(script.main)
+    assert done.exit_code == 0, done.output
+    found = json.loads((run.run / "metrics.json").read_text())
+    assert (found["missing"], "retrieval" in found["sections"]) == (0, False)
+    assert "since retrieval were scored" in " ".join(done.stderr.split())
+    again = run.score(score_retrieval.main)
+    assert "has changed" not in again.stderr
+    found = json.loads((run.run / "metrics.json").read_text())
+    assert len(found["sections"]) == 2
+
+
 # -- the gate -------------------------------------------------------------------------------------
 
 
