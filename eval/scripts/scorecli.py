@@ -199,4 +199,5 @@ def warn_of_missing(folder: Path, config: storage.RunConfig) -> None:
         name = folder.resolve().name
         asks = config.api.get("source") == "http"
         remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-        click.echo(f"Note: {remark} and count nowhere; {remedy}.", err=True)
+        counts = "counts" if header["missing"] == 1 else "count"
+        click.echo(f"Note: {remark} and {counts} nowhere; {remedy}.", err=True)

@@ -86,6 +86,11 @@ def test_every_scorer_says_what_is_missing(asked: Any, script: Any) -> None:
     assert head(run) == (10, 8, 2, 0)
 
 
+def test_one_that_is_missing_counts_nowhere(asked: Any) -> None:
+    done = asked(9).score(score_retrieval.main)
+    assert "1 of 10 asked cases has no result and counts nowhere" in " ".join(done.stderr.split())
+
+
 def test_the_guardrails_scorer_says_it_too(asked: Any) -> None:
     run = asked(8)
     done = run.score(score_safety.main)
