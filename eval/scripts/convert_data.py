@@ -41,6 +41,7 @@ from typing import Any
 import click
 
 import options
+import tables
 from converting.notes import Notes
 from converting.registry import all_formats, directions
 
@@ -124,7 +125,7 @@ def main(
         for path in made:
             click.echo(path)
     for line in () if quiet else notes.lines():
-        click.echo(line, err=True)
+        click.echo(tables.harmless(line), err=True)  # it names fields of a foreign file
 
 
 def list_formats() -> None:

@@ -90,13 +90,14 @@ def main(
     verbose: bool,
     quiet: bool,
 ) -> None:
-    from scorecli import show, warn_of_missing
+    from scorecli import show, warn_of_missing, warn_of_removed
     from scorers.safety import SafetyScorer
     from suite.errors import CannotRun
     from suite.safety import score_safety
 
     folder = storage.find_run(results_dir, run)
     scorer = SafetyScorer(warn, block, source)
+    before = storage.section_names(folder)
     try:
         section, judged = score_safety(folder, labels_dir, scorer, seed=seed, eval_set=eval_set)
     except CannotRun as error:  # labels are optional: the other scorers of `make score` go on
@@ -116,6 +117,7 @@ def main(
             show_worst(console, scorer, judged, worst)
     if not quiet and (folder / "config.json").exists():
         warn_of_missing(folder, storage.read_config(folder))
+        warn_of_removed(folder, before)
     failed = max(section["failed"].values(), default=0)
     if failed and not quiet:
         click.echo(f"Note: {failed} prompts failed in this run and count nowhere.", err=True)

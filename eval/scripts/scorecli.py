@@ -83,6 +83,7 @@ def score_and_show(
     folder = storage.find_run(results_dir, run)
     scorer = make_scorer(folder)
     key = find_metric(scorer.metrics, worst_by or worst_key)
+    before = storage.section_names(folder)
     section = score_run(folder, eval_set, scorer, labels_dir=labels_dir, seed=seed, jobs=jobs)
     if as_json:
         click.echo(storage.json_bytes(storage.rounded(section)), nl=False)
@@ -98,6 +99,7 @@ def score_and_show(
             print_worst(console, bad, key, show_worst, scored=section["n"][key.name])
     if not quiet:
         warn(folder, eval_set, section, needs_texts)
+        warn_of_removed(folder, before)
     return section
 
 
@@ -177,6 +179,17 @@ def warn(folder: Path, eval_set: Path, section: dict[str, Any], needs_texts: boo
         click.echo(f"Note: {failed} cases failed in this run and count nowhere.", err=True)
 
 
+def warn_of_removed(folder: Path, before: frozenset[str]) -> None:
+    """Say on stderr which sections had been scored from other results and are gone."""
+    gone = sorted(before - storage.section_names(folder))
+    if gone:
+        click.echo(
+            f"Note: results.jsonl has changed since {', '.join(gone)} were scored; they were "
+            "removed from metrics.json: score them again.",
+            err=True,
+        )
+
+
 def warn_of_missing(folder: Path, config: storage.RunConfig) -> None:
     """Say on stderr how many asked cases a run that was just scored has no result of."""
     asked = storage.asked_of(config)
@@ -186,4 +199,5 @@ def warn_of_missing(folder: Path, config: storage.RunConfig) -> None:
         name = folder.resolve().name
         asks = config.api.get("source") == "http"
         remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-        click.echo(f"Note: {remark} and count nowhere; {remedy}.", err=True)
+        counts = "counts" if header["missing"] == 1 else "count"
+        click.echo(f"Note: {remark} and {counts} nowhere; {remedy}.", err=True)

@@ -51,7 +51,7 @@ from records.files import (
 )
 from records.joining import Joined, OutOfOrderError, Work, join_indexed, join_stream, split
 from records.label_file import labels_sha256, read_cases, read_labels, unknown_labels
-from records.metrics_file import rounded, update_metrics
+from records.metrics_file import rounded, section_names, update_metrics
 from records.result_file import iter_results, result_of
 from records.results import (
     SCHEMA,
@@ -121,6 +121,7 @@ __all__ = [
     "replace_json",
     "rounded",
     "scratch_folder",
+    "section_names",
     "sha256_file",
     "split",
     "unknown_labels",

@@ -133,6 +133,12 @@ def test_the_report_says_what_stderr_says(desk: Any) -> None:
     assert told["kept"] == {"odd": 1}
 
 
+def test_the_name_of_a_field_steers_no_terminal(desk: Any) -> None:
+    source = desk.rows("rows.jsonl", [ROWS[0] | {"\x1b]0;T\x07": 1}])
+    done = desk.convert("import", "json", source, "-o", str(desk.folder / "out"))
+    assert "no script reads: �]0;T�: 1\n" in done.stderr
+
+
 def test_duplicate_ids_name_both_lines(desk: Any) -> None:
     path = desk.rows("rows.jsonl", [ROWS[0], {"id": "b", "question": "x"}, ROWS[0]])
     assert f"{path}:3: id: 'a' is also the id of line 1" in desk.refused("json", path)

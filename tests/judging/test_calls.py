@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from clients.judge_types import JudgeTask
 from judging.calls import CALLS, Settings
 from judging.facts import FILE, FactStore
+from judging.local import LocalJudge
 from storage import StorageError
 
 SALT = b"s" * 32
@@ -92,6 +94,27 @@ def test_what_the_definition_fixes_is_not_asked(
     assert line["status"] == "ok"
     assert [entry["verdict"] for entry in line["verdicts"]] == verdicts
     assert line["extra"]["by_code"]
+
+
+GERMAN = "Das weiß ich leider nicht, und in den Texten ist es auch nicht zu finden."
+
+
+@pytest.mark.parametrize("call", ["groundedness", "abstained_judged"])
+def test_the_local_rules_read_no_language_without_phrases(
+    settings: Make, subject: Any, call: str
+) -> None:
+    """They would take each refusal for an answer, and its sentence for an unsupported claim."""
+    local = replace(settings(), judge=LocalJudge())
+    (line,) = CALLS[call](subject(GERMAN), local, 0)
+    assert (line["status"], line["reason"]) == ("not_applicable", "language")
+    (line,) = CALLS[call](subject("The fee is 15 euros, and the tour begins at noon."), local, 0)
+    assert line["status"] == "ok"
+
+
+def test_a_model_reads_every_language(settings: Make, subject: Any, verdicts: Any) -> None:
+    asked = settings(lambda task: verdicts(n1="abstained"))
+    (line,) = CALLS["abstained_judged"](subject(GERMAN), asked, 0)
+    assert [entry["verdict"] for entry in line["verdicts"]] == ["abstained"]
 
 
 def test_a_long_list_of_claims_goes_in_blocks_of_twenty(settings: Make, subject: Any) -> None:

@@ -86,6 +86,11 @@ def test_every_scorer_says_what_is_missing(asked: Any, script: Any) -> None:
     assert head(run) == (10, 8, 2, 0)
 
 
+def test_one_that_is_missing_counts_nowhere(asked: Any) -> None:
+    done = asked(9).score(score_retrieval.main)
+    assert "1 of 10 asked cases has no result and counts nowhere" in " ".join(done.stderr.split())
+
+
 def test_the_guardrails_scorer_says_it_too(asked: Any) -> None:
     run = asked(8)
     done = run.score(score_safety.main)
@@ -130,6 +135,28 @@ def test_results_in_another_order_are_counted_alike(asked: Any) -> None:
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
     run.score(score_retrieval.main)
     assert head(run) == (10, 8, 2, 0)
+
+
+@pytest.mark.parametrize("script", [score_abstention, score_safety])
+def test_numbers_of_the_results_of_before_are_not_kept_under_the_new_count(
+    asked: Any, script: Any
+) -> None:
+    """Scored with two lines missing, then completed: 6 / 8 must not stand beside ``missing: 0``."""
+    run = asked(10)
+    path = run.run / "results.jsonl"
+    whole = path.read_text()
+    path.write_text("".join(whole.splitlines(keepends=True)[:8]))
+    run.score(score_retrieval.main)
+    path.write_text(whole)
+    done = run.score(script.main)
+    assert done.exit_code == 0, done.output
+    found = json.loads((run.run / "metrics.json").read_text())
+    assert (found["missing"], "retrieval" in found["sections"]) == (0, False)
+    assert "since retrieval were scored" in " ".join(done.stderr.split())
+    again = run.score(score_retrieval.main)
+    assert "has changed" not in again.stderr
+    found = json.loads((run.run / "metrics.json").read_text())
+    assert len(found["sections"]) == 2
 
 
 # -- the gate -------------------------------------------------------------------------------------

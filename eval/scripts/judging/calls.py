@@ -21,7 +21,9 @@ from judging.making import by_code, failed, from_opinion, not_applicable
 from judging.subject import NO_CLAIMS, Subject
 from judging.tasks import Item, Kind, Material, make_task
 from ragmetrics.abstention import is_refusal
-from scorers.abstention import detect
+from ragmetrics.casescores import LANGUAGE
+from ragmetrics.language import is_covered
+from scorers.abstention import detect, language_in
 
 BLOCK = 20
 """Claims or facts in one call; longer lists lose entries."""
@@ -42,6 +44,11 @@ class Settings:
         """Prompts that this judge cannot answer, with the reason."""
         found: Mapping[str, str] = getattr(self.judge, "cannot", {})
         return found
+
+    def why_not_read(self, subject: Subject) -> str | None:
+        """Why this judge cannot read an answer: embedded rules know the words of few languages."""
+        by_rules = self.judge.identity.strength == "code"
+        return LANGUAGE if by_rules and not is_covered(language_in(subject.result)) else None
 
 
 def _claims(subject: Subject, settings: Settings) -> list[dict[str, Any]] | Verdict:
@@ -100,7 +107,7 @@ def _opinions(
 def groundedness(subject: Subject, settings: Settings, repeat: int) -> list[Line]:
     """Claims against contexts. No contexts: nothing is supported, and nobody is asked."""
     name = "groundedness"
-    reason = subject.why_no_claims() or subject.why_no_texts()
+    reason = subject.why_no_claims() or subject.why_no_texts() or settings.why_not_read(subject)
     if reason is not None:
         return [not_applicable(subject, name, reason)]
     claims = _claims(subject, settings)
@@ -236,6 +243,8 @@ def abstained_judged(subject: Subject, settings: Settings, repeat: int) -> list[
         quote = subject.answer[slice(*found.span)]
         if is_refusal(quote):
             return [by_code(subject, name, material, "abstained", "phrases", quote=quote)]
+    if not found.abstained and (reason := settings.why_not_read(subject)) is not None:
+        return [not_applicable(subject, name, reason)]
     opinions = _opinions(tasks.ABSTENTION, [material], settings, repeat)
     return from_opinion(subject, name, [material], opinions, repeat, {})
 

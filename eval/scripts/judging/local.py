@@ -28,7 +28,7 @@ from ragmetrics.claims import (
 from ragmetrics.numbercheck import index
 from ragmetrics.text import TEXT_RULES, clean, fold, spelled, words
 
-LOCAL_RULES = 1
+LOCAL_RULES = 2
 REVISION = f"{SUPPORT_RULES}.{CLAIM_RULES}.{TEXT_RULES}.{LOCAL_RULES}"
 """Support, claim and text rules, and how they are mapped here: any of them can change a verdict."""
 REFERENCE_SHARE, QUESTION_SHARE = 0.3, 0.4

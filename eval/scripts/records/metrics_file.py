@@ -10,6 +10,8 @@ from records.files import clear_leftovers, locked, read_json, replace_json
 from records.results import SCHEMA
 
 ROUND = 6
+OF_RESULTS = frozenset({"cases", "errors", "asked", "missing"})
+"""Counts in the head that all sections share: where one changes, results.jsonl has changed."""
 
 
 def update_metrics(
@@ -17,9 +19,10 @@ def update_metrics(
 ) -> Path:
     """Put one section (and the header's fields) into metrics.json, under its lock.
 
-    Other sections stay as they are. Floats are rounded to 6 places, keys sorted, no clock time: the
-    same results give the same bytes. Raises StorageError for NaN and infinities, which no metric
-    may be.
+    Other sections stay as they are, unless the head's counts of results change: they were made of
+    other results, which the new head does not describe, and go. Floats are rounded to 6 places,
+    keys sorted, no clock time: the same results give the same bytes. Raises StorageError for NaN
+    and infinities, which no metric may be.
     """
     path = folder / "metrics.json"
     with locked(path):
@@ -27,9 +30,19 @@ def update_metrics(
         known: dict[str, Any] = {"schema": SCHEMA}
         if path.exists():
             known = read_json(path, SCHEMA)
+        if any(
+            name in known and known[name] != header[name] for name in OF_RESULTS & header.keys()
+        ):
+            known = {"schema": SCHEMA}
         sections = known.get("sections", {}) | {section: rounded(values)}
         replace_json(path, known | rounded(header) | {"sections": sections})
     return path
+
+
+def section_names(folder: Path) -> frozenset[str]:
+    """The sections that a run's metrics.json holds; none without the file."""
+    path = folder / "metrics.json"
+    return frozenset(read_json(path, SCHEMA).get("sections", {}) if path.exists() else ())
 
 
 def rounded(value: Any) -> Any:

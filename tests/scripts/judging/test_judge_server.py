@@ -203,7 +203,7 @@ def test_the_judge_decides_abstentions_that_the_wording_leaves_open(run: Any, se
     section = run.finished.section(score_abstention, *words)
     assert section["cells"]["abstained_unanswerable"] == 2
     assert section["cells"]["answered_unanswerable"] == 1
-    assert section["decided_by"] == {"judge": 2, "phrases": 1}  # a question back is no cell
+    assert section["decided_by"] == {"judge": 2, "phrases": 1}  # a question back decides nothing
     assert section["options"]["judge"].startswith("unknown/judge-2025-01-01@r1")
     rows = run.finished.rows("abstention")
     assert rows["back"]["reasons"] == {"*": "asks back instead of answering"}
