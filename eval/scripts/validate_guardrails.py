@@ -167,7 +167,7 @@ def main(data: Path, part: str | None, retrain: bool, as_json: bool) -> None:
     if part in {None, "injection"}:
         report["injection"] = detectors.measure(read_prompts(data), retrain=retrain)
     if part in {None, "leakage"}:
-        report["leakage"] = detectors.measure_measure_leakage(data)
+        report["leakage"] = detectors.measure_leakage(data)
     if as_json:
         click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return

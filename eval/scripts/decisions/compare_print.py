@@ -71,8 +71,8 @@ def _print_rows(
     console.print(f"\n{plain(title)}")
     table = _table((first, *HEAD[1:]), ("verdict",))
     for row in rows:
-        name, *cells_value = cells(row)
-        table.add_row(plain(name, 80), *cells_value, style=STYLES.get(row.verdict))
+        name, *row_cells = cells(row)
+        table.add_row(plain(name, 80), *row_cells, style=STYLES.get(row.verdict))
     console.print(table)
     if any(0 < row.n < UNRELIABLE_BELOW and row.interval for row in rows):
         console.print(f"* n < {UNRELIABLE_BELOW}: interval unreliable")
@@ -253,8 +253,8 @@ def _rows(rows: Sequence[MetricRow]) -> Iterator[str]:
     yield "| " + " | ".join(HEAD) + " |"
     yield "|---|" + "--:|" * (len(HEAD) - 2) + "---|"
     for row in rows:
-        name, *cells_value = cells(row)
-        yield "| " + " | ".join([cell(name), *cells_value]) + " |"
+        name, *row_cells = cells(row)
+        yield "| " + " | ".join([cell(name), *row_cells]) + " |"
 
 
 def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:

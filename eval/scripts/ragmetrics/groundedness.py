@@ -35,7 +35,7 @@ from ragmetrics.claims import (
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
-from ragmetrics.text.numbers import numbers as numbers_numbers
+from ragmetrics.text.numbers import numbers as numbers_of
 from ragmetrics.text.quotes import copying
 from ragmetrics.text.sentences import units
 from ragmetrics.text.words import clean, content_words, fold
@@ -117,7 +117,7 @@ def _fabrications(scores: Collector, parts: PreparedAnswer) -> int:
     flagged: dict[str, list[str]] = {"fabricated": [], "derived": [], "rounded": []}
     seen: set[frozenset[Key]] = set()
     for text in texts:
-        stated = numbers_numbers(bare(text))
+        stated = numbers_of(bare(text))
         verdicts = numbers.judge(stated, parts.context_numbers, parts.question)
         for number, verdict in zip(stated, verdicts, strict=True):
             if verdict in flagged and number.keys not in seen:

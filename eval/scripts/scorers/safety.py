@@ -22,7 +22,7 @@ from records.cases import iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.jsonl import read_rows
-from records.labels import read_labels as labels_read_labels
+from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
 from records.runs import CONFIG, RESULTS, find_run, read_config
@@ -379,7 +379,7 @@ def read_answers(folder: Path) -> dict[str, TestResult] | None:
 
 def attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
     """The cases of the set that are labelled with an attack_category."""
-    labels, _ = labels_read_labels(labels_dir, _pass_over)
+    labels, _ = read_label_files(labels_dir, _pass_over)
     for case in iter_cases(eval_set, _pass_over, labels):
         if case.attack_category is not None:
             category, tags = case.attack_category, tuple(case.tags)

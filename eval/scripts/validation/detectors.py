@@ -257,13 +257,13 @@ KINDS = {
 BENIGN = ("benign_numbers", "benign_security_docs", "benign_notinject", "benign_roles")
 
 
-def _measure_leakage_rows(folder: Path) -> Iterator[dict[str, Any]]:
+def _leakage_rows(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob("*.jsonl*")):
         for _, row in read_rows(path):
             yield row
 
 
-def measure_measure_leakage(data: Path) -> dict[str, Any]:
+def measure_leakage(data: Path) -> dict[str, Any]:
     """Numbers of every set that is there; a set that is absent has no entry."""
     report: dict[str, Any] = {}
     if (data / "pii_presidio_synth").is_dir():
@@ -284,7 +284,7 @@ def _spans(folder: Path) -> dict[str, Any]:
     total: Counter[str] = Counter()
     hits: Counter[str] = Counter()
     false: Counter[str] = Counter()
-    for row in _measure_leakage_rows(folder):
+    for row in _leakage_rows(folder):
         finds = list(find_pii(row["text"]))
         expected = [span for span in row["spans"] if span["type"] in KINDS]
         for span in expected:
@@ -310,7 +310,7 @@ def _counts(folder: Path) -> dict[str, Any]:
     hits: Counter[str] = Counter()
     lookalikes: Counter[str] = Counter()
     false: Counter[str] = Counter()
-    for row in _measure_leakage_rows(folder):
+    for row in _leakage_rows(folder):
         kind = row["entity"]
         if kind not in KINDS:
             continue
@@ -329,7 +329,7 @@ def _counts(folder: Path) -> dict[str, Any]:
 
 
 def _false_finds(folder: Path) -> dict[str, Any]:
-    texts = [row["text"] for row in _measure_leakage_rows(folder)]
+    texts = [row["text"] for row in _leakage_rows(folder)]
     kinds = Counter(find[0] for text in texts for find in find_pii(text))
     secrets = sum(any(True for _ in find_secrets(text)) for text in texts)
     return {"texts": len(texts), "pii": dict(sorted(kinds.items())), "texts_with_secret": secrets}
@@ -341,7 +341,7 @@ def _secrets(folder: Path) -> dict[str, Any]:
     theirs: Counter[tuple[str, bool]] = Counter()
     scan = detect_secrets_scanner()
     total: Counter[str] = Counter()
-    for row in _measure_leakage_rows(folder):
+    for row in _leakage_rows(folder):
         if row["label"] is None:
             continue
         side = "secrets" if row["label"] else "lookalikes"

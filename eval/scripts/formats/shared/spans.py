@@ -404,13 +404,13 @@ def structured(value: Any) -> Any:
 LISTS = ("data", "spans", "traces")
 """Keys under which other exporters hold their spans or traces."""
 
-SPAN_SHAPES_MOST_DEPTH = 4
+MOST_SPAN_DEPTH = 4
 """How deep spans may lie: a file of traces of spans is two."""
 
 
 def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
-    if not isinstance(document, dict) or depth > SPAN_SHAPES_MOST_DEPTH:
+    if not isinstance(document, dict) or depth > MOST_SPAN_DEPTH:
         return
     if is_span(document):
         yield where, as_otlp(document)

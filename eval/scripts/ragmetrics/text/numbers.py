@@ -68,14 +68,14 @@ HINTS = {
 
 _CARDINAL = "|".join([*UNITS, *TENS])
 
-_numberwords_SCALE = "|".join(_SCALES)
+_WORD_SCALE = "|".join(_SCALES)
 
 FIRST = "|".join([*UNITS, *TENS, *_SCALES, "dozen"])
 """One of these stands in every number that is written in words."""
 
 _PATTERN = (
-    rf"(?:(?:half\s+an?|an?)\s+(?:{_numberwords_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
-    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_numberwords_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
+    rf"(?:(?:half\s+an?|an?)\s+(?:{_WORD_SCALE}|dozen)\b|(?:{_CARDINAL})\b)"
+    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_CARDINAL}|{_WORD_SCALE}|dozen|point\s+(?:{_CARDINAL}))\b)*"
 )
 
 _TOKEN = re.compile(r"[a-z]+")

@@ -113,8 +113,8 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "not_applicable": _not_applicable(scan),
         "configuration": back.configuration,
     }
-    rounded_value: dict[str, Any] = rounded(report)
-    return rounded_value
+    rounded_report: dict[str, Any] = rounded(report)
+    return rounded_report
 
 
 def _set_notes(metrics: Mapping[str, Any], eval_set: Path) -> list[str]:
