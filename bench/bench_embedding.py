@@ -65,10 +65,10 @@ def bare_side(texts: Path) -> dict[str, float]:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from clients.embedder import bundled_model
+    from clients.embedder import _bundled_model
 
     torch.set_num_threads(1)
-    model = SentenceTransformer(str(bundled_model()), device="cpu")
+    model = SentenceTransformer(str(_bundled_model()), device="cpu")
     loaded = time.process_time()
     wanted = json.loads(texts.read_text(encoding="utf-8"))
     model.encode(wanted, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)

@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from clients.bot import ChatApi, Question
-from clients.http import NotConnected, connection_error
+from clients.http import NotConnected, _connection_error
 from clients.secrets import Headers, Redactor
 from records.results import ErrorInfo
 
@@ -200,6 +200,6 @@ def test_an_unknown_certificate_comes_with_the_remedy() -> None:
     reason = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
     wrapped = urllib3.exceptions.SSLError(reason)
     wrapped.__cause__ = reason
-    error = connection_error(wrapped, Redactor())
+    error = _connection_error(wrapped, Redactor())
     assert isinstance(error, NotConnected)
     assert "REQUESTS_CA_BUNDLE" in error.message

@@ -14,8 +14,8 @@ from clients.http import (
     CallError,
     CallFailed,
     RetryPolicy,
+    _retry_after_seconds,
     call_with_retries,
-    retry_after_seconds,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -111,4 +111,4 @@ def test_a_wait_beyond_the_budget_ends_the_call_at_once() -> None:
     ],
 )
 def test_retry_after(header: str | None, seconds: float | None) -> None:
-    assert retry_after_seconds(header, NOW) == seconds
+    assert _retry_after_seconds(header, NOW) == seconds

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.definitions import definition_of
 
-from decisions.baseline import Baseline, BaselineChange, caveats, compare, read_baseline, verdict
+from decisions.baseline import Baseline, BaselineChange, _verdict, caveats, compare, read_baseline
 from decisions.measures import measures
 from storage import StorageError
 
@@ -64,8 +64,8 @@ def test_max_drop_overrules_the_interval() -> None:
 
 
 def test_without_intervals_only_max_drop_decides() -> None:
-    assert verdict(0.5, None) == "worse"
-    assert verdict(0.5, None, 0.4) == "regression"
+    assert _verdict(0.5, None) == "worse"
+    assert _verdict(0.5, None, 0.4) == "regression"
 
 
 def test_another_definition_is_not_compared() -> None:
@@ -85,7 +85,7 @@ def test_a_number_that_is_gone_is_told() -> None:
 
 @given(st.floats(-1, 1), st.floats(0, 1))
 def test_a_gain_is_never_a_regression(worse_by: float, noise: float) -> None:
-    found = verdict(worse_by, noise)
+    found = _verdict(worse_by, noise)
     assert (found == "regression") == (worse_by > noise + 1e-6)
     assert (found == "better") == (worse_by < -1e-6)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.chunker import NoteChunk, chunk_id, chunk_notes
+from demo.chunker import NoteChunk, _chunk_id, chunk_notes
 from demo.vault import Note, python_reference
 
 
@@ -41,8 +41,8 @@ def test_a_chunk_says_where_it_comes_from() -> None:
 
 
 def test_ids_do_not_depend_on_where_the_parts_are_joined() -> None:
-    assert chunk_id("a", "b", "c", "d") != chunk_id("ab", "", "c", "d")
-    assert chunk_id("v", "p", "A", "> B") != chunk_id("v", "p", "A >", " B")
+    assert _chunk_id("a", "b", "c", "d") != _chunk_id("ab", "", "c", "d")
+    assert _chunk_id("v", "p", "A", "> B") != _chunk_id("v", "p", "A >", " B")
 
 
 def test_headings_in_code_quotes_and_lists_are_no_sections() -> None:

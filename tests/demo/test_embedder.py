@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from clients import embedder as embedder_module
-from clients.embedder import Embedder, EmbeddingUnavailable, bundled_model
+from clients.embedder import Embedder, EmbeddingUnavailable, _bundled_model
 
 SCRIPTS = Path(embedder_module.__file__).parents[1]
 PUBLISHED_HASH = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -30,7 +30,7 @@ def by_length(text: str) -> list[float]:
 
 def test_bundled_weights_are_the_published_ones() -> None:
     # SHA-256 of model.safetensors of sentence-transformers/all-MiniLM-L6-v2, revision 1110a243.
-    with (bundled_model() / "model.safetensors").open("rb") as stream:
+    with (_bundled_model() / "model.safetensors").open("rb") as stream:
         assert hashlib.file_digest(stream, "sha256").hexdigest() == PUBLISHED_HASH
 
 
@@ -164,7 +164,7 @@ def test_windows_hold_the_whole_text_and_fit_the_model() -> None:
     embedder = Embedder(None, None)
     text = " ".join(f"word{n} of a long text;" for n in range(300))
     windows = embedder.windows(text)
-    tokenizer = Tokenizer.from_file(str(bundled_model() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(_bundled_model() / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     assert all(len(tokenizer.encode(window).ids) <= 256 for window in windows)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.index import LexicalIndex, terms
-from demo.retriever import coverage, question_terms, relevance, select_folders
+from demo.retriever import _select_folders, coverage, question_terms, relevance
 
 
 @pytest.mark.parametrize(
@@ -72,22 +72,22 @@ def test_coverage_and_relevance_by_hand() -> None:
 
 def test_folder_choice_by_hand() -> None:
     votes = [("a", 5.0), ("b", 3.0), ("a", 1.0), ("c", 0.7), ("d", 0.3)]  # a 6, b 3, c .7, d .3
-    chosen = select_folders("on", votes, lambda: 0.9)
+    chosen = _select_folders("on", votes, lambda: 0.9)
     assert chosen.chosen == ("a", "b")  # 60 % are too few, 90 % are enough
     assert chosen.reason == "a, b: 90% of the scores of the top 5 chunks"
-    assert select_folders("off", votes, lambda: 0.9).chosen == ()
-    assert select_folders("on_with_fallback", votes, lambda: 0.9) == chosen
+    assert _select_folders("off", votes, lambda: 0.9).chosen == ()
+    assert _select_folders("on_with_fallback", votes, lambda: 0.9) == chosen
 
 
 def test_folder_choice_falls_back_when_the_best_is_weak() -> None:
     votes = [("a", 5.0), ("b", 3.0)]
-    assert select_folders("on", votes, lambda: 0.29).chosen == ("a", "b")
-    weak = select_folders("on_with_fallback", votes, lambda: 0.29)
+    assert _select_folders("on", votes, lambda: 0.29).chosen == ("a", "b")
+    weak = _select_folders("on_with_fallback", votes, lambda: 0.29)
     assert weak.chosen == ()
     assert "fits the question only to 0.29" in weak.reason
     even = [(name, 1.0) for name in "abcd"]  # 25 % each
-    assert select_folders("on", even, lambda: 0.9).chosen == ("a", "b", "c")  # at most three
-    spread = select_folders("on_with_fallback", even, lambda: 0.9)
+    assert _select_folders("on", even, lambda: 0.9).chosen == ("a", "b", "c")  # at most three
+    spread = _select_folders("on_with_fallback", even, lambda: 0.9)
     assert spread.chosen == ()
     assert "a, holds only 25%" in spread.reason
-    assert select_folders("on", [], lambda: 0.9).chosen == ()
+    assert _select_folders("on", [], lambda: 0.9).chosen == ()

@@ -11,7 +11,7 @@ from pydoc_data.topics import topics
 import pytest
 from markdown_it import MarkdownIt
 
-from demo.vault import FOLDER_OF_TOPIC, Note, python_reference, read_folder, topic_to_markdown
+from demo.vault import FOLDER_OF_TOPIC, Note, _topic_to_markdown, python_reference, read_folder
 from records.errors import StorageError
 
 SPHINX_LEVELS = '*=-~"+`'  # the order in which Sphinx's text writer underlines nested sections
@@ -38,7 +38,7 @@ def titles_of_topic(text: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("name", sorted(topics))
 def test_no_heading_of_a_topic_is_lost_or_invented(name: str) -> None:
-    markdown = topic_to_markdown(topics[name])
+    markdown = _topic_to_markdown(topics[name])
     assert headings(markdown) == titles_of_topic(topics[name])
     assert headings(markdown)[0][0] == 1
 
@@ -48,7 +48,7 @@ def test_no_word_of_a_topic_is_lost(name: str) -> None:
     def words(text: str) -> list[str]:
         return sorted(re.findall(r"\w+", text))
 
-    assert words(topic_to_markdown(topics[name])) == words(topics[name])
+    assert words(_topic_to_markdown(topics[name])) == words(topics[name])
 
 
 def test_the_reference_is_one_note_a_topic_in_folders_by_area() -> None:
@@ -77,7 +77,7 @@ def test_a_note_at_the_root_has_no_folder() -> None:
 
 def test_underlines_nest_by_the_order_in_which_they_appear() -> None:
     text = "A\n*\n\nB1\n^^\n\nC12\n---\n\nB2\n^^\n\nend"
-    assert headings(topic_to_markdown(text)) == [(1, "A"), (2, "B1"), (3, "C12"), (2, "B2")]
+    assert headings(_topic_to_markdown(text)) == [(1, "A"), (2, "B1"), (3, "C12"), (2, "B2")]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_underlines_nest_by_the_order_in_which_they_appear() -> None:
     ],
 )
 def test_lines_that_only_look_like_underlines_make_no_heading(body: str) -> None:
-    markdown = topic_to_markdown(f"Title\n*****\n\nFirst line.\nsecond\n\n{body}\n")
+    markdown = _topic_to_markdown(f"Title\n*****\n\nFirst line.\nsecond\n\n{body}\n")
     expected = [(1, "Title")] + ([(2, "Text")] if body.endswith("Text\n----") else [])
     assert headings(markdown) == expected
 
@@ -102,7 +102,7 @@ def test_code_is_fenced_and_the_body_of_a_definition_is_not() -> None:
         "T\n*\n\nobject.f(x)\n\n   Called to do it.  For example:\n\n"
         "      if x:\n          f(x)\n\n   More.\n"
     )
-    assert topic_to_markdown(text) == (
+    assert _topic_to_markdown(text) == (
         "# T\n\nobject.f(x)\n\n   Called to do it.  For example:\n\n"
         "```\nif x:\n    f(x)\n```\n\n   More.\n"
     )
@@ -112,7 +112,7 @@ def test_a_doctest_on_the_level_of_the_text_ends_at_a_gap() -> None:
     text = (
         "T\n*\n\nf()\n\n   It counts:\n\n   >>> f()\n   1\n\n   >>> f()\n   2\n\n   New.\n\n>>> x\n"
     )
-    assert topic_to_markdown(text) == (
+    assert _topic_to_markdown(text) == (
         "# T\n\nf()\n\n   It counts:\n\n```\n>>> f()\n1\n\n>>> f()\n2\n```\n\n   New.\n\n"
         "```\n>>> x\n```\n"
     )
@@ -125,7 +125,7 @@ def test_a_grid_table_becomes_one_line_a_row() -> None:
         "| a|b  | bitwise |\n|      | OR      |\n+------+---------+\n"
         "| ~a   | not     |\n+------+---------+\n"
     )
-    assert topic_to_markdown(text) == (
+    assert _topic_to_markdown(text) == (
         "# T\n\n| Op | Meaning |\n| --- | --- |\n| a\\|b | bitwise OR |\n| ~a | not |\n"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from formats.shared.item import Notes, chunk_of
-from formats.shared.spans import Span, attributes_of, documents_of, kind_of, messages_of, plain
+from formats.shared.spans import Span, _attributes_of, _plain, documents_of, kind_of, messages_of
 
 T0 = 1_700_000_000_000_000_000
 
@@ -336,9 +336,9 @@ def test_values_of_any_depth_end() -> None:
     deep: Any = {"stringValue": "x"}
     for _ in range(500):
         deep = {"arrayValue": {"values": [deep]}}
-    assert isinstance(plain(deep), list)
-    assert attributes_of([{"key": "a", "value": {"intValue": "9" * 5000}}]) == {"a": None}
-    assert attributes_of("nonsense") == {}
+    assert isinstance(_plain(deep), list)
+    assert _attributes_of([{"key": "a", "value": {"intValue": "9" * 5000}}]) == {"a": None}
+    assert _attributes_of("nonsense") == {}
 
 
 def test_a_trace_was_asked_of_the_run_that_it_stands_in(desk: Any) -> None:

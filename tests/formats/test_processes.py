@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import convert_data
-from formats.shared.convert import hidden_prefix
+from formats.shared.convert import _hidden_prefix
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_folders_of_dead_processes_go_and_others_stay(desk: Any) -> None:
     """Only ours: of this machine, of a process that is dead, and without a user's old run."""
     process = subprocess.Popen(["true"])
     process.wait()
-    ours = hidden_prefix()
+    ours = _hidden_prefix()
     names = [f"{ours}{process.pid}.a", f"{ours}{os.getpid()}.b", f".converting.x.{process.pid}.c"]
     for name in names:
         desk.file(f"{name}/made/eval_set.jsonl", "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.promptfoo import assertion
+from formats.promptfoo import _assertion
 
 CONFIG = """
 prompts: ['{{question}}']
@@ -90,7 +90,7 @@ def test_csv(desk: Any) -> None:
     ],
 )
 def test_short_assertions(text: str, found: dict[str, Any]) -> None:
-    assert assertion(text) == found
+    assert _assertion(text) == found
 
 
 def test_json_lines_and_the_question_field(desk: Any) -> None:

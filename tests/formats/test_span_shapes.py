@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from formats.shared.spans import flat, nanoseconds
+from formats.shared.spans import _flat, _nanoseconds
 
 CHAT = {
     "gen_ai.operation.name": "chat",
@@ -186,17 +186,17 @@ def test_nesting_without_end_is_no_trace(desk: Any) -> None:
 
 def test_nested_names_and_times() -> None:
     # 2.5 s after the start of 1970, and the same in a zone two hours ahead of UTC
-    assert nanoseconds("1970-01-01T00:00:02.5Z") == 2_500_000_000
-    assert nanoseconds("1970-01-01T02:00:02.500+02:00") == 2_500_000_000
-    assert nanoseconds("soon") == nanoseconds(None) == 0
+    assert _nanoseconds("1970-01-01T00:00:02.5Z") == 2_500_000_000
+    assert _nanoseconds("1970-01-01T02:00:02.500+02:00") == 2_500_000_000
+    assert _nanoseconds("soon") == _nanoseconds(None) == 0
     nested = {
         "a": {"b": [{"c": 1}, {"c": 2}], "d": ["x"]},
         "gen_ai.input.messages": [{"role": "u"}],
     }
-    assert flat(nested) == {
+    assert _flat(nested) == {
         "a.b.0.c": 1,
         "a.b.1.c": 2,
         "a.d": ["x"],
         "gen_ai.input.messages": [{"role": "u"}],
     }
-    assert flat("nonsense") == {}
+    assert _flat("nonsense") == {}

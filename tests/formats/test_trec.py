@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import score_retrieval
-from formats.shared.ranked import RankedLine, order_key, single
+from formats.shared.ranked import RankedLine, _order_key, _single
 from records.asked import Asked
 from storage import asked_of, read_config
 
@@ -176,8 +176,8 @@ def test_grades_of_supports_and_fractions_are_told(desk: Any) -> None:
 
 @pytest.mark.parametrize(("score", "held"), [(0.1, 0.10000000149011612), (1e300, float("inf"))])
 def test_a_score_in_single_precision(score: float, held: float) -> None:
-    assert single(score) == held
-    assert order_key(RankedLine("b", "", -1e300)) == (float("-inf"), "b")
+    assert _single(score) == held
+    assert _order_key(RankedLine("b", "", -1e300)) == (float("-inf"), "b")
 
 
 LETTERS = string.ascii_letters + string.digits + "-_./%#é漢\u00a0\u2028"

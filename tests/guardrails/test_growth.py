@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.injection import planted_lines, score_injection
+from guardrails.injection import _planted_lines, score_injection
 from guardrails.normalise import views
 from guardrails.patterns import InjectionRule, rule_book
 
@@ -98,7 +98,7 @@ def test_each_mark_is_linear_in_runs_of_anything(rule: InjectionRule) -> None:
     assert next((text for text in texts if is_steep(finder(rule.regex), *text)), None) is None
 
 
-@pytest.mark.parametrize("step", [views, lambda text: list(planted_lines(text)), score_injection])
+@pytest.mark.parametrize("step", [views, lambda text: list(_planted_lines(text)), score_injection])
 def test_each_step_is_linear_in_runs_of_anything(step: Callable[[str], Any]) -> None:
     assert next((run_of for run_of in RUNS if is_steep(step, "", run_of)), None) is None
 

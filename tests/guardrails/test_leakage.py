@@ -10,14 +10,14 @@ from guardrails.leakage import (
     BLOCK,
     CATEGORIES,
     WARN,
-    copied_spans,
-    leak_score,
-    mask,
+    _copied_spans,
+    _leak_score,
+    _mask,
     score_leakage,
 )
 from guardrails.metadata import find_metadata
-from guardrails.pii import find_pii, luhn_valid
-from guardrails.secrets import entropy, find_secrets
+from guardrails.pii import _luhn_valid, find_pii
+from guardrails.secrets import _entropy, find_secrets
 
 PASSAGE = (
     "Receipts are handed in within four weeks after the trip, sorted by date and with a note. "
@@ -41,7 +41,7 @@ def _kinds(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_luhn(digits: str, valid: bool) -> None:
-    assert luhn_valid(digits) is valid
+    assert _luhn_valid(digits) is valid
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_placeholders_and_prose_are_no_secrets(text: str) -> None:
 
 
 def test_entropy() -> None:
-    assert entropy("") == 0
-    assert entropy("aaaa") == 0
-    assert entropy("abcd") == 2.0  # four equally likely characters: log2 4
-    assert entropy("aabb") == 1.0
+    assert _entropy("") == 0
+    assert _entropy("aaaa") == 0
+    assert _entropy("abcd") == 2.0  # four equally likely characters: log2 4
+    assert _entropy("aabb") == 1.0
 
 
 @pytest.mark.parametrize(
@@ -193,15 +193,15 @@ def test_values_are_masked_and_their_origin_is_told() -> None:
 
 
 def test_mask_never_shows_a_short_value() -> None:
-    assert "abc" not in mask("abcdefg")
-    assert mask("abcdefgh").startswith("ab…gh (8 characters, sha256 ")
+    assert "abc" not in _mask("abcdefg")
+    assert _mask("abcdefgh").startswith("ab…gh (8 characters, sha256 ")
 
 
 def test_verbatim_spans_by_hand() -> None:
     context = "one two three four five six seven"
     text = "Zero, ONE two: three four five! and six seven eight nine"
     # the run one..five stands in the context; "and" breaks it, "six seven" is too short
-    (span,) = copied_spans(text, [context])
+    (span,) = _copied_spans(text, [context])
     assert (span.words, span.context) == (5, 0)
     assert text[span.start : span.end] == "ONE two: three four five"
 
@@ -219,8 +219,8 @@ def test_verbatim_spans_by_hand() -> None:
 )
 def test_verbatim_score_by_hand(longest: int, total: int, score: float) -> None:
     context = " ".join(f"w{n}" for n in range(longest))
-    spans = copied_spans(context, [context])
-    assert leak_score(spans, total) == pytest.approx(score)
+    spans = _copied_spans(context, [context])
+    assert _leak_score(spans, total) == pytest.approx(score)
 
 
 def test_a_copied_passage_leaks_and_a_cited_quotation_does_not() -> None:

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 import storage
-from judging.connect import read_salt
-from judging.run import JudgingPlan, write_config
+from judging.connect import _read_salt
+from judging.run import JudgingPlan, _write_config
 from records import verdicts
-from records.judgements import join_parts
+from records.judgements import _join_parts
 from records.verdicts import KINDS
 from scorers.judged import section_notes
 
@@ -92,7 +92,7 @@ def test_a_damaged_line_is_named_with_field_and_remedy(
 
 
 def test_more_parts_than_there_are_lines_cost_nothing() -> None:
-    assert join_parts({0: LINE | {"parts": 2**31 - 1}}) is None
+    assert _join_parts({0: LINE | {"parts": 2**31 - 1}}) is None
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ def test_config_keeps_what_it_does_not_know_and_what_was_judged_before(tmp_path:
     path = tmp_path / "config.json"
     storage.replace_json(path, {"schema": 1, "run_id": "r", "ours": 1, "seed": 3})
     told = {"identity": IDENTITY, "parameters": {}, "mode": "json_schema", "answered_as": ["x"]}
-    write_config(plan(tmp_path, "groundedness"), told)
-    write_config(plan(tmp_path, "correctness"), told | {"answered_as": []})
+    _write_config(plan(tmp_path, "groundedness"), told)
+    _write_config(plan(tmp_path, "correctness"), told | {"answered_as": []})
     raw = storage.read_json(path)
     assert raw["ours"] == 1
     assert set(raw["judge"]["prompts"]) == {"groundedness", "correctness", "facts"}
     assert raw["judge"]["answered_as"] == ["x"]
     assert raw["config_hash"] == storage.config_hash(storage.read_config(tmp_path))
     other = told | {"identity": IDENTITY | {"digest": "d2"}, "answered_as": []}
-    judge = write_config(plan(tmp_path, "correctness"), other)
+    judge = _write_config(plan(tmp_path, "correctness"), other)
     assert set(judge["prompts"]) == {"correctness", "facts"}
     assert judge["answered_as"] == []
 
@@ -163,13 +163,13 @@ def test_every_call_has_a_kind() -> None:
 
 
 def test_the_salt_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
-    salt = read_salt(tmp_path / "cache")
+    salt = _read_salt(tmp_path / "cache")
     assert len(salt) == 32
-    assert read_salt(tmp_path / "cache") == salt
+    assert _read_salt(tmp_path / "cache") == salt
     path = tmp_path / "cache" / "judge_salt"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_bytes(b"short")
-    assert len(read_salt(tmp_path / "cache")) == 32
+    assert len(_read_salt(tmp_path / "cache")) == 32
 
 
 def section(identity: dict[str, Any], agreement: float | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, loosened
+from judging.connect import LEFT_OUT, PLAIN, SchemaLimits, _loosened
 from judging.kinds import FACTS, Material, make_task
 from judging.replies import ServerCapabilities
 from judging.types import JudgeTask, JudgeVerdict, Usage
@@ -29,7 +29,7 @@ def reply(*entries: dict[str, str], notes: str = "") -> dict[str, Any]:
 
 
 def fits(value: dict[str, Any], step: int = 0) -> bool:
-    schema = loosened(TASK, step).schema
+    schema = _loosened(TASK, step).schema
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema).is_valid(value)
 
@@ -57,9 +57,9 @@ def test_the_schema_alone_tells_what_cannot_be_used(name: str) -> None:
 
 def test_loosening_leaves_the_task_and_its_schema_alone() -> None:
     before = str(TASK.schema)
-    plain = loosened(TASK, PLAIN)
+    plain = _loosened(TASK, PLAIN)
     assert str(TASK.schema) == before
-    assert loosened(TASK, 0) is TASK
+    assert _loosened(TASK, 0) is TASK
     assert plain.messages == TASK.messages
     for word in ("maxLength", "minItems", "maxItems"):
         assert word not in str(plain.schema)
@@ -181,4 +181,4 @@ def test_what_is_known_of_a_server_is_not_tried() -> None:
     assert "minItems" in str(strict.sent[0].schema)
     free = Picky(mode="tool")
     limited(free).ask(TASK)
-    assert free.sent[0].schema == loosened(TASK, PLAIN).schema
+    assert free.sent[0].schema == _loosened(TASK, PLAIN).schema

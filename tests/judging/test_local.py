@@ -14,7 +14,7 @@ from judging.opinion import ask
 from judging.types import JudgeTask
 from ragmetrics.groundedness import score_case
 from records.verdicts import KINDS, CallKind
-from scorers.judged import families, suspected
+from scorers.judged import _families, _suspected
 from storage import RetrievedChunk
 
 SALT = b"s" * 32
@@ -106,7 +106,7 @@ def test_it_says_what_it_cannot() -> None:
     ],
 )
 def test_attacks_are_suspected(attack: str) -> None:
-    assert suspected(f"The fee is 15 euros. {attack}")
+    assert _suspected(f"The fee is 15 euros. {attack}")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_attacks_are_suspected(attack: str) -> None:
     ],
 )
 def test_plain_answers_are_not(answer: str) -> None:
-    assert suspected(answer) == []
+    assert _suspected(answer) == []
 
 
 def test_the_local_judge_passes_its_self_test() -> None:
@@ -192,6 +192,6 @@ def test_a_dead_judge_measures_nothing(scripted: Any) -> None:
 
 
 def test_families() -> None:
-    assert families("llama3.1:8b") & families("Meta-Llama-3-70B") == {"llama"}
-    assert families("gpt-4o") & families("claude-3") == set()
-    assert families("support") == set()
+    assert _families("llama3.1:8b") & _families("Meta-Llama-3-70B") == {"llama"}
+    assert _families("gpt-4o") & _families("claude-3") == set()
+    assert _families("support") == set()

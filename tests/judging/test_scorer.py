@@ -14,7 +14,7 @@ from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.judged import blame_claim
 from records.judgements import Judgement, Verdicts, blame_claims
-from scorers.judged import JudgedScorer, rows_for
+from scorers.judged import JudgedScorer, _rows_for
 
 ALL = {row.name for row in ROWS}
 FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
@@ -82,7 +82,7 @@ def score(tmp_path: Path, scripted: Any) -> Score:
                     key = (line["metric"], line["judge_repeat"])
                     found.setdefault(key, {})[line["part"]] = line
         verdicts = Verdicts({}, {("tour", 0): found})
-        scorer = JudgedScorer(verdicts, rows_for(verdicts), **({"embed": Unit()} | more))
+        scorer = JudgedScorer(verdicts, _rows_for(verdicts), **({"embed": Unit()} | more))
         asked = again or one
         row, evidence = scorer.score(asked.case, asked.result)
         names = [metric.name for metric in scorer.metrics]

@@ -8,10 +8,10 @@ import pytest
 
 from labeller.annotators import (
     AnnotatorLabel,
+    _compare,
+    _graded_pairs,
     agreement,
-    compare,
     disagreement,
-    graded_pairs,
     labels_of,
     qrels,
     statistics_of,
@@ -78,7 +78,7 @@ def test_the_set_itself_is_an_annotator() -> None:
 
 
 def test_figures_by_hand(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
-    found = compare("anna", both["anna"], "ben", both["ben"])
+    found = _compare("anna", both["anna"], "ben", both["ben"])
     assert found["cases"] == 3
     # States: (ans, ans) (ans, un) (un, un): p_o = 2/3; p_e = (2*1 + 1*2)/9 = 4/9;
     # kappa = (2/3 - 4/9)/(5/9) = 2/5.
@@ -108,15 +108,15 @@ def test_an_interval_needs_ten_questions() -> None:
         c: judged("answerable" if n % 3 else "unanswerable", {}, []) for n, c in enumerate(cases)
     }
     a, b = labels_of(cases, first, "a"), labels_of(cases, other, "b")
-    found = compare("a", a, "b", b)["state"]
+    found = _compare("a", a, "b", b)["state"]
     low, high = found["kappa_ci95"]
     assert -1 <= low <= found["kappa"] <= high <= 1
     few = {c: a[c] for c in list(a)[:9]}
-    assert compare("a", few, "b", b)["state"]["kappa_ci95"] is None
+    assert _compare("a", few, "b", b)["state"]["kappa_ci95"] is None
 
 
 def test_disagreements_are_listed(both: dict[str, dict[str, AnnotatorLabel]]) -> None:
-    found = compare("anna", both["anna"], "ben", both["ben"])["disagreements"]
+    found = _compare("anna", both["anna"], "ben", both["ben"])["disagreements"]
     assert [(item["id"], item["what"]) for item in found] == [
         ("q1", "needs"),
         ("q1", "b.md > H #b"),
@@ -134,10 +134,10 @@ def test_rows_of_one_annotator_against_supports_of_the_other() -> None:
         {FREE: 2.0},
         {"k1": (FREE, 2.0), "k2": (("guide.md", "Limits"), 0.0), "k3": (("faq.md", ""), 2.0)},
     )
-    pairs = graded_pairs(gold, ben)
+    pairs = _graded_pairs(gold, ben)
     assert sorted(pairs.values()) == [(0.0, 0.0), (0.0, 2.0), (3.0, 2.0)]
-    assert sorted(graded_pairs(ben, gold).values()) == [(0.0, 0.0), (2.0, 0.0), (2.0, 3.0)]
-    assert graded_pairs(gold, gold) == {("guide.md", "Plans"): (3.0, 3.0)}
+    assert sorted(_graded_pairs(ben, gold).values()) == [(0.0, 0.0), (2.0, 0.0), (2.0, 3.0)]
+    assert _graded_pairs(gold, gold) == {("guide.md", "Plans"): (3.0, 3.0)}
 
 
 def test_all_annotators_together(both: dict[str, dict[str, AnnotatorLabel]]) -> None:

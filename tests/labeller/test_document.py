@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeller.cases import identify_judgement
-from labeller.store import merge, own_base
-from records.editing import Document, decode, encode, written
+from labeller.store import _merge, _own_base
+from records.editing import Document, _encode, decode, written
 
 Record = dict[str, Any]
 VALUES = st.recursive(
@@ -87,7 +87,7 @@ def _is(line: bytes, name: str) -> bool:
 
 @given(RECORDS)
 def test_a_record_is_read_as_it_was_written(record: Record) -> None:
-    line = encode(record, None)
+    line = _encode(record, None)
     assert b"\n" not in line
     assert written(decode(line)) == written(record)
 
@@ -96,7 +96,7 @@ def test_a_record_is_read_as_it_was_written(record: Record) -> None:
 def test_a_merge_takes_what_one_side_changed_and_reports_what_both_did(
     base: Record, mine: Record, theirs: Record
 ) -> None:
-    merged, conflicts = merge(base, mine, theirs)
+    merged, conflicts = _merge(base, mine, theirs)
     assert merged is not None
     for group in (("answerable", "gold_supports"), ("question",), ("tags",), ("x",)):
         was, here, there, got = (
@@ -120,5 +120,5 @@ def test_what_this_side_wrote_itself_is_no_conflict(
 ) -> None:
     steps = [base, *path, mine]
     for written_by_us in steps:
-        _, conflicts = merge(own_base(base, written_by_us, list(steps)), mine, written_by_us)
+        _, conflicts = _merge(_own_base(base, written_by_us, list(steps)), mine, written_by_us)
         assert conflicts == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeller.fuzzy import closeness, ranked
+from labeller.fuzzy import _closeness, ranked
 
 PLACES = ["guide/retention.md > Plans > Free", "guide/roles.md > Owners", "faq.md > Billing"]
 
@@ -25,7 +25,7 @@ PLACES = ["guide/retention.md > Plans > Free", "guide/roles.md > Owners", "faq.m
     ],
 )
 def test_closeness(word: str, text: str, score: float) -> None:
-    assert closeness(word, text) == pytest.approx(score)
+    assert _closeness(word, text) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labeller.store import merge
+from labeller.store import _merge
 from records.files import SetLock
 from terminal.actions import ActionRefused
 
@@ -128,13 +128,13 @@ def test_labels_are_merged_as_one(files: Files) -> None:
     base = {"id": "a", "answerable": True, "gold_supports": [{"rel_path": "x"}]}
     mine = {**base, "gold_supports": []}
     theirs = {**base, "answerable": False}
-    merged, fields = merge(base, mine, theirs)
+    merged, fields = _merge(base, mine, theirs)
     assert fields == ("answerable", "gold_supports")
     assert merged == mine
-    assert merge(base, base, theirs) == (theirs, ())
-    assert merge(base, mine, mine) == (mine, ())
-    assert merge(None, mine, None) == (mine, ())
-    assert merge(base, None, base) == (None, ())
+    assert _merge(base, base, theirs) == (theirs, ())
+    assert _merge(base, mine, mine) == (mine, ())
+    assert _merge(None, mine, None) == (mine, ())
+    assert _merge(base, None, base) == (None, ())
 
 
 def test_a_replayed_journal_is_merged_with_what_came_meanwhile(files: Files) -> None:

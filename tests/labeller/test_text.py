@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from labeller.passages import (
     Chunk,
+    _folded,
+    _nearly_holds,
     answer_spans,
     content_words,
     find_span,
-    folded,
     heading,
     holds,
     joined,
     locate,
-    nearly_holds,
     norm_path,
     segments,
     sentence_spans,
@@ -126,14 +126,14 @@ def test_paths_and_headings() -> None:
 def test_texts_are_compared_folded() -> None:
     assert holds("The\nSTRASSE ends", "straße")
     assert not holds("text", "  ")
-    assert folded(" A\t b ") == "a b"
+    assert _folded(" A\t b ") == "a b"
 
 
 def test_fuzzy_needs_nine_words_in_ten() -> None:
     quote = "one two three four five six seven eight nine ten"
-    assert nearly_holds(f"before {quote.replace('five', 'FIFE')} after", quote)
-    assert not nearly_holds(quote.replace("five", "x").replace("six", "y"), quote)
-    assert not nearly_holds("too short", "too short"), "a few words prove nothing"
+    assert _nearly_holds(f"before {quote.replace('five', 'FIFE')} after", quote)
+    assert not _nearly_holds(quote.replace("five", "x").replace("six", "y"), quote)
+    assert not _nearly_holds("too short", "too short"), "a few words prove nothing"
 
 
 def test_a_support_is_located_by_its_quote_first() -> None:

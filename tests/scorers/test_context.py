@@ -15,7 +15,7 @@ from ragmetrics.catalogue.context import ROWS
 from ragmetrics.context import METRICS
 from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
-from scorers.context import ContextScorer, read_frequencies
+from scorers.context import ContextScorer, _read_frequencies
 from storage import ResultsWriter, RetrievedChunk, RunConfig, TestCase, TestResult
 
 NAMES = [metric.name for metric in ROWS]
@@ -155,7 +155,7 @@ def test_frequencies_of_a_run_count_each_text_once_and_leave_cut_ones_out(tmp_pa
     writer.write_result(TestResult("q1", retrieved=first))
     writer.write_result(TestResult("q2", retrieved=again))
     writer.finish(["q1", "q2"])
-    ours = read_frequencies(tmp_path / "run").similarity([CATS, DOGS])
+    ours = _read_frequencies(tmp_path / "run").similarity([CATS, DOGS])
     assert ours == pytest.approx(frequencies(CATS, DOGS).similarity([CATS, DOGS]))
     other = frequencies(CATS, DOGS, "cats cut").similarity([CATS, DOGS])
     assert ours[0, 1] != pytest.approx(other[0, 1])

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from ragmetrics.catalogue.metric import Metric, MetricSection
-from scorers.show import worst_cases
+from scorers.show import _worst_cases
 from storage import TestResult
 
 
@@ -43,7 +43,7 @@ def test_perfect_and_unscored_cases_are_not_bad(
         files["scores/s.jsonl"] += orjson.dumps(row) + b"\n"
     for path, data in files.items():
         (tmp_path / path).write_bytes(data)
-    found = worst_cases(
+    found = _worst_cases(
         tmp_path, MetricSection("s", "S", (), ""), known, 5, tmp_path / "set.jsonl", None
     )
     assert [one.case.id for one in found] == expected

@@ -18,7 +18,7 @@ from ragmetrics.stats import means
 from records import cases as records_cases
 from scorers.contract import ScoreOutcome
 from scorers.loop import score_run
-from scorers.retrieval import RetrievalScorer, as_listed
+from scorers.retrieval import RetrievalScorer, _as_listed
 from storage import Problem, Reference, RetrievedChunk, TestCase, TestResult, Work
 
 names = st.sampled_from(["a", "b", "c", "d", "e", ""])
@@ -74,12 +74,12 @@ def test_an_outcome_that_is_looked_up_equals_the_one_worked_out(
 
 def test_what_is_looked_up_is_the_bulk_of_large_runs() -> None:
     case = TestCase("q", "?", chunk_relevance_grades={"a": 1.0, "b": 2.0})
-    listed = as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
+    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "a", "b"]))
     assert listed is None  # "b" stands there twice: looked at closer
-    listed = as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
+    listed = _as_listed(case, TestResult("q", retrieved=["x", "b", "ab", "a"]))
     assert listed == (4, 2, 1.0, 2.0, None)  # the ranks of a and b, their grades, nothing cited
     cited = [Reference(chunk_id="x"), Reference(chunk_id="a")]
-    listed = as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
+    listed = _as_listed(case, TestResult("q", retrieved=["ab"], references=cited))
     assert listed == (0, 0, 1.0, 2.0, True)
     scorer = RetrievalScorer()
     results = [TestResult("q", retrieved=["x", "a"])] * 3

@@ -57,7 +57,7 @@ def score(whole: Work, splits: int, folder: Path) -> tuple[bytes, bytes]:
     folder.mkdir()
     works = storage.split(whole, splits) if splits > 1 else [whole]
     assert len(works) == splits
-    score_one = partial(loop.score_range, scorer=Hard(), labels={}, folder=folder)
+    score_one = partial(loop._score_range, scorer=Hard(), labels={}, folder=folder)
     parts = [score_one(work) for work in works]
     assert not any(part.problems for part in parts)
     lines = b"".join(part.rows.read_bytes() for part in parts)

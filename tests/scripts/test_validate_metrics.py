@@ -154,7 +154,7 @@ def test_ragtruth_labels_our_claims_by_the_spans_that_people_marked(tmp_path: Pa
     }  # fmt: skip
     other = row | {"subset": "summary"}
     jsonl(tmp_path / "ragtruth" / "data.jsonl.gz", [row, other])
-    found = list(human.ragtruth(tmp_path, "qa"))
+    found = list(human._ragtruth(tmp_path, "qa"))
     assert [(claim.claim, claim.supported) for claim in found] == [
         ("Plan B costs 20 EUR.", 1),
         ("It renews every year.", 0),

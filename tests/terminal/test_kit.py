@@ -8,7 +8,7 @@ import pytest
 from textual.app import App
 from textual.geometry import Size
 
-from terminal.action_screen import ActionScreen, Acts, keys_for
+from terminal.action_screen import ActionScreen, Acts, _keys_for
 from terminal.actions import Action, ActionRefused, UndoSteps, shown_key
 from terminal.frame import Look
 from terminal.help import keys_page
@@ -23,7 +23,7 @@ ACTIONS = (
 
 
 def test_each_key_has_its_action_under_the_name_that_textual_gives_it() -> None:
-    keys = keys_for(ACTIONS, {"down": "n"})
+    keys = _keys_for(ACTIONS, {"down": "n"})
     assert {key: action.id for key, (action, _) in keys.items()} == {
         "n": "down",
         "g": "top",

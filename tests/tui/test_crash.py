@@ -9,7 +9,7 @@ import pytest
 
 from labeller.commands import COMMANDS
 from labeller.screen import MainScreen
-from terminal.app import write_crash_file
+from terminal.app import _write_crash_file
 
 SECRET = "the text of a chunk"
 
@@ -23,7 +23,7 @@ def test_crash_file_holds_places_and_types_only() -> None:
 
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - its text is the point
         fail(SECRET)
-    path = Path(write_crash_file(caught.value))
+    path = Path(_write_crash_file(caught.value))
     text = path.read_text(encoding="utf-8")
     path.unlink()
     assert SECRET not in text

@@ -48,7 +48,7 @@ class EmbeddingUnavailable(RuntimeError):
     """No embedding can be made: a library or the model is missing. The message holds the remedy."""
 
 
-def bundled_model() -> Path:
+def _bundled_model() -> Path:
     """Folder of the weights inside the installed package, found without importing it.
 
     Raises EmbeddingUnavailable when the package is not installed.
@@ -78,7 +78,7 @@ class Embedder:
         batch_size: int = 16,
     ) -> None:
         """Find the model; load nothing. Raises EmbeddingUnavailable when there is no such model."""
-        folder = bundled_model() if model is None else Path(model).expanduser()
+        folder = _bundled_model() if model is None else Path(model).expanduser()
         self.folder = folder if folder.is_dir() and model != "" else None
         if self.folder is None and not _is_hub_name(model or ""):
             raise EmbeddingUnavailable(
@@ -94,7 +94,7 @@ class Embedder:
         self.batch_size = batch_size
         self.identity = _folder_hash(self.folder) if self.folder else self.name
         file = f"{_file_name(self.name)}-{_sha256(self.identity).hex()[:16]}.sqlite"
-        self._cache = VectorCache(cache_dir and cache_dir / "embeddings" / file)
+        self._cache = _VectorCache(cache_dir and cache_dir / "embeddings" / file)
         self._model: Any = None
         self._tokenizer: Any = None
         self._lock = threading.Lock()
@@ -270,7 +270,7 @@ KEYS_A_QUERY = 500
 LOCK_SECONDS = 60
 
 
-class VectorCache:
+class _VectorCache:
     """Float32 vectors by byte key in the SQLite file ``path``; None keeps nothing."""
 
     def __init__(self, path: Path | None) -> None:

@@ -151,7 +151,7 @@ class HttpTransport:
         self._redactor = redactor or Redactor()
         self._timeout = timeout
         self._clock = Deadline()
-        self._adapter = deadline_adapter(connections, self._clock)
+        self._adapter = _deadline_adapter(connections, self._clock)
         with requests.Session() as session:
             settings: Any = session.merge_environment_settings(url, {}, True, None, None)
         settings["stream"] = True
@@ -201,7 +201,7 @@ class HttpTransport:
             raise CallError("malformed", "the body is not compressed as it says") from None
         except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             # requests' own exceptions are OSErrors
-            raise connection_error(error, self._redactor) from None
+            raise _connection_error(error, self._redactor) from None
         finally:
             if response is not None:
                 response.close()
@@ -296,7 +296,7 @@ def _status_error(
         kind = "server_error"
     else:
         kind = "client_error"
-    wait = retry_after_seconds(retry_after) if retryable else None
+    wait = _retry_after_seconds(retry_after) if retryable else None
     return CallError(kind, message, retryable=retryable, retry_after=wait, status=status, body=body)
 
 
@@ -304,7 +304,7 @@ def _too_large(limit: int, detail: str) -> CallError:
     return CallError("too_large", f"the body is larger than {limit:,} bytes; {detail}")
 
 
-def connection_error(error: BaseException, redactor: Redactor) -> CallError:
+def _connection_error(error: BaseException, redactor: Redactor) -> CallError:
     """The innermost reason in a few words: library messages repeat the URL with its query."""
     import requests
     from urllib3 import exceptions
@@ -391,7 +391,7 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
+def _deadline_adapter(connections: int, clock: Deadline) -> HTTPAdapter:
     """A requests adapter for ``connections`` threads that reads status, headers and body by
     ``clock``, and sends a request in one piece (two would wake the server twice)."""
     from requests.adapters import HTTPAdapter
@@ -526,7 +526,7 @@ def call_with_retries(
                 raise Interrupted from error
 
 
-def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
+def _retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
     """A Retry-After header in seconds from now: whole seconds or an HTTP date; None if neither.
 
     A date in the past is 0. Source: RFC 9110, section 10.2.3.

@@ -158,7 +158,7 @@ class _Check:
         names: set[str] = set()
         for table, part in (("request", request), ("retrieval_only", overlay)):
             for key in ("query", "body"):
-                for where, name in used_placeholders(part.get(key, {})):
+                for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)
                     if name not in PLACEHOLDERS:
                         allowed = ", ".join(PLACEHOLDERS)
@@ -280,7 +280,7 @@ ABSENT = object()
 _MARK = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
+def _used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
     """(where, name) of each placeholder in the strings of ``template``, unknown ones too."""
     if isinstance(template, str):
         for mark in _MARK.finditer(template):
@@ -288,11 +288,11 @@ def used_placeholders(template: Any) -> Iterator[tuple[str, str]]:
                 yield "", mark.group(1)
     elif isinstance(template, dict):
         for key, value in template.items():
-            for where, name in used_placeholders(value):
+            for where, name in _used_placeholders(value):
                 yield f".{key}{where}", name
     elif isinstance(template, list):
         for index, value in enumerate(template):
-            for where, name in used_placeholders(value):
+            for where, name in _used_placeholders(value):
                 yield f"[{index}]{where}", name
 
 

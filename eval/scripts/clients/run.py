@@ -83,7 +83,7 @@ def run(
     config = options.config(profile, len(cases), len(selected))
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
-    with connected(options, profile, headers) as api:
+    with _connected(options, profile, headers) as api:
         try:
             done = session.ask(api, jobs)
             session.ask_prompts(api, prompts)
@@ -152,8 +152,8 @@ class _Session:
         """Ask the labelled prompts, and say how many failed."""
         if not prompts:
             return
-        with progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
-            errors = ask_prompts(
+        with _progress(self._console, len(prompts), 0, verbose=self._options.verbose) as step:
+            errors = _ask_prompts(
                 api,
                 prompts,
                 self.folder,
@@ -206,7 +206,7 @@ class _Session:
         assert self._writer is not None
         errors = self._kept_errors
         with (
-            progress(self._console, self._total, done, verbose=self._options.verbose) as step,
+            _progress(self._console, self._total, done, verbose=self._options.verbose) as step,
             contextlib.closing(results),
         ):
             for result in results:
@@ -338,7 +338,7 @@ class SafetyPrompt(NamedTuple):
     text: str
 
 
-def ask_prompts(
+def _ask_prompts(
     api: ChatApi,
     prompts: Sequence[SafetyPrompt],
     folder: Path,
@@ -393,7 +393,7 @@ Step = Callable[[TestResult], None]
 
 
 @contextlib.contextmanager
-def progress(console: Console, total: int, done: int, *, verbose: bool) -> Iterator[Step]:
+def _progress(console: Console, total: int, done: int, *, verbose: bool) -> Iterator[Step]:
     """Yields a function to call with each result.
 
     A bar with rate, time left and errors on a terminal; elsewhere nothing but, when ``verbose``,
@@ -446,7 +446,7 @@ def progress(console: Console, total: int, done: int, *, verbose: bool) -> Itera
 
 
 @contextlib.contextmanager
-def connected(options: RunOptions, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
+def _connected(options: RunOptions, profile: Profile, headers: Headers) -> Iterator[ChatApi]:
     """The client, with the embedded API started before and stopped after where it is asked for."""
     with contextlib.ExitStack() as stack:
         url = options.api_url or ""

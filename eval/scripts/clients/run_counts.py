@@ -85,7 +85,7 @@ def _percentile(ordered: list[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The table's rows from the data that --json prints."""
     pairs = [
         ("results", f"{summary['results']:,}"),
@@ -113,7 +113,7 @@ def table(summary: dict[str, Any], title: str) -> Table:
     shown = Table(title=Text(title), show_header=False, title_justify="left", min_width=len(title))
     shown.add_column(style="dim")
     shown.add_column(justify="right")
-    for name, value in rows(summary):
+    for name, value in _rows(summary):
         shown.add_row(Text(printable(name)), Text(value))
     return shown
 

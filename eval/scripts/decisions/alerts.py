@@ -70,7 +70,7 @@ class JudgedPoint:
         return self.fell or self.left_band
 
 
-def judge_values(
+def _judge_values(
     values: Sequence[float], higher_is_better: bool, rule: AlertRule
 ) -> list[JudgedPoint]:
     """Each value against what came before it. One definition throughout: the caller's business.
@@ -83,8 +83,8 @@ def judge_values(
     sign = 1.0 if higher_is_better else -1.0
     for index, value in enumerate(values):
         baseline, at = _baseline(values[:index], rule.baseline, sign, index, values)
-        drop = None if baseline is None else relative_drop(baseline, value, higher_is_better)
-        band = control_band(usual[-WINDOW:], rule.band)
+        drop = None if baseline is None else _relative_drop(baseline, value, higher_is_better)
+        band = _control_band(usual[-WINDOW:], rule.band)
         left = band is not None and (
             value < band[0] - EPSILON if higher_is_better else value > band[1] + EPSILON
         )
@@ -110,7 +110,7 @@ def _baseline(
     return before[best], best
 
 
-def relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
+def _relative_drop(baseline: float, value: float, higher_is_better: bool) -> float:
     """How much worse than the baseline, in parts of its size; below 0 when better.
 
     A baseline of 0 has no size: any worsening of it is infinite, no change is 0.
@@ -121,7 +121,7 @@ def relative_drop(baseline: float, value: float, higher_is_better: bool) -> floa
     return worse / abs(baseline) if abs(baseline) > EPSILON else inf if worse > 0 else -inf
 
 
-def control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | None:
+def _control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | None:
     """Limits of the next value: centre ± 3 sigma of the earlier ones.
 
     shewhart: individuals chart; centre is the mean, sigma the mean of the ranges of neighbours,
@@ -143,7 +143,7 @@ def control_band(before: Sequence[float], kind: Band) -> tuple[float, float] | N
     return centre - SIGMAS * sigma, centre + SIGMAS * sigma
 
 
-def since(flags: Iterable[bool]) -> int | None:
+def _since(flags: Iterable[bool]) -> int | None:
     """Where the unbroken run of True that ends the line began; None when it ends with False."""
     start = None
     for index, flag in enumerate(flags):
@@ -151,7 +151,7 @@ def since(flags: Iterable[bool]) -> int | None:
     return start
 
 
-def largest_step(values: Sequence[float], higher_is_better: bool, start: int, end: int) -> int:
+def _largest_step(values: Sequence[float], higher_is_better: bool, start: int, end: int) -> int:
     """The place in start < place <= end whose step from the one before was worst."""
     sign = 1.0 if higher_is_better else -1.0
     return max(range(start + 1, end + 1), key=lambda at: sign * (values[at - 1] - values[at]))
@@ -264,7 +264,7 @@ def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
         at = segment.index(rule.baseline) if rule.baseline in segment else -1
         rule = replace(rule, baseline=at)
     line.judged = [JudgedPoint(value.mean) for value in line.values[:start]]
-    today = judge_values(means, line.higher_is_better, rule)
+    today = _judge_values(means, line.higher_is_better, rule)
     line.judged += [
         judged
         if judged.baseline_at is None
@@ -279,10 +279,10 @@ def _judged(line: MetricLine, rule: AlertRule, newest: int) -> MetricLine:
     ):
         if kind == "band" and not today[-1].left_band:
             continue
-        if (first := since(flags)) is not None:
+        if (first := _since(flags)) is not None:
             from_place = today[-1].baseline_at if kind == "drop" else None
             begin = min(from_place if from_place is not None else first - 1, first - 1)
-            step = largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
+            step = _largest_step(means, line.higher_is_better, max(begin, 0), len(means) - 1)
             at, other = line.positions[start + first], line.positions[start + step]
             line.alerts.append(Alert(kind, at, other if other != at else None))
     return line

@@ -112,7 +112,7 @@ def _change(
     worse_by = (before - now.mean) * (1 if now.higher_is_better else -1)
     noise = noise_of(interval, now.ci95)
     return BaselineChange(
-        section, metric, before, now.mean, worse_by, noise, verdict(worse_by, noise, max_drop)
+        section, metric, before, now.mean, worse_by, noise, _verdict(worse_by, noise, max_drop)
     )
 
 
@@ -128,7 +128,7 @@ def _width(interval: Iterable[float]) -> float:
     return high - low
 
 
-def verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> ChangeVerdict:
+def _verdict(worse_by: float, noise: float | None, max_drop: float | None = None) -> ChangeVerdict:
     """What a change amounts to; without intervals only ``max_drop`` can make it a regression."""
     if max_drop is not None and worse_by > max_drop + EPSILON:
         return "regression"

@@ -53,7 +53,7 @@ class CompareOptions:
     targets: Path = TARGETS
 
 
-def metric_rows(
+def _metric_rows(
     base: Run,
     new: Run,
     pairs: Pairs,
@@ -75,7 +75,7 @@ def metric_rows(
         )
         if name in pairs.base or name in pairs.new:
             row = replace(row, base_cases=pairs.base_cases, new_cases=pairs.new_cases)
-            row = tested(row, pairs.base.get(name), pairs.new.get(name), options, clusters)
+            row = _tested(row, pairs.base.get(name), pairs.new.get(name), options, clusters)
         elif row.base_mean is None or row.new_mean is None:
             row = _one_sided(row)
         else:
@@ -85,7 +85,7 @@ def metric_rows(
         yield row
 
 
-def slice_rows(
+def _slice_rows(
     rows: Sequence[MetricRow], pairs: Pairs, parts: Parts, options: CompareOptions, clusters: Any
 ) -> Iterator[MetricRow]:
     """The metrics of the family within each slice. They are explored, so none is of the family."""
@@ -110,7 +110,7 @@ def slice_rows(
                 base_cases=len(at),
                 new_cases=len(at),
             )
-            slice_row = tested(
+            slice_row = _tested(
                 part_row, base[at], new[at], options, None if clusters is None else clusters[at]
             )
             yield (
@@ -156,7 +156,7 @@ def _one_sided(row: MetricRow) -> MetricRow:
     return replace(row, verdict="only in new") if row.new_mean is not None else row
 
 
-def cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
+def _cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
     """The cluster of each row; a case without one is a cluster by itself."""
     import numpy as np
 
@@ -169,7 +169,7 @@ def cluster_column(pairs: Pairs, clusters: Clusters | None) -> Any:
     )
 
 
-def tested(
+def _tested(
     row: MetricRow, base: Floats | None, new: Floats | None, options: CompareOptions, clusters: Any
 ) -> MetricRow:
     """The row with means and test over the cases that both runs scored."""
@@ -268,22 +268,22 @@ def _compared(
     base: Run, new: Run, options: CompareOptions, clusters: Clusters | None, parts: Parts | None
 ) -> Comparison:
     """Two runs with uncorrected rows."""
-    sections, notes = shared_sections(base, new, options.sections)
+    sections, notes = _shared_sections(base, new, options.sections)
     problems = controls(base, new, sections)
     if problems and not options.ignore_invariants:
         raise IncomparableError(base.id, new.id, problems)
-    family = family_of(options, base, new)
+    family = _family_of(options, base, new)
     rows: list[MetricRow] = []
     slices: list[MetricRow] = []
     cases = only_base = only_new = 0
     for section in sections:
         pairs = read_pairs(base.folder, new.folder, section)
         problems += _gold_problem(base, new, pairs, options)
-        cluster_ids = cluster_column(pairs, clusters)
-        own = list(metric_rows(base, new, pairs, family, options, cluster_ids))
+        cluster_ids = _cluster_column(pairs, clusters)
+        own = list(_metric_rows(base, new, pairs, family, options, cluster_ids))
         rows += own
         if parts is not None:
-            slices += slice_rows(own, pairs, parts, options, cluster_ids)
+            slices += _slice_rows(own, pairs, parts, options, cluster_ids)
         if section != OWN_TEXTS or sections == [OWN_TEXTS]:
             cases = max(cases, pairs.both)
             only_base = max(only_base, pairs.base_cases - pairs.both)
@@ -313,7 +313,7 @@ def _compared(
     )
 
 
-def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+def _shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str], list[str]]:
     """Sections to compare, and notes on those that one run lacks.
 
     Raises StorageError when nothing is left, or a section that was asked for is not there.
@@ -323,7 +323,7 @@ def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str
     for section in sorted({*asked} or {*old, *now}):
         for run, scored in ((base, old), (new, now)):
             if section not in scored:
-                message = f"{run.folder}: has no scores of {section}; {remedy(section, run.id)}"
+                message = f"{run.folder}: has no scores of {section}; {_remedy(section, run.id)}"
                 if asked:
                     raise StorageError(message)
                 notes.append(message)
@@ -336,7 +336,7 @@ def shared_sections(base: Run, new: Run, asked: Sequence[str]) -> tuple[list[str
     return shared, notes
 
 
-def remedy(section: str, run: str) -> str:
+def _remedy(section: str, run: str) -> str:
     """How a run gets its scores of a section."""
     if section == "judged":
         return f"run judge_answers.py --run {run}."
@@ -345,7 +345,7 @@ def remedy(section: str, run: str) -> str:
     return f"run score_{section}.py --run {run}."
 
 
-def family_of(options: CompareOptions, base: Run, new: Run) -> frozenset[str]:
+def _family_of(options: CompareOptions, base: Run, new: Run) -> frozenset[str]:
     """``section.metric`` of the declared family. Raises StorageError for names of neither run."""
     if not options.metrics:
         targets = read_targets(options.targets)

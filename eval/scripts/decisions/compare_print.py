@@ -29,12 +29,12 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
     """What changed, remarks, the declared metrics, and the others that show a difference."""
     names = f"{comparison.base_id} → {comparison.new_id}"
     console.print(f"{plain(names)}: {counted(comparison.cases, 'case')} in both")
-    for number_of_line, line in enumerate(headline(comparison)):
+    for number_of_line, line in enumerate(_headline(comparison)):
         console.print(plain(line, 2000), style=_style_of(line) if number_of_line else "bold")
     _print_changes(console, comparison)
-    for note in remarks(comparison):
+    for note in _remarks(comparison):
         console.print(plain(f"! {note}", 2000), style="yellow")
-    family, loud, rest = parts(comparison)
+    family, loud, rest = _parts(comparison)
     if family:
         tested = sum(row.p is not None for row in family)
         _print_rows(console, f"Declared metrics (p after Holm, {tested} tests)", family)
@@ -46,7 +46,7 @@ def print_comparison(console: Console, comparison: Comparison, everything: bool 
     if not everything and rest:
         console.print(f"{len(rest)} more without evidence of a difference: --all shows them.")
     console.print()
-    for line in legend([*family, *others, *comparison.slices]):
+    for line in _legend([*family, *others, *comparison.slices]):
         console.print(line, style="dim")
 
 
@@ -71,7 +71,7 @@ def _print_rows(
     console.print(f"\n{plain(title)}")
     table = _table((first, *HEAD[1:]), ("verdict",))
     for row in rows:
-        name, *row_cells = cells(row)
+        name, *row_cells = _cells(row)
         table.add_row(plain(name, 80), *row_cells, style=STYLES.get(row.verdict))
     console.print(table)
     if any(0 < row.n < UNRELIABLE_BELOW and row.interval for row in rows):
@@ -97,7 +97,7 @@ def _table(columns: Sequence[str], texts: Sequence[str] = ()) -> Table:
 
 def print_slices(console: Console, comparison: Comparison) -> None:
     """A table for each metric of the family, a row for each slice."""
-    for title, rows in slices(comparison).items():
+    for title, rows in _slices(comparison).items():
         text = f"{title} (p after Benjamini-Hochberg over all slices)"
         _print_rows(console, text, rows, title.rpartition(" ")[2])
 
@@ -111,12 +111,12 @@ def print_matrix(console: Console, comparisons: Sequence[Comparison]) -> None:
         *(plain(comparison.new_id, 20) for comparison in comparisons),
     )
     console.print("\nDeclared metrics of all runs (p after Holm over all of them together)")
-    _print_cells(console, head, matrix(comparisons))
+    _print_cells(console, head, _matrix_lines(comparisons))
     legend = "  ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
     console.print(f"{legend}   against {plain(base.base_id, 60)}")
 
 
-def matrix(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
+def _matrix_lines(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     """Metric, base's mean, then mean, difference and sign of the verdict for each run."""
     names = dict.fromkeys(
         row.name for comparison in comparisons for row in comparison.rows if row.family
@@ -125,7 +125,7 @@ def matrix(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     for name in names:
         rows = [comparison.row(name) for comparison in comparisons]
         first = next(row for row in rows if row is not None)
-        if any(row is not None and is_measured(row) for row in rows):
+        if any(row is not None and _is_measured(row) for row in rows):
             lines.append((first.metric, number(first.base_mean), *map(_matrix_cell, rows)))
     return lines
 
@@ -134,29 +134,29 @@ def _matrix_cell(row: MetricRow | None) -> str:
     if row is None or row.new_mean is None:
         return "–"
     sign = SIGNS.get(row.verdict, "")
-    return f"{number(row.new_mean)} ({signed(row.delta)}) {sign}".rstrip()
+    return f"{number(row.new_mean)} ({_signed(row.delta)}) {sign}".rstrip()
 
 
 def print_flips(console: Console, flips: Flips) -> None:
     """The cases that changed most, with their answers."""
-    console.print(f"\n{plain(flips_summary(flips))}")
+    console.print(f"\n{plain(_flips_summary(flips))}")
     for title, changed in (("Got worse", flips.worse), ("Got better", flips.better)):
         for flip in changed:
-            console.print(f"\n{title}: {plain(flip.case_id, 60)}  {flip_title(flip)}")
+            console.print(f"\n{title}: {plain(flip.case_id, 60)}  {_flip_title(flip)}")
             console.print(f"  {plain(flip.question)}", soft_wrap=True)
-            for name, text in sides(flip):
+            for name, text in _sides(flip):
                 console.print(f"  {name}: {plain(text, ANSWER)}", soft_wrap=True)
 
 
-def sides(flip: Flip) -> Iterable[tuple[str, str]]:
+def _sides(flip: Flip) -> Iterable[tuple[str, str]]:
     """The answers before and after, once when they are the same."""
-    before, after = answer(flip.base), answer(flip.new)
+    before, after = _answer(flip.base), _answer(flip.new)
     if before == after:
         return [("both", before)]
     return [("base", before), ("new ", after)]
 
 
-def answer(side: FlipSide) -> str:
+def _answer(side: FlipSide) -> str:
     """What the bot said, or why it did not."""
     if side.error:
         return f"failed: {side.error}"
@@ -168,7 +168,7 @@ def print_power(console: Console, rows: Iterable[MetricRow], drop: float) -> Non
     console.print(
         f"\nPower against a true difference of {shown(drop)}, now and with n cases (test at 5 %)"
     )
-    _print_cells(console, power_head(), power_rows(rows, drop))
+    _print_cells(console, _power_head(), _power_rows(rows, drop))
     console.print(
         "A normal approximation: too hopeful where fewer than about 10 cases would change."
     )
@@ -206,7 +206,7 @@ def render(
 
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
-    first, *more = headline(comparison)
+    first, *more = _headline(comparison)
     yield f"**{first}** {counted(comparison.cases, 'case')} in both runs."
     yield ""
     yield from _list(more)
@@ -219,8 +219,8 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield ""
             yield from (f"- {code(str(difference))}" for difference in differences)
             yield ""
-    yield from _list(remarks(comparison))
-    family, loud, rest = parts(comparison)
+    yield from _list(_remarks(comparison))
+    family, loud, rest = _parts(comparison)
     yield from _markdown_table("Declared metrics (p after Holm)", family)
     yield from _markdown_table("Other metrics with a difference (p after Benjamini-Hochberg)", loud)
     if rest:
@@ -230,9 +230,9 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield ""
         yield "</details>"
         yield ""
-    for name, rows in slices(comparison).items():
+    for name, rows in _slices(comparison).items():
         yield from _markdown_table(f"{code(name)} (p after Benjamini-Hochberg)", rows)
-    yield from (*legend([*family, *loud, *rest, *comparison.slices]), "")
+    yield from (*_legend([*family, *loud, *rest, *comparison.slices]), "")
 
 
 def _list(texts: Iterable[str]) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _rows(rows: Sequence[MetricRow]) -> Iterator[str]:
     yield "| " + " | ".join(HEAD) + " |"
     yield "|---|" + "--:|" * (len(HEAD) - 2) + "---|"
     for row in rows:
-        name, *row_cells = cells(row)
+        name, *row_cells = _cells(row)
         yield "| " + " | ".join([cell(name), *row_cells]) + " |"
 
 
@@ -265,7 +265,7 @@ def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
     yield ""
     yield "| metric | " + " | ".join(cell(name) for name in names) + " |"
     yield "|---|" + "--:|" * len(names)
-    for name, *cells in matrix(comparisons):
+    for name, *cells in _matrix_lines(comparisons):
         yield "| " + " | ".join([cell(name), *cells]) + " |"
     yield ""
 
@@ -273,16 +273,16 @@ def _matrix(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def _flips(flips: Flips) -> Iterator[str]:
     yield "## Cases that changed most"
     yield ""
-    yield code(flips_summary(flips))
+    yield code(_flips_summary(flips))
     yield ""
     for title, changed in (("Worse", flips.worse), ("Better", flips.better)):
         for flip in changed:
             yield f"### {title}: {code(flip.case_id)}"
             yield ""
-            yield flip_title(flip)
+            yield _flip_title(flip)
             yield ""
-            yield from fence(
-                "\n".join([f"Q: {flip.question}", *(f"{n}: {t}" for n, t in sides(flip))])
+            yield from _fence(
+                "\n".join([f"Q: {flip.question}", *(f"{n}: {t}" for n, t in _sides(flip))])
             )
             yield ""
 
@@ -301,7 +301,7 @@ def cell(text: str) -> str:
     return code(text.replace("\\|", "\\ |")).replace("|", "\\|")
 
 
-def fence(text: str) -> list[str]:
+def _fence(text: str) -> list[str]:
     """A fenced block that the text cannot end, cut to 2,000 characters."""
     clean = clean_text(text if len(text) <= MOST else f"{text[:MOST]}…")
     ticks = "`" * max(3, _longest_run(clean) + 1)
@@ -328,7 +328,7 @@ NAMED = 8
 """Metrics of one verdict that the headline names."""
 
 
-def headline(comparison: Comparison) -> list[str]:
+def _headline(comparison: Comparison) -> list[str]:
     """The answer before the tables: what the declared metrics say, and which ones say it.
 
     Without a tested one among them the others speak, which are called exploratory.
@@ -355,13 +355,13 @@ def headline(comparison: Comparison) -> list[str]:
     lines = [f"{word}: of {len(rows)} {kind} metric{'s' * (len(rows) != 1)} {', '.join(parts)}."]
     for name in verdicts:
         matching = [row for row in rows if row.verdict == name]
-        names = [f"{row.metric} {signed(row.delta)}" for row in matching[:NAMED]]
+        names = [f"{row.metric} {_signed(row.delta)}" for row in matching[:NAMED]]
         more = f", and {len(matching) - NAMED} more" if len(matching) > NAMED else ""
         lines.append(f"{SIGNS[name]} {name}: {', '.join(names)}{more}")
     return lines + lost
 
 
-def legend(rows: Iterable[MetricRow]) -> list[str]:
+def _legend(rows: Iterable[MetricRow]) -> list[str]:
     """What the words of the tables mean, as far as they occur."""
     unseen = [row for row in rows if row.verdict == "no evidence" and row.mde]
     lines = [f"A verdict asks for a p below {ALPHA:g}, corrected for the number of tests."]
@@ -378,25 +378,25 @@ def legend(rows: Iterable[MetricRow]) -> list[str]:
     return lines
 
 
-def cells(row: MetricRow) -> tuple[str, ...]:
+def _cells(row: MetricRow) -> tuple[str, ...]:
     """Metric, both means, difference, interval, corrected p, paired cases, verdict."""
     interval = "–"
     if row.interval is not None:
         mark = "*" if row.n < UNRELIABLE_BELOW else ""
-        interval = f"{signed(row.interval[0])} to {signed(row.interval[1])}{mark}"
+        interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
     return (
         row.metric if row.slice is None else row.slice.partition("=")[2],
         number(row.base if row.base is not None else row.base_mean),
         number(row.new if row.new is not None else row.new_mean),
-        signed(row.delta),
+        _signed(row.delta),
         interval,
-        p_value(row.p_adjusted),
+        _p_value(row.p_adjusted),
         f"{row.n:,}" if row.n else "–",
-        verdict(row),
+        _verdict(row),
     )
 
 
-def verdict(row: MetricRow) -> str:
+def _verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "no evidence":
         return f"no evidence (MDE {number(row.mde)})" if row.mde else "same"
@@ -406,7 +406,7 @@ def verdict(row: MetricRow) -> str:
     return f"{sign} {row.verdict}" if sign else row.verdict
 
 
-def signed(value: float | None) -> str:
+def _signed(value: float | None) -> str:
     """A difference with its sign."""
     if value is None:
         return "–"
@@ -414,17 +414,17 @@ def signed(value: float | None) -> str:
     return f"+{shown}" if value > 0 else shown.replace("-", "−")
 
 
-def p_value(p: float | None) -> str:
+def _p_value(p: float | None) -> str:
     """Three decimals; below that ``<.001``."""
     if p is None:
         return "–"
     return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
-def parts(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
+def _parts(comparison: Comparison) -> tuple[list[MetricRow], list[MetricRow], list[MetricRow]]:
     """Rows of the family (worse ones first), other rows with something to say, and the rest;
     measured ones only."""
-    measured = [row for row in comparison.rows if is_measured(row)]
+    measured = [row for row in comparison.rows if _is_measured(row)]
     family = sorted((row for row in measured if row.family), key=_rank)
     others = [row for row in measured if not row.family]
     telling = {"better", "worse", "differs", "only in base", "only in new"}
@@ -436,25 +436,25 @@ def _rank(row: MetricRow) -> int:
     return FIRST.get(row.verdict, len(FIRST) if row.mde else len(FIRST) + 1)
 
 
-def is_measured(row: MetricRow) -> bool:
+def _is_measured(row: MetricRow) -> bool:
     """Whether any of the two runs has a value."""
     return row.base_mean is not None or row.new_mean is not None
 
 
-def remarks(comparison: Comparison) -> list[str]:
+def _remarks(comparison: Comparison) -> list[str]:
     """The comparison's notes, and what was declared but cannot be seen in the tables."""
-    absent = [row.metric for row in comparison.rows if row.family and not is_measured(row)]
+    absent = [row.metric for row in comparison.rows if row.family and not _is_measured(row)]
     notes = list(comparison.notes)
     if absent:
         notes.append(f"Declared, but no case of either run has a score: {', '.join(absent)}.")
     return [*notes, *_uneven(comparison)]
 
 
-def slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
+def _slices(comparison: Comparison) -> dict[str, list[MetricRow]]:
     """The measured slices of each metric, by ``metric by dimension``."""
     by_title: dict[str, list[MetricRow]] = {}
     for row in comparison.slices:
-        if is_measured(row) and row.slice is not None:
+        if _is_measured(row) and row.slice is not None:
             title = f"{row.metric} by {row.slice.partition('=')[0]}"
             by_title.setdefault(title, []).append(row)
     return by_title
@@ -477,23 +477,23 @@ def _uneven(comparison: Comparison) -> Iterator[str]:
         yield f"{compared_of}: {', '.join(parts)}; {left_out}."
 
 
-def ranks(gold_ranks: Ranks | None) -> str:
+def _ranks(gold_ranks: Ranks | None) -> str:
     """Ranks of the gold supports, – for one that was not found."""
     if gold_ranks is None:
         return "unknown"
     return ", ".join("–" if rank is None else str(rank) for rank in gold_ranks) or "no gold"
 
 
-def flip_title(flip: Flip) -> str:
+def _flip_title(flip: Flip) -> str:
     """What happened to the score and to the ranks of the gold."""
     kind = f" ({flip.kind})" if flip.kind else ""
     title = f"{number(flip.base.score)} → {number(flip.new.score)}{kind}"
     if flip.base.ranks is None and flip.new.ranks is None:
         return title
-    return f"{title}; gold at rank {ranks(flip.base.ranks)} → {ranks(flip.new.ranks)}"
+    return f"{title}; gold at rank {_ranks(flip.base.ranks)} → {_ranks(flip.new.ranks)}"
 
 
-def flips_summary(flips: Flips) -> str:
+def _flips_summary(flips: Flips) -> str:
     """How many cases changed, and how many of them flipped."""
     text = f"{flips.metric}: {counted(flips.gained, 'case')} better, {flips.fell_behind} worse"
     if flips.success is None:
@@ -501,7 +501,7 @@ def flips_summary(flips: Flips) -> str:
     return f"{text}; success (score {flips.success}) → failure {flips.broke}, back {flips.fixed}."
 
 
-def power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
+def _power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
     """For each metric that changed at all: spread, n, MDE, power against a change of ``drop``."""
     lines = []
     for row in rows:
@@ -513,6 +513,6 @@ def power_rows(rows: Iterable[MetricRow], drop: float) -> list[tuple[str, ...]]:
     return lines
 
 
-def power_head() -> Sequence[str]:
+def _power_head() -> Sequence[str]:
     """The columns of ``power_rows``."""
     return ("metric", "sd", "n", "MDE", "now", *(f"n={n}" for n in POWER_NS))

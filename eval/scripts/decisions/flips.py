@@ -66,7 +66,7 @@ class Flips:
         return asdict(self)
 
 
-def success_rule(
+def _success_rule(
     name: str, target: Target | None
 ) -> tuple[str | None, Callable[[float], bool] | None]:
     """When a single case counts as a success: in words, and as a function.
@@ -107,7 +107,7 @@ def find_flips(
     now = pairs.new[row.metric][: len(old)]
     sign = -1.0 if row.higher_is_better is False else 1.0
     change = np.nan_to_num(sign * (now - old))
-    words, passes = success_rule(row.metric, target)
+    words, passes = _success_rule(row.metric, target)
     kinds = np.zeros(len(change))
     if passes is not None:
         both = ~(np.isnan(old) | np.isnan(now))

@@ -45,7 +45,7 @@ def evaluate(
     Raises StorageError for files that cannot be used, for a run that is its own baseline, and for
     accepts of what no rule looks at.
     """
-    refuse_same(evidence)
+    _refuse_same(evidence)
     if sections is not None:
         rules = rules.within(sections)
     checks: list[Check] = [
@@ -57,9 +57,9 @@ def evaluate(
         *must_pass(rules, evidence),
     ]
     if evidence.base is None:
-        checks += skipped(rules)
+        checks += _skipped(rules)
     else:
-        checks += against(rules, evidence, sections)
+        checks += _against(rules, evidence, sections)
     judged, accepted = with_accepts(checks, accepts)
     judged.sort(key=lambda check: ORDER.index(check.status))
     return Verdict(
@@ -107,7 +107,7 @@ def check_names(rules: GateRules, sections: Sequence[str], path: Path) -> None:
 SHOWN = 5
 
 
-def skipped(rules: GateRules) -> Iterator[Check]:
+def _skipped(rules: GateRules) -> Iterator[Check]:
     """The rules on a baseline when none was given; a failure where the file demands one."""
     if not (rules.baseline or rules.require_baseline):
         return
@@ -118,7 +118,7 @@ def skipped(rules: GateRules) -> Iterator[Check]:
     yield Check("baseline", "run", "baseline", status, must, reason=reason, line=line)
 
 
-def against(
+def _against(
     rules: GateRules, evidence: GateEvidence, sections: set[str] | None = None
 ) -> Iterator[Check]:
     """All checks against the baseline, in ``sections`` only when given."""
@@ -277,7 +277,7 @@ def _metric(
         change_text = "no catalogue row says which direction is the good one; give its --plugin"
         return replace(check, rule="measured", reason=change_text)
     change = _change(evidence, section, metric, rows.get(check.name), row.higher_is_better, rule)
-    reason = explain(rule, change)
+    reason = _explain(rule, change)
     return replace(
         check,
         status="failed" if reason else "passed",
@@ -324,7 +324,7 @@ def _run_numbers(rules: GateRules, evidence: GateEvidence, base: RunNumbers) -> 
             where = "the baseline" if old is None else "the run"
             yield replace(check, rule="measured", reason=f"{where} does not tell it")
             continue
-        reason = explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
+        reason = _explain(rule, MetricChange(old, now, now - old, None, None, 0, -1.0))
         status: Any = "failed" if reason else "passed"
         yield replace(check, status=status, reason=reason, delta=now - old)
 
@@ -343,7 +343,7 @@ def _unused(rules: GateRules, base: RunNumbers) -> Iterator[Check]:
         )
 
 
-def refuse_same(evidence: GateEvidence) -> None:
+def _refuse_same(evidence: GateEvidence) -> None:
     """Raises StorageError when a run would be held against itself."""
     base, new = evidence.base, evidence.new
     if base is None or base.folder is None or new.folder is None:
@@ -381,7 +381,7 @@ class MetricChange:
         return -self.interval[1] if self.sign > 0 else self.interval[0]
 
 
-def explain(rule: AgainstBase, change: MetricChange) -> str:
+def _explain(rule: AgainstBase, change: MetricChange) -> str:
     """Why a rule is broken; "" when it is kept."""
     moved = f"{number(change.old)} → {number(change.now)}"
     if rule.kind == "drop":

@@ -94,7 +94,7 @@ def _fitting(
     prompts = [{"name": name} | prompt] if prompt else []
     why: list[str] = []
     for candidate in mine:
-        differences = changes(candidate, judges, prompts, judge.get("parameters"))
+        differences = _changes(candidate, judges, prompts, judge.get("parameters"))
         if not differences:
             return candidate, []
         why = why or differences
@@ -103,10 +103,10 @@ def _fitting(
 
 def _why(record: Calibration, rule: Calibrated) -> list[str]:
     """What stands against a calibration of the right judge."""
-    if few := too_few(record):
+    if few := _too_few(record):
         return [few]
     low = [_low(record["figures"] or {}, name, target) for name, target in rule.bounds]
-    return [objection for objection in (*low, attacked(record)) if objection]
+    return [objection for objection in (*low, _attacked(record)) if objection]
 
 
 def _low(figures: Mapping[str, Any], name: str, target: Target) -> str:
@@ -150,18 +150,18 @@ def objections(
     ``judges`` and ``prompts``: every one that the run's verdicts name. ``parameters``: the run's,
     None when it does not say; what only one side knows is a change.
     """
-    sentences = changes(record, judges, prompts, parameters)
-    if few := too_few(record):
+    sentences = _changes(record, judges, prompts, parameters)
+    if few := _too_few(record):
         sentences.append(few)
     else:
         figures = record.get("figures") or {}
         sentences.append(_below(figures, "kappa", min_kappa))
         sentences.append(_below(figures, "balanced_accuracy", min_balanced_accuracy))
-    sentences.append(attacked(record))
+    sentences.append(_attacked(record))
     return [sentence for sentence in sentences if sentence]
 
 
-def changes(
+def _changes(
     record: Mapping[str, Any],
     judges: Sequence[Mapping[str, Any]],
     prompts: Sequence[Mapping[str, Any]],
@@ -177,7 +177,7 @@ def changes(
     return [sentence for sentence in sentences if sentence]
 
 
-def too_few(record: Mapping[str, Any]) -> str:
+def _too_few(record: Mapping[str, Any]) -> str:
     """That there are too few labels for any figure; "" when there are enough."""
     if not record["too_few"]:
         return ""
@@ -195,7 +195,7 @@ def labelled(record: Mapping[str, Any]) -> str:
     return f"{good} supported and {bad} unsupported claims"
 
 
-def attacked(record: Mapping[str, Any]) -> str:
+def _attacked(record: Mapping[str, Any]) -> str:
     """That attacks move the judge; "" when they do not, or were not tried."""
     if (record.get("attack") or {}).get("passed") is False:
         return "attacks in the answers move its scores more than the limits allow"

@@ -175,7 +175,7 @@ def _scored_ids(folder: Path, section: str) -> Iterator[str]:
         yield line.case_id
 
 
-def tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
+def _tagged(evidence: GateEvidence, tags: Sequence[str]) -> dict[str, list[str]]:
     """The cases that have each tag, by the eval set that the run was scored with.
 
     Raises StorageError when the set is not known, or has changed since.
@@ -393,7 +393,7 @@ def must_pass(rules: GateRules, evidence: GateEvidence) -> Iterator[Check]:
 def _rule(rule: MustPass, evidence: GateEvidence) -> Iterator[Check]:
     section, _, metric = rule.metric.partition(".")
     ids = dict.fromkeys(rule.cases)
-    for tag, cases in tagged(evidence, rule.tags).items() if rule.tags else ():
+    for tag, cases in _tagged(evidence, rule.tags).items() if rule.tags else ():
         ids |= dict.fromkeys(cases)
         if not cases:
             reason = f"no case of the eval set has the tag {tag!r}, so nothing could be checked"

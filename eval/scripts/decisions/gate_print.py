@@ -43,8 +43,8 @@ def print_verdict(console: Console, verdict: Verdict, every: bool) -> None:
     for name in HEAD[2:]:
         table.add_column(name, justify="right", no_wrap=True)
     for check in shown:
-        value, baseline, _, n = figures(check)
-        change = "" if check.delta is None else signed(check.delta)
+        value, baseline, _, n = _figures(check)
+        change = "" if check.delta is None else _signed(check.delta)
         cells = (plain(check.name, 60), plain(check.must, 60), value, baseline, change, n)
         texts = [Text(cell) for cell in cells]
         table.add_row(MARKS[check.status], *texts, style=STYLES[check.status])
@@ -78,20 +78,29 @@ COMMENT_HEAD = ("", "check", "must be", "value", "baseline", "difference", "n")
 
 def markdown(verdict: Verdict) -> str:
     """Verdict first, then what failed and why, what was accepted, and a folded table of all."""
-    against = f" against {shown(verdict.baseline)}" if verdict.baseline else ""
+    against = f" against {_shown(verdict.baseline)}" if verdict.baseline else ""
     mark = COMMENT_MARKS["passed" if verdict.passed else "failed"]
-    lines = [MARKER, f"## {mark} {verdict.summary()}", "", f"Run {shown(verdict.run_id)}{against}."]
+    lines = [
+        MARKER,
+        f"## {mark} {verdict.summary()}",
+        "",
+        f"Run {_shown(verdict.run_id)}{against}.",
+    ]
     failed, accepted = verdict.of("failed"), verdict.of("accepted")
     if failed:
-        lines += ["", "### Failed", "", *(f"- {shown(c.name)}: {shown(c.reason)}" for c in failed)]
+        lines += [
+            "",
+            "### Failed",
+            "",
+            *(f"- {_shown(c.name)}: {_shown(c.reason)}" for c in failed),
+        ]
     if accepted:
         lines += ["", "### Accepted trade-offs", ""]
-        lines += [
-            f"- {shown(check.name)}: {shown(check.reason)}; accepted: {shown(check.accepted or '')}"
-            for check in accepted
-        ]
+        for check in accepted:
+            name, reason, excuse = map(_shown, (check.name, check.reason, check.accepted or ""))
+            lines.append(f"- {name}: {reason}; accepted: {excuse}")
     if notes := [*verdict.caveats, *(check.reason for check in verdict.of("skipped"))]:
-        lines += ["", "### Notes", "", *(f"- {shown(note)}" for note in notes)]
+        lines += ["", "### Notes", "", *(f"- {_shown(note)}" for note in notes)]
     body = "\n".join(lines)
     folded = "\n".join(_folded(verdict.checks))
     if len(body) > MOST:
@@ -108,29 +117,29 @@ def _folded(checks: Sequence[Check]) -> Iterable[str]:
     yield "|" + "---|" * len(COMMENT_HEAD)
     for check in checks:
         texts = (cell(plain(text, LONGEST)) for text in (check.name, check.must))
-        cells = (*texts, *figures(check))
+        cells = (*texts, *_figures(check))
         yield f"| {COMMENT_MARKS[check.status]} | " + " | ".join(cells) + " |"
     yield ""
     yield "</details>"
 
 
-def figures(check: Check) -> tuple[str, str, str, str]:
+def _figures(check: Check) -> tuple[str, str, str, str]:
     """Value, baseline, difference with its interval, and n; "" for what a check does not have."""
     words = amount if check.section == "run" else number
     value = "" if check.value is None else words(check.value)
     baseline = "" if check.baseline is None else words(check.baseline)
-    change = "" if check.delta is None else signed(check.delta)
+    change = "" if check.delta is None else _signed(check.delta)
     if check.delta is not None and check.interval is not None:
-        change += f" ({signed(check.interval[0])} … {signed(check.interval[1])})"
+        change += f" ({_signed(check.interval[0])} … {_signed(check.interval[1])})"
     return value, baseline, change, "" if check.n is None else str(check.n)
 
 
-def signed(value: float) -> str:
+def _signed(value: float) -> str:
     """A difference, with its sign."""
     return f"{'+' if value > 0 else '-' if value < 0 else '±'}{number(abs(value))}"
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """Foreign text as a code span: in one, GitHub reads no markup, mentions and links."""
     return code(plain(text, LONGEST))
 
@@ -140,7 +149,7 @@ GITHUB_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class _Annotation:
     """``level``: error, warning or notice."""
 
     level: str
@@ -150,10 +159,10 @@ class Annotation:
 
     def command(self, file: str) -> str:
         """As a workflow command, on one line whatever the texts hold."""
-        properties = [f"title={escape_property(self.title)}"]
+        properties = [f"title={_escape_property(self.title)}"]
         if self.line is not None:
-            properties = [f"file={escape_property(file)}", f"line={self.line}", *properties]
-        return f"::{self.level} {','.join(properties)}::{escape_data(self.message)}"
+            properties = [f"file={_escape_property(file)}", f"line={self.line}", *properties]
+        return f"::{self.level} {','.join(properties)}::{_escape_data(self.message)}"
 
 
 def workflow_commands(verdict: Verdict, file: str) -> list[str]:
@@ -161,10 +170,10 @@ def workflow_commands(verdict: Verdict, file: str) -> list[str]:
     reader must know. ``file``: the gates file as the repository names it."""
     errors = [_of(check) for check in verdict.of("failed")]
     warnings = [_of(check) for check in verdict.of("accepted")]
-    notices = [Annotation("notice", "Gate", verdict.summary())]
-    notices += [Annotation("notice", "Gate", text) for text in verdict.caveats]
+    notices = [_Annotation("notice", "Gate", verdict.summary())]
+    notices += [_Annotation("notice", "Gate", text) for text in verdict.caveats]
     notices += [
-        Annotation("notice", f"Not checked: {check.name}", check.reason)
+        _Annotation("notice", f"Not checked: {check.name}", check.reason)
         for check in verdict.of("skipped")
     ]
     return [
@@ -174,14 +183,14 @@ def workflow_commands(verdict: Verdict, file: str) -> list[str]:
     ]
 
 
-def _of(check: Check) -> Annotation:
+def _of(check: Check) -> _Annotation:
     if check.status == "failed":
-        return Annotation("error", f"Gate failed: {check.name}", check.reason, check.line)
+        return _Annotation("error", f"Gate failed: {check.name}", check.reason, check.line)
     message = f"{check.reason}\nAccepted: {check.accepted}"
-    return Annotation("warning", f"Gate failed, accepted: {check.name}", message, check.line)
+    return _Annotation("warning", f"Gate failed, accepted: {check.name}", message, check.line)
 
 
-def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
+def _at_most(part: list[_Annotation], most: int) -> Iterator[_Annotation]:
     """All, or as many as are shown, the last of which tells the rest."""
     if len(part) <= most:
         yield from part
@@ -189,17 +198,17 @@ def _at_most(part: list[Annotation], most: int) -> Iterator[Annotation]:
     yield from part[: most - 1]
     rest = part[most - 1 :]
     lines = "\n".join(f"{annotation.title}: {annotation.message}" for annotation in rest)
-    yield Annotation(rest[0].level, f"{len(rest)} more", lines)
+    yield _Annotation(rest[0].level, f"{len(rest)} more", lines)
 
 
-def escape_data(text: str) -> str:
+def _escape_data(text: str) -> str:
     """The message of a command, without what a terminal or a log would obey."""
     return clean_text(text).replace("%", "%25").replace("\n", "%0A")
 
 
-def escape_property(text: str) -> str:
+def _escape_property(text: str) -> str:
     """A property of a command, where colons and commas end it."""
-    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -209,7 +218,7 @@ FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def junit(verdict: Verdict) -> bytes:
     """One suite a section. Failed checks are failures; accepted and skipped ones are skipped, with
     the reason, since the format has no third state. Without times: a gate measures none."""
-    root = ET.Element("testsuites", name=clean(f"gate of {verdict.run_id}"))
+    root = ET.Element("testsuites", name=_clean(f"gate of {verdict.run_id}"))
     sections = dict.fromkeys(check.section for check in verdict.checks)
     for section in sections:
         _suite(
@@ -223,7 +232,7 @@ def junit(verdict: Verdict) -> bytes:
 
 
 def _suite(root: ET.Element, section: str, checks: list[Check], verdict: Verdict) -> None:
-    suite = ET.SubElement(root, "testsuite", name=clean(f"gate.{section}"))
+    suite = ET.SubElement(root, "testsuite", name=_clean(f"gate.{section}"))
     _count(suite, checks)
     properties = ET.SubElement(suite, "properties")
     for name, value in (
@@ -231,24 +240,24 @@ def _suite(root: ET.Element, section: str, checks: list[Check], verdict: Verdict
         ("baseline", verdict.baseline or "none"),
         ("gates", verdict.gates),
     ):
-        ET.SubElement(properties, "property", name=name, value=clean(value))
+        ET.SubElement(properties, "property", name=name, value=_clean(value))
     for check in checks:
         case = ET.SubElement(
             suite,
             "testcase",
-            classname=clean(f"gate.{section}"),
-            name=clean(f"{check.name}: {check.must}"),
+            classname=_clean(f"gate.{section}"),
+            name=_clean(f"{check.name}: {check.must}"),
             time="0",
         )
         if check.status == "failed":
-            text = clean(check.reason)
-            failure = ET.SubElement(case, "failure", type=clean(check.rule), message=text)
+            text = _clean(check.reason)
+            failure = ET.SubElement(case, "failure", type=_clean(check.rule), message=text)
             failure.text = text
         elif check.status == "accepted":
             text = f"accepted: {check.accepted} ({check.reason})"
-            ET.SubElement(case, "skipped", message=clean(text))
+            ET.SubElement(case, "skipped", message=_clean(text))
         elif check.status == "skipped":
-            ET.SubElement(case, "skipped", message=clean(check.reason))
+            ET.SubElement(case, "skipped", message=_clean(check.reason))
 
 
 def _count(element: ET.Element, checks: Iterable[Check]) -> None:
@@ -261,6 +270,6 @@ def _count(element: ET.Element, checks: Iterable[Check]) -> None:
     element.set("time", "0")
 
 
-def clean(text: str) -> str:
+def _clean(text: str) -> str:
     """Foreign text without what XML forbids; markup is escaped by the writer."""
     return FORBIDDEN.sub("\ufffd", text)

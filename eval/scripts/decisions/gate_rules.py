@@ -127,7 +127,7 @@ def read_rules(path: Path) -> GateRules:
         raw = read_toml(path)
     except FileNotFoundError:
         raise StorageError(f"{path}: no such file; eval/gates.toml is an example.") from None
-    lines = key_lines(path.read_text(encoding="utf-8"))
+    lines = _key_lines(path.read_text(encoding="utf-8"))
     floors, problems = parse_targets(raw, path)
     floors.pop(BANDS, None)
     table = raw.get(GATES, {})
@@ -206,7 +206,7 @@ class _RulesReader:
     def _calibration(self, table: Mapping[str, Any]) -> dict[str, Calibrated]:
         rules = {}
         for name, text in self._table(table, "calibration").items():
-            rule = parse_calibrated(text)
+            rule = _parse_calibrated(text)
             if name == FILES:
                 continue
             if rule is None:
@@ -228,7 +228,7 @@ class _RulesReader:
     def _baseline(self, table: Mapping[str, Any]) -> dict[str, AgainstBase]:
         rules = {}
         for name, text in self._table(table, "baseline").items():
-            rule = parse_against(text)
+            rule = _parse_against(text)
             if rule is None:
                 self.wrong((GATES, "baseline", name), f"{text!r} is no rule; write {DROP_FORM}")
             else:
@@ -336,7 +336,7 @@ class Calibrated:
         return ", ".join(f"{name} {target}" for name, target in self.bounds) or "calibrated"
 
 
-def parse_against(text: object) -> AgainstBase | None:
+def _parse_against(text: object) -> AgainstBase | None:
     """A rule such as ``"drop 10 %"``, ``"margin 0.05"`` or ``"regression"``; None for others."""
     if not isinstance(text, str):
         return None
@@ -355,7 +355,7 @@ def parse_against(text: object) -> AgainstBase | None:
     return AgainstBase(kind, size)
 
 
-def parse_calibrated(text: object) -> Calibrated | None:
+def _parse_calibrated(text: object) -> Calibrated | None:
     """``"calibrated"``, or bounds such as ``"kappa >= 0.4, auroc > 0.8"``; None for others."""
     if not isinstance(text, str):
         return None
@@ -374,7 +374,7 @@ def parse_calibrated(text: object) -> Calibrated | None:
 KeyPath = tuple[str, ...]
 
 
-def key_lines(text: str) -> dict[KeyPath, int]:
+def _key_lines(text: str) -> dict[KeyPath, int]:
     """The line of each table and each ``key = value``, by its path of names.
 
     Items of an array of tables share the path; the first counts. What a parser of lines cannot see

@@ -58,7 +58,7 @@ def read_history(
     when the places lie in different repositories.
     """
     history = MetricHistory()
-    repository = find_repository(paths[0]) if source != "runs" else None
+    repository = _find_repository(paths[0]) if source != "runs" else None
     if source == "git" and repository is None:
         raise StorageError(f"{paths[0]}: lies in no git repository; give --source runs.")
     history.repository = repository
@@ -67,7 +67,7 @@ def read_history(
         history.notes.append(f"{paths[0]} lies in no git repository; only runs on disk count.")
     if repository is not None:
         for path in paths:
-            other = find_repository(path)
+            other = _find_repository(path)
             if other is None or other.top != repository.top:
                 raise StorageError(f"{path}: lies in another repository than {paths[0]}.")
             file = _is_file(path)
@@ -130,7 +130,7 @@ def _points(
             notes.append(f"{where}: this clone does not hold its bytes; left out.")
             continue
         try:
-            yield read_point(
+            yield _read_point(
                 content,
                 sha=version.sha,
                 date=version.date,
@@ -162,7 +162,7 @@ def _on_disk(
             started = _started(path.parent)
             shown = os.fsencode(path).decode("utf-8", "replace")
             date = started.isoformat(timespec="seconds") if started else ""
-            points.append(read_point(data, sha=None, date=date, subject="", path=shown))
+            points.append(_read_point(data, sha=None, date=date, subject="", path=shown))
             unknown += [] if started else [points[-1].run_id]
         except NotMetrics as error:
             notes.append(f"{path}: {error}; left out.")
@@ -285,7 +285,9 @@ class HistoryPoint:
         return f'{self.label} ({day}, run {self.run_id}) "{self.subject}"'
 
 
-def read_point(data: bytes, *, sha: str | None, date: str, subject: str, path: str) -> HistoryPoint:
+def _read_point(
+    data: bytes, *, sha: str | None, date: str, subject: str, path: str
+) -> HistoryPoint:
     """The point that a metrics.json makes. Metrics without a mean are left out.
 
     Raises NotMetrics for what is damaged, or of another schema.
@@ -474,7 +476,7 @@ class Repository:
         return self.run("hash-object", "--stdin-paths", stdin=listed).decode().split()
 
 
-def find_repository(path: Path) -> Repository | None:
+def _find_repository(path: Path) -> Repository | None:
     """The repository around a path, which itself need not exist; None outside git."""
     folder = path.resolve()
     while not folder.is_dir():

@@ -66,8 +66,8 @@ def _alerts(screen: _Screen, history: MetricHistory, lines: Sequence[MetricLine]
     for line in lines:
         name = f"{line.name} {number(line.values[-1].mean)}"
         for alert in line.alerts:
-            messages = by_heading.setdefault(heading(alert, history.points), {})
-            messages.setdefault(name, []).append(reason(line, alert, history.points))
+            messages = by_heading.setdefault(_heading(alert, history.points), {})
+            messages.setdefault(name, []).append(_reason(line, alert, history.points))
     for head, metrics in by_heading.items():
         screen.say("")
         screen.say(f"ALERT {head}:", "bold red")
@@ -143,8 +143,8 @@ def _values(line: MetricLine, count: int) -> list[float | None]:
 def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
     """All points; where there are more than columns, neighbours share one as their mean."""
     columns = max(min(count, room - len(line.breaks)), 1)
-    values, breaks = shrunk(_values(line, count), line.breaks, columns)
-    return sparkline(values, breaks, unicode=unicode)
+    values, breaks = _shrunk(_values(line, count), line.breaks, columns)
+    return _sparkline(values, breaks, unicode=unicode)
 
 
 def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> None:
@@ -157,10 +157,10 @@ def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float) -> Non
     better = "higher" if line.higher_is_better else "lower"
     title = f"{line.name} ({better} is better"
     if limit is not None:
-        title += f"; dotted: {percent(max_drop)} worse than {number(judged.baseline)}"
+        title += f"; dotted: {_percent(max_drop)} worse than {number(judged.baseline)}"
     screen.console.print()
     screen.say(title + ")", "bold")
-    drawn = plot(
+    drawn = _plot_lines(
         _values(line, count),
         width=max(min(screen.width - 10, 4 * count), NARROWEST),
         height=HEIGHT,
@@ -185,7 +185,7 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 Numbers = Sequence[float | None]
 
 
-def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
+def _sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = True) -> str:
     """A character a value, low to high between the line's own ends; a gap is a space.
 
     The ends are at least 10 % of the values' size apart, so that small changes look small.
@@ -209,7 +209,7 @@ def sparkline(values: Numbers, breaks: Sequence[int] = (), *, unicode: bool = Tr
     return "".join(text)
 
 
-def shrunk(
+def _shrunk(
     values: Numbers, breaks: Sequence[int], columns: int
 ) -> tuple[list[float | None], list[int]]:
     """The values in at most so many columns: neighbours become their mean, gaps are left out.
@@ -227,7 +227,7 @@ def shrunk(
     return means, sorted({place * columns // count for place in breaks})
 
 
-def plot(
+def _plot_lines(
     values: Numbers,
     *,
     width: int,
@@ -306,12 +306,12 @@ def _cells(dots: set[tuple[int, int]], y: int, width: int, unicode: bool) -> str
     return "".join(cells)
 
 
-def percent(drop: float) -> str:
+def _percent(drop: float) -> str:
     """A relative drop as a person reads it."""
     return f"{100 * drop:.1f} %"
 
 
-def reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
+def _reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """What is wrong with a line's newest value, without the commit that it fell in."""
     judged = line.judged[-1]
     if alert.kind == "gone":
@@ -319,7 +319,7 @@ def reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> st
     if alert.kind == "drop":
         drop = judged.drop or 0.0
         size = (
-            percent(drop) if isfinite(drop) else number(abs(judged.value - (judged.baseline or 0)))
+            _percent(drop) if isfinite(drop) else number(abs(judged.value - (judged.baseline or 0)))
         )
         text = f"{size} worse than {_baseline(line, points)}"
     else:
@@ -331,7 +331,7 @@ def reason(line: MetricLine, alert: Alert, points: Sequence[HistoryPoint]) -> st
     return text
 
 
-def heading(alert: Alert, points: Sequence[HistoryPoint]) -> str:
+def _heading(alert: Alert, points: Sequence[HistoryPoint]) -> str:
     """The commit that alerts have in common, and what happened there."""
     title = points[alert.at].title
     if alert.kind == "gone":
@@ -361,7 +361,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula when a text begins with it."""
 
 
-def rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
+def _rows(history: MetricHistory, lines: Sequence[MetricLine]) -> Iterator[dict[str, Any]]:
     """A row for each metric at each point, in the order of metrics, then points."""
     for line in lines:
         for position, value, judged in zip(line.positions, line.values, line.judged, strict=True):
@@ -396,7 +396,7 @@ def as_csv(history: MetricHistory, lines: Sequence[MetricLine]) -> str:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for row in rows(history, lines):
+    for row in _rows(history, lines):
         writer.writerow({name: _harmless(value) for name, value in row.items()})
     return file.getvalue()
 
@@ -445,15 +445,15 @@ def _line(history: MetricHistory, line: MetricLine) -> dict[str, Any]:
         "higher_is_better": line.higher_is_better,
         "values": [
             {name: row[name] for name in columns} | {"alert": row["alert"] or None}
-            for row in rows(history, [line])
+            for row in _rows(history, [line])
         ],
         "alerts": [
             asdict(alert)
             | {
                 "commit": history.points[alert.at].sha,
                 "run_id": history.points[alert.at].run_id,
-                "text": f"{heading(alert, history.points)}: {line.name} "
-                f"{number(line.values[-1].mean)}, {reason(line, alert, history.points)}.",
+                "text": f"{_heading(alert, history.points)}: {line.name} "
+                f"{number(line.values[-1].mean)}, {_reason(line, alert, history.points)}.",
             }
             for alert in line.alerts
         ],

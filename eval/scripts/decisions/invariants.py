@@ -110,7 +110,7 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
         for name, (old, now) in pairs.items()
         if old and now != old and now
     ]
-    differences_found += label_differences(base.metrics, new.metrics)
+    differences_found += _label_differences(base.metrics, new.metrics)
     if "judged" in sections:
         differences_found += _judge_differences(judge_of(base), judge_of(new))
     for name in sections:
@@ -118,14 +118,14 @@ def controls(base: Run, new: Run, sections: Iterable[str]) -> list[Difference]:
     return differences_found + list(_payload_differences(base.config, new.config))
 
 
-def label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+def _label_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """Of two metrics.json: other labels, or labels in one of them alone (null: there were none).
 
     What earlier versions wrote has no such key; then nothing is known.
     """
     if not all(LABELS in header for header in (base, new)):
         return []
-    return differences(base[LABELS], new[LABELS], "labels (scored)")
+    return _differences(base[LABELS], new[LABELS], "labels (scored)")
 
 
 def judge_of(run: Run) -> Mapping[str, Any]:
@@ -141,11 +141,11 @@ def _judge_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     old, now = ({k: v for k, v in judge.items() if k != SEEN} for judge in (base, new))
     prompts = [judge.pop("prompts", None) or {} for judge in (old, now)]
     names = [judge.pop("answered_as", None) or [] for judge in (old, now)]
-    changed = differences(old, now, "judge")
+    changed = _differences(old, now, "judge")
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
-        changed += differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
+        changed += _differences(prompts[0][name], prompts[1][name], f"judge.prompts.{name}")
     if all(names):
-        changed += differences(names[0], names[1], "judge.answered_as")
+        changed += _differences(names[0], names[1], "judge.answered_as")
     return changed
 
 
@@ -156,7 +156,7 @@ def _section_differences(
     for metric in old.keys() & now.keys():
         if old[metric] != now[metric]:
             yield Difference(f"{name}.definitions.{metric}", old[metric], now[metric])
-    for difference in differences(
+    for difference in _differences(
         base.get("options", {}), new.get("options", {}), f"{name}.options"
     ):
         option = difference.name.split(".")[2]
@@ -191,19 +191,21 @@ def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
         old, now = dict(getattr(base, part)), dict(getattr(new, part))
         for part_of_run in (old, now):
             part_of_run.pop("fields_seen", None)
-        changed += differences(old, now, part)
-    changed += differences({"seed": base.seed}, {"seed": new.seed}, "")
-    return changed + differences(base.run, new.run, "run")
+        changed += _differences(old, now, part)
+    changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
+    return changed + _differences(base.run, new.run, "run")
 
 
-def differences(base: Any, new: Any, name: str) -> list[Difference]:
+def _differences(base: Any, new: Any, name: str) -> list[Difference]:
     """Leaves that differ between two trees of JSON objects; lists are leaves."""
     if not (isinstance(base, Mapping) and isinstance(new, Mapping)):
         return [] if base == new else [Difference(name, base, new)]
     return [
         difference
         for key in sorted(base.keys() | new.keys())
-        for difference in differences(base.get(key), new.get(key), f"{name}.{key}" if name else key)
+        for difference in _differences(
+            base.get(key), new.get(key), f"{name}.{key}" if name else key
+        )
     ]
 
 
@@ -212,7 +214,7 @@ def remarks(
 ) -> list[str]:
     """What a reader should know of the configurations, in sentences."""
     notes = []
-    things = changed_things(changes)
+    things = _changed_things(changes)
     undeclared = [name for name in things if not any(_under(name, part) for part in declared)]
     unchanged = [
         part for part in declared if not any(_under(change.name, part) for change in changes)
@@ -271,7 +273,7 @@ def _facts(config: RunConfig, part: str) -> dict[str, Any]:
     return {name: value for name, value in getattr(config, part).items() if name != "requested"}
 
 
-def changed_things(changes: Sequence[Difference]) -> list[str]:
+def _changed_things(changes: Sequence[Difference]) -> list[str]:
     """The settings that changed, each once.
 
     One setting often shows at several places: as it was asked for and as the bot tells it, and in

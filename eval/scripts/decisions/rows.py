@@ -148,7 +148,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def with_verdict(row: MetricRow) -> MetricRow:
+def _with_verdict(row: MetricRow) -> MetricRow:
     """The row with the verdict that its corrected p and its direction give."""
     p = row.p_adjusted
     if p is None or row.delta is None:
@@ -172,7 +172,7 @@ def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
     for row in rows:
         if row.p is not None:
             row = replace(row, p_holm=next(holms)) if row.family else replace(row, p_bh=next(rates))
-        rows_tested.append(with_verdict(row))
+        rows_tested.append(_with_verdict(row))
     return rows_tested
 
 

@@ -40,7 +40,7 @@ BLOCKED = DemoAnswer("I cannot help with this request.", (), 0.0, "guardrail_blo
 NOTHING = Retrieval((), Selection((), "blocked by the guardrail: nothing was searched"))
 
 
-class AskRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class _AskRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The body of a question. What is null or left out takes the bot's default; [] means all."""
 
     question: Annotated[str, msgspec.Meta(max_length=LONGEST_QUESTION, pattern=r"\S")]
@@ -71,7 +71,7 @@ class Bot:
             "index_hash": facts["index_hash"],
         }
 
-    def ask(self, request: AskRequest, *, debug: bool) -> dict[str, Any]:
+    def ask(self, request: _AskRequest, *, debug: bool) -> dict[str, Any]:
         """The response to one question; ``debug`` adds what was retrieved and how all was made.
 
         ``usage`` counts words between white space, for there is no tokenizer to bill by: the
@@ -82,7 +82,7 @@ class Bot:
         k = request.k or self._k
         mode = request.folder_mode or self._folder_mode
         with clock.stage("guardrail_input"):
-            checked = check_input(request.question)
+            checked = _check_input(request.question)
         retrieval, answer = NOTHING, BLOCKED
         if not checked.blocked:
             with clock.stage("retrieve"):
@@ -97,7 +97,7 @@ class Bot:
                 answer = self._answerer.answer(request.question, retrieval.hits)
             with clock.stage("guardrail_output"):
                 read = [hit.chunk.text for hit in retrieval.hits[:SOURCES]]
-                sent = check_output(answer.text, read)
+                sent = _check_output(answer.text, read)
             checked = GuardrailVerdict(sent.blocked, checked.scores | sent.scores)
             answer = BLOCKED if sent.blocked else answer
         response = {
@@ -119,7 +119,7 @@ class Bot:
         return response
 
     def _debug(
-        self, request: AskRequest, retrieval: Retrieval, k: int, mode: FolderMode
+        self, request: _AskRequest, retrieval: Retrieval, k: int, mode: FolderMode
     ) -> dict[str, Any]:
         retriever = self._retriever
         return {
@@ -211,14 +211,14 @@ class GuardrailVerdict:
     scores: dict[str, Any]
 
 
-def check_input(question: str) -> GuardrailVerdict:
+def _check_input(question: str) -> GuardrailVerdict:
     """How much the question looks like an attack on the prompt; blocked from ``BLOCK`` on."""
     report = injection.score_injection(question)
     scores = {"input_score": round(report.score, 4), "input_category": report.category}
     return GuardrailVerdict(report.score >= injection.BLOCK, scores)
 
 
-def check_output(answer: str, contexts: Sequence[str]) -> GuardrailVerdict:
+def _check_output(answer: str, contexts: Sequence[str]) -> GuardrailVerdict:
     """How much the answer gives away; blocked from ``BLOCK`` on.
 
     ``output_categories`` holds all four leaks, ``output_score`` the highest but copying: this bot
@@ -259,7 +259,7 @@ _MISSING_FIELD = re.compile(r"missing required field `(.*)`")
 log = logging.getLogger("demo.bot")
 
 
-class Refusal(Exception):
+class _Refusal(Exception):
     """A request that gets no answer: the status, the field at fault (None: not in the body)."""
 
     def __init__(self, status: HTTPStatus, message: str, field: str | None = None) -> None:
@@ -317,14 +317,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         try:
             status, payload = HTTPStatus.OK, self._answer()
-        except Refusal as refusal:
+        except _Refusal as refusal:
             status, payload = refusal.status, refusal.payload()
         except (ConnectionError, TimeoutError):
             raise
         except Exception:  # the client gets no traceback, the log does
             log.exception("%s %s failed", self.command, self.path)
             status = HTTPStatus.INTERNAL_SERVER_ERROR
-            payload = Refusal(status, "internal error; see the server's log").payload()
+            payload = _Refusal(status, "internal error; see the server's log").payload()
         self._send(status, payload)
 
     do_GET = do_POST = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _handle
@@ -333,15 +333,15 @@ class _Handler(BaseHTTPRequestHandler):
         target = urlsplit(self.path)
         body = self._body()  # read in any case, so that the connection can be kept
         if not is_own(self.server.own, self.headers.get("Host"), self.headers.get("Origin")):
-            raise Refusal(
+            raise _Refusal(
                 HTTPStatus.FORBIDDEN,
                 f"only requests to {self.server.url} and of no other web page are answered; to be "
                 "asked by another name, start demo_api.py with --host NAME",
             )
         if target.path not in METHODS:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"no such path; there are: {', '.join(METHODS)}")
+            raise _Refusal(HTTPStatus.NOT_FOUND, f"no such path; there are: {', '.join(METHODS)}")
         if self.command not in METHODS[target.path]:
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path][0]}")
+            raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"use {METHODS[target.path][0]}")
         if target.path == HEALTH:
             return self.server.bot.health()
         request = _parse(body)
@@ -349,20 +349,20 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             return self.server.bot.ask(request, debug=debug)
         except UnknownFilter as error:
-            raise Refusal(HTTPStatus.BAD_REQUEST, str(error), error.field) from None
+            raise _Refusal(HTTPStatus.BAD_REQUEST, str(error), error.field) from None
         except EmbeddingUnavailable as error:
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length")
         if self.headers.get("Transfer-Encoding"):
             self.close_connection = True
-            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
+            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
         if length is None:
             return b""
         if not (length.isascii() and length.isdigit() and len(length) <= MOST_DIGITS):
             self.close_connection = True
-            raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a whole number")
+            raise _Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a whole number")
         size = int(length)
         if size > BODY_LIMIT:
             self.close_connection = True
@@ -370,7 +370,7 @@ class _Handler(BaseHTTPRequestHandler):
             while left > 0 and (block := self.rfile.read(min(left, 1 << 16))):
                 left -= len(block)
             limit = f"the body has {size} bytes; at most {BODY_LIMIT} are read"
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit, "body")
+            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit, "body")
         body = self.rfile.read(size)
         if len(body) < size:
             raise ConnectionResetError("the client left before its request was whole")
@@ -394,17 +394,17 @@ class _Handler(BaseHTTPRequestHandler):
         """What the base class refuses by itself (a broken request line, too many headers)."""
         self.close_connection = True
         status = HTTPStatus(code)
-        self._send(status, Refusal(status, message or status.phrase).payload())
+        self._send(status, _Refusal(status, message or status.phrase).payload())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         log.debug(format, *args)
 
 
-def _parse(body: bytes) -> AskRequest:
+def _parse(body: bytes) -> _AskRequest:
     if not body:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "send a JSON object with a question", "body")
+        raise _Refusal(HTTPStatus.BAD_REQUEST, "send a JSON object with a question", "body")
     try:
-        return msgspec.json.decode(body, type=AskRequest)
+        return msgspec.json.decode(body, type=_AskRequest)
     except msgspec.ValidationError as error:
         message = str(error)
         for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD, _FIELD):
@@ -415,13 +415,13 @@ def _parse(body: bytes) -> AskRequest:
             field = "body"
         if field == "question" and "regex" in message:
             message = "must hold more than white space"
-        raise Refusal(HTTPStatus.BAD_REQUEST, _FIELD.sub("", message), field) from None
+        raise _Refusal(HTTPStatus.BAD_REQUEST, _FIELD.sub("", message), field) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refusal(HTTPStatus.BAD_REQUEST, f"not JSON: {error}", "body") from None
+        raise _Refusal(HTTPStatus.BAD_REQUEST, f"not JSON: {error}", "body") from None
 
 
 def _debug_flag(query: str) -> bool:
     value = parse_qs(query, keep_blank_values=True).get("debug", ["false"])[-1].lower()
     if value not in FLAGS:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "write debug=true or debug=false", "debug")
+        raise _Refusal(HTTPStatus.BAD_REQUEST, "write debug=true or debug=false", "debug")
     return FLAGS[value]

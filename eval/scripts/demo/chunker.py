@@ -40,7 +40,7 @@ class NoteChunk:
     text: str
 
 
-def chunk_id(vault: str, rel_path: str, heading_path: str, text: str) -> str:
+def _chunk_id(vault: str, rel_path: str, heading_path: str, text: str) -> str:
     """The first 16 hex digits of a SHA-256 over the four parts, each led by its length."""
     digest = hashlib.sha256()
     for part in (vault, rel_path, heading_path, text):
@@ -67,7 +67,7 @@ def chunk_notes(notes: Iterable[Note], max_chars: int = MAX_CHARS) -> list[NoteC
     for note in notes:
         for heading_path, lines, code_lines in _sections(note.text, parser):
             for text in _pieces(lines, code_lines, max_chars):
-                identity = chunk_id(note.vault, note.rel_path, heading_path, text)
+                identity = _chunk_id(note.vault, note.rel_path, heading_path, text)
                 chunk = NoteChunk(
                     chunk_id=identity,
                     vault=note.vault,

@@ -152,16 +152,16 @@ def questions(
     """
     later = []
     for section in every:
-        question = from_text(section, casing)
+        question = _from_text(section, casing)
         if question is None:
             later.append(section)
         else:
             yield section, question
     for section in later:
-        yield section, from_heading(section, casing)
+        yield section, _from_heading(section, casing)
 
 
-def from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
+def _from_text(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     """A question that the heading is, or that one of the first sentences answers."""
     title = section.titles[-1].strip()
     if title.endswith("?"):
@@ -188,7 +188,7 @@ def _from_sentence(sentence: str, section: NoteSection, casing: Casing) -> tuple
     for rule, pattern in _BY_SUBJECT:
         if (match := pattern.fullmatch(plain)) is None:
             continue
-        name = subject(match["subject"], section, casing)
+        name = _subject(match["subject"], section, casing)
         if name is not None:
             return rule, _asked(rule, name, match)
     match = _IF.fullmatch(sentence)
@@ -223,9 +223,9 @@ def _asked(rule: str, name: str, match: re.Match[str]) -> str:
 
 def _is_told(aim: str, section: NoteSection) -> bool:
     """Does the phrase name something: a word of the headings, code, a kind of thing?"""
-    topic_words = set(content_words(fold(aim))) & title_words(section)
+    topic_words = set(content_words(fold(aim))) & _title_words(section)
     return (
-        bool(topic_words) or is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
+        bool(topic_words) or _is_set_off(aim) or re.search(r"\b(?:an?|my) \w{3,}", aim) is not None
     )
 
 
@@ -234,10 +234,10 @@ def _is_condition(aim: str, section: NoteSection) -> bool:
     leans = _POINTER.search(aim) or _NO_CONDITION.match(aim) or LETTER.search(aim)
     if len(aim.split()) < 3 or leans or POINTS_BACK.match(aim.removeprefix("you ")):
         return False
-    return bool(set(content_words(fold(aim))) & title_words(section))
+    return bool(set(content_words(fold(aim))) & _title_words(section))
 
 
-def from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
+def _from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
     """A question about the heading; the sentence that has most of its words is what it rests on."""
     title = _bare(section.titles[-1])
     if not re.search(r"[^\W\d_]{3}", title):
@@ -249,7 +249,7 @@ def from_heading(section: NoteSection, casing: Casing) -> DraftQuestion | None:
         return _of_heading(section, f"How do I {verb} {casing.all(rest)}?", "general")
     if first.lower() == "how" and rest.lower().startswith("to "):
         return _of_heading(section, f"How do I {casing.all(rest[3:])}?", "general")
-    return _of_heading(section, f"What should I know about {topic(section, casing)}?", "general")
+    return _of_heading(section, f"What should I know about {_topic(section, casing)}?", "general")
 
 
 def _of_heading(section: NoteSection, text: str, category: str) -> DraftQuestion | None:
@@ -270,7 +270,7 @@ def _stands_alone(sentence: str) -> bool:
     return not points_back and not _LOOKS_AROUND.search(sentence)
 
 
-def topic(section: NoteSection, casing: Casing) -> str:
+def _topic(section: NoteSection, casing: Casing) -> str:
     """The section's subject in words: its heading, with the one above where it says too little."""
     own = casing.all(_bare(section.titles[-1]))
     above = [casing.all(_bare(title)) for title in section.titles[:-1]]
@@ -339,7 +339,7 @@ _MARKS = re.compile(r"[*`\"“”]|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _SET_OFF = re.compile(r"[*`\"“][^\s*`\"“”]")
 
 
-def subject(words: str, section: NoteSection, casing: Casing) -> str | None:
+def _subject(words: str, section: NoteSection, casing: Casing) -> str | None:
     """The words for the middle of a question; None when they are no plain name of a thing.
 
     "A" and "an" name a kind. "The …" needs marks of code or stress, or to be what the headings are
@@ -351,29 +351,29 @@ def subject(words: str, section: NoteSection, casing: Casing) -> str | None:
         return None
     relative = _RELATIVE.search(bare)
     if (
-        (relative and not (is_set_off(words) and relative[0].endswith(" of")))
+        (relative and not (_is_set_off(words) and relative[0].endswith(" of")))
         or _ADJECTIVE.search(bare)
         or LETTER.search(words)
     ):
         return None
     own = set(content_words(fold(bare)))
-    own_words = own & title_words(section)
+    own_words = own & _title_words(section)
     article = words.split()[0].lower()
     if article in ("a", "an"):
         fits = bool(own)
     elif article == "the":
-        fits = is_set_off(words) or (bool(own) and own_words == own)
+        fits = _is_set_off(words) or (bool(own) and own_words == own)
     else:
-        fits = is_set_off(words) or bool(own_words)
+        fits = _is_set_off(words) or bool(own_words)
     return casing.first(words) if fits else None
 
 
-def title_words(section: NoteSection) -> set[str]:
+def _title_words(section: NoteSection) -> set[str]:
     """The telling words of the headings, from the note's first down to the section's own."""
     return set(content_words(fold(" ".join(section.titles))))
 
 
-def is_set_off(words: str) -> bool:
+def _is_set_off(words: str) -> bool:
     """Are some of the words marked as code, stressed or quoted?"""
     return bool(_SET_OFF.search(words))
 

@@ -85,9 +85,9 @@ def write_drafts(options: DraftOptions) -> Drafts:
                 f"without one, {outcome.asked_already} asked already); nothing was written."
             )
     elif target == options.output:
-        write_new(target, outcome.cases)
+        _write_new(target, outcome.cases)
     else:
-        append(target, outcome.cases, old_bytes)
+        _append(target, outcome.cases, old_bytes)
     return outcome
 
 
@@ -107,15 +107,15 @@ def _old_set(options: DraftOptions) -> tuple[bytes, list[TestCase]]:
 
 def _drafted(options: DraftOptions, every: list[NoteSection], cases: list[TestCase]) -> Drafts:
     old = {"questions": [case.question for case in cases], "ids": [case.id for case in cases]}
-    order = turns(every, options.seed)
+    order = _turns(every, options.seed)
     if options.judge.judge == LOCAL:
         by = f"template@{draft_templates.RULES}"
         by_rules = draft_templates.questions(order, Casing(every))
-        return drafts(every, by_rules, options.count, **old, by=by)
+        return _drafts(every, by_rules, options.count, **old, by=by)
     failures: Counter[str] = Counter()
     with connect(options.judge) as link:
-        written = questions(order, link.judge, link.salt, options.judge.concurrency, failures)
-        outcome = drafts(every, written, options.count, **old, by=str(link.judge.identity))
+        written = _questions(order, link.judge, link.salt, options.judge.concurrency, failures)
+        outcome = _drafts(every, written, options.count, **old, by=str(link.judge.identity))
         outcome.failures = failures
         outcome.notes = list(link.notes())
         return outcome
@@ -125,7 +125,7 @@ def _exists(path: Path, remedy: str) -> StorageError:
     return StorageError(f"{path}: exists already, and is not overwritten; {remedy}.")
 
 
-def write_new(path: Path, cases: Sequence[Case]) -> None:
+def _write_new(path: Path, cases: Sequence[Case]) -> None:
     """Make a file of the cases. Raises StorageError when there is one already."""
     if path.exists():
         raise _exists(path, "choose another --output, or --append-to it")
@@ -133,7 +133,7 @@ def write_new(path: Path, cases: Sequence[Case]) -> None:
     replace_bytes(path, _lines(cases))
 
 
-def append(path: Path, cases: Sequence[Case], old_bytes: bytes) -> None:
+def _append(path: Path, cases: Sequence[Case], old_bytes: bytes) -> None:
     """Put the cases at the end of a set in one step; every byte before them stays.
 
     ``old_bytes``: the set as it was read; when it has changed since, nothing is written. The lock
@@ -150,7 +150,7 @@ def _lines(cases: Sequence[Case]) -> bytes:
     return b"".join(orjson.dumps(case) + b"\n" for case in cases)
 
 
-def turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
+def _turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
     """All sections, a note at a time: one of each note before the second of any.
 
     Notes and the sections within a note are shuffled by the seed.
@@ -169,7 +169,7 @@ def turns(every: Sequence[NoteSection], seed: int) -> Iterator[NoteSection]:
                 yield queues[index][round_]
 
 
-def drafts(
+def _drafts(
     every: Sequence[NoteSection],
     with_questions: Iterable[tuple[NoteSection, DraftQuestion | None]],
     count: int,
@@ -191,7 +191,7 @@ def drafts(
             outcome.asked_already += 1
         else:
             origin = f"{by}: {question.rule}"
-            outcome.cases.append(make_case(question, section, every, taken, origin))
+            outcome.cases.append(_make_case(question, section, every, taken, origin))
             if len(outcome.cases) == count:
                 break
     return outcome
@@ -218,7 +218,7 @@ _EMPTY = frozenset(_SMALL_WORDS.split())
 Case = dict[str, Any]
 
 
-def make_case(
+def _make_case(
     question: DraftQuestion,
     home: NoteSection,
     every: Sequence[NoteSection],
@@ -247,7 +247,7 @@ def make_case(
     ]
     text = _UNSHOWN.sub("", question.text)
     return {
-        "id": new_id(text, taken),
+        "id": _new_id(text, taken),
         "question": text,
         "answerable": True,
         "category": question.category,
@@ -264,7 +264,7 @@ def make_case(
     }
 
 
-def new_id(question: str, taken: set[str]) -> str:
+def _new_id(question: str, taken: set[str]) -> str:
     """``draft-`` and up to five telling words; a number behind it when that id is in use."""
     plain = unicodedata.normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
     telling = [word for word in _WORD.findall(plain) if word not in _EMPTY][:5]
@@ -291,7 +291,7 @@ TOKENS = 700
 Pair = tuple[NoteSection, "DraftQuestion | None"]
 
 
-def schema() -> dict[str, Any]:
+def _schema() -> dict[str, Any]:
     """JSON schema of a reply; every field required, as strict servers want."""
     text = {"type": "string"}
     fields: dict[str, Any] = dict.fromkeys(("notes", "quote", "answer", "question"), text)
@@ -305,7 +305,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def check(section: NoteSection) -> Check:
+def _check(section: NoteSection) -> Check:
     """What the schema cannot say; "" as the question means that there is nothing to ask."""
 
     def faults(reply: Mapping[str, Any]) -> Sequence[str]:
@@ -324,7 +324,7 @@ def check(section: NoteSection) -> Check:
     return faults
 
 
-def task_of(section: NoteSection, salt: bytes) -> JudgeTask:
+def _task_of(section: NoteSection, salt: bytes) -> JudgeTask:
     """The call for one section."""
     prompt = prompt_files.load(PROMPT)
     passage = section.text[:MOST_PASSAGE]
@@ -341,14 +341,14 @@ def task_of(section: NoteSection, salt: bytes) -> JudgeTask:
         prompt=prompt.id,
         messages=prompt.messages(values(salt)),
         key_messages=prompt.messages(values(None)),
-        schema=schema(),
-        check=check(section),
+        schema=_schema(),
+        check=_check(section),
         inputs={"heading": section.heading_path, "passage": passage},
         max_tokens=TOKENS,
     )
 
 
-def questions(
+def _questions(
     every: Iterable[NoteSection],
     judge: Judge,
     salt: bytes,
@@ -363,11 +363,11 @@ def questions(
 
     def ask(job: tuple[int, NoteSection]) -> tuple[int, NoteSection, DraftQuestion | None]:
         index, section = job
-        verdict = judge.ask(task_of(section, salt))
+        verdict = judge.ask(_task_of(section, salt))
         if verdict.data is None:
             failures[verdict.failure or "incomplete"] += 1
             return index, section, None
-        return index, section, question_of(verdict.data)
+        return index, section, _question_of(verdict.data)
 
     while block := list(islice(source, workers)):
         answers = ask_all(enumerate(block), ask, len(block), threading.Event())
@@ -375,7 +375,7 @@ def questions(
             yield section, question
 
 
-def question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
+def _question_of(reply: Mapping[str, Any]) -> DraftQuestion | None:
     """A checked reply as a question; None when the judge found nothing to ask."""
     text = flat(reply["question"])
     if not text:

@@ -101,7 +101,7 @@ class Retriever:
         by_score = np.argsort(-final, kind="stable")
         order = by_score[allowed[by_score] & (final[by_score] > 0)].tolist()
         chunks = self.index.chunks
-        selection = select_folders(
+        selection = _select_folders(
             folder_mode,
             [(chunks[i].folder, float(final[i])) for i in order[:VOTERS]],
             lambda: self._relevance(question, order[0], vector),
@@ -203,7 +203,7 @@ class Selection:
     reason: str
 
 
-def select_folders(
+def _select_folders(
     mode: FolderMode, votes: Sequence[tuple[str, float]], relevance: Callable[[], float]
 ) -> Selection:
     """Folders by the summed scores of their chunks.

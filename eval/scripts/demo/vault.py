@@ -79,7 +79,7 @@ def python_reference(topics: Mapping[str, str] | None = None) -> list[Note]:
         Note(
             PYTHON_VAULT,
             f"{FOLDER_OF_TOPIC.get(name, DEFAULT_FOLDER)}/{name}.md",
-            topic_to_markdown(text),
+            _topic_to_markdown(text),
         )
         for name, text in topics.items()
     ]
@@ -168,7 +168,7 @@ _SENTENCE_END = re.compile(r"""[.:!?][)"*]*(?: \[\d+\])?$""")
 _PLAIN_WORDS = re.compile(r"[A-Z][a-z]* (?:[a-z]+|\*\w+\*) ")
 
 
-def topic_to_markdown(text: str) -> str:
+def _topic_to_markdown(text: str) -> str:
     """The topic as Markdown. Nesting follows the order in which underline characters appear."""
     lines = [line.rstrip() for line in text.expandtabs().splitlines()]
     levels: list[str] = []

@@ -70,7 +70,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.problem(corpus, row.line, "_id", "is missing; every document needs an id")
 
 
-def beside(sources: Sequence[Path]) -> dict[str, Path]:
+def _beside(sources: Sequence[Path]) -> dict[str, Path]:
     """Files that an import puts beside the eval set as they are."""
     corpus = sources[0] / "corpus.jsonl"
     return {"corpus.jsonl": corpus} if corpus.exists() else {}
@@ -137,7 +137,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     held = {"question", "metadata", "tags"} | GRADE_FIELDS[stored.match]
     with ExitStack() as stack:
         queries = stack.enter_context(open(target / "queries.jsonl", "wb"))
-        corpus = Corpus(stack.enter_context(open(target / "corpus.jsonl", "wb")), notes)
+        corpus = _Corpus(stack.enter_context(open(target / "corpus.jsonl", "wb")), notes)
         tables: dict[str, Any] = {}
         if stored.corpus is not None:
             for row in jsonl_rows(stored.corpus, notes):
@@ -167,7 +167,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
         corpus.fill()
 
 
-class Corpus:
+class _Corpus:
     """corpus.jsonl in the making: each document once."""
 
     def __init__(self, file: IO[bytes], notes: Notes) -> None:

@@ -42,7 +42,7 @@ def write(stored: Stored, target: Path, notes: Notes) -> None:
     an apostrophe in front.
     """
     scores = (
-        [Scores(stored.run, name) for name in scored_sections(stored.run)] if stored.run else []
+        [_Scores(stored.run, name) for name in scored_sections(stored.run)] if stored.run else []
     )
     with open(target, "w", encoding="utf-8-sig", newline="") as file:
         table = csv.writer(file)
@@ -87,7 +87,7 @@ def _safe(value: Any, notes: Notes) -> Any:
     return text
 
 
-class Scores:
+class _Scores:
     """The score lines of one section, by an index of their places."""
 
     def __init__(self, folder: Path, section: str) -> None:

@@ -95,7 +95,7 @@ def _from_csv(row: SourceRow) -> SourceRow:
     for name, cell in row.fields.items():
         if name.startswith("__expected"):
             if cell:
-                test["assert"].append(assertion(cell))
+                test["assert"].append(_assertion(cell))
         elif name.startswith("__"):
             special = name.removeprefix("__")
             if special.startswith("metadata:"):
@@ -109,7 +109,7 @@ def _from_csv(row: SourceRow) -> SourceRow:
     return row._replace(fields=test)
 
 
-def assertion(text: str) -> dict[str, Any]:
+def _assertion(text: str) -> dict[str, Any]:
     """An assertion from the short form of a CSV cell: ``type:value``, ``type(0.8):value``."""
     typed, bare = TYPED.fullmatch(text.strip()), BARE.fullmatch(text.strip())
     if bare:

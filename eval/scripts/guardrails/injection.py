@@ -169,7 +169,7 @@ def _find(text: str) -> Iterator[InjectionEvidence]:
             yield InjectionEvidence(
                 rule.name, rule.category, *span, shown, weight, view.name, about
             )
-    for name, start, end, weight in planted_lines(text):
+    for name, start, end, weight in _planted_lines(text):
         yield InjectionEvidence(name, CATEGORIES[0], start, end, text[start:end], weight, "line")
 
 
@@ -258,7 +258,7 @@ _ADDRESS = re.compile(
 _MAX_LINE = 400
 
 
-def planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
+def _planted_lines(text: str) -> Iterator[tuple[str, int, int, float]]:
     """Rule name, span in `text` and weight (0-1) of each suspicious line, in order."""
     spans = list(_line_spans(text))
     filled = [(start, end) for start, end in spans if text[start:end].strip()]

@@ -45,7 +45,7 @@ class LeakedValue:
     origin: str = "unknown"
 
 
-def mask(value: str) -> str:
+def _mask(value: str) -> str:
     """A value made safe to store: its two first and last characters, length and hash prefix."""
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     shown = f"{value[:2]}…{value[-2:]}" if len(value) >= 8 else "…"
@@ -105,11 +105,11 @@ def score_leakage(
             for item in find_metadata(text, internal_ids=internal_ids, system_prompt=system_prompt)
         ],
     }
-    spans = copied_spans(text, contexts) if contexts else []
+    spans = _copied_spans(text, contexts) if contexts else []
     quoted = tuple(span for span in spans if _is_quotation(text, span))
     copied = tuple(span for span in spans if span not in quoted)
     categories = {
-        name: leak_score(copied, _word_count(text))
+        name: _leak_score(copied, _word_count(text))
         if name == "verbatim_context"
         else _combined(text, findings[name])
         for name in CATEGORIES
@@ -134,7 +134,7 @@ def _finding(text: str, category: str, item: Item, contexts: Sequence[str]) -> L
     origin = "unknown"
     if contexts:
         origin = "context" if any(value in context for context in contexts) else "not in context"
-    return LeakedValue(kind, category, start, end, weight, mask(value), origin)
+    return LeakedValue(kind, category, start, end, weight, _mask(value), origin)
 
 
 def _as_content(text: str, item: Item, contexts: Sequence[str]) -> Item:
@@ -177,7 +177,7 @@ class VerbatimSpan:
     context: int
 
 
-def copied_spans(
+def _copied_spans(
     text: str, contexts: Sequence[str], min_span: int = _MIN_SPAN
 ) -> list[VerbatimSpan]:
     """The copied runs of `text` in order, none overlapping; [] without contexts.
@@ -226,7 +226,7 @@ def _word_count(text: str) -> int:
     return sum(1 for _ in words(fold(text).text))
 
 
-def leak_score(spans: Iterable[VerbatimSpan], total_words: int) -> float:
+def _leak_score(spans: Iterable[VerbatimSpan], total_words: int) -> float:
     """0-1; 0.5 is reached by a run of 50 words, or by 80 % copied of at least 30 words."""
     spans = list(spans)
     longest = max((span.words for span in spans), default=0)

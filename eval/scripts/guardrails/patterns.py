@@ -59,7 +59,7 @@ def rule_book() -> RuleBook:
     marks: list[InjectionRule] = []
     for name in _FILES:
         source = resources.files("guardrails").joinpath("rules", name).read_text("utf-8")
-        for rule in parse_rules(source):
+        for rule in _parse_rules(source):
             if not rule.anchors:
                 marks.append(rule)
             for anchor in sorted(rule.anchors):
@@ -67,7 +67,7 @@ def rule_book() -> RuleBook:
     return RuleBook(by_anchor, tuple(marks))
 
 
-def parse_rules(source: str) -> Iterator[InjectionRule]:
+def _parse_rules(source: str) -> Iterator[InjectionRule]:
     """The rules of one TOML text. Raises ValueError for a rule that cannot be meant so."""
     data = tomllib.loads(source)
     for row in data.get("phrase", ()):

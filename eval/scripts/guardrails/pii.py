@@ -99,7 +99,7 @@ def _is_address(local: str, domain: str) -> bool:
     return ending not in _FILE_ENDINGS and not _RESERVED_DOMAIN.search(domain.lower())
 
 
-def luhn_valid(digits: str) -> bool:
+def _luhn_valid(digits: str) -> bool:
     """Whether a string of digits ends in its Luhn check digit (ISO/IEC 7812-1, annex B)."""
     total = 0
     for position, digit in enumerate(reversed(digits)):
@@ -114,7 +114,7 @@ def _cards(text: str) -> Iterator[Span]:
         is_issued = any(
             len(digits) in lengths and prefix.match(digits) for prefix, lengths in _ISSUER_PATTERNS
         )
-        if is_issued and luhn_valid(digits) and not _in_web_address(text, match.start()):
+        if is_issued and _luhn_valid(digits) and not _in_web_address(text, match.start()):
             yield "credit_card", match.start(), match.end(), 0.95
 
 

@@ -199,7 +199,7 @@ def find_secrets(text: str) -> Iterator[Span]:
                 yield kind, start, end, weight
 
 
-def entropy(value: str) -> float:
+def _entropy(value: str) -> float:
     """Shannon entropy of the characters of `value` in bits per character; 0 when empty."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
@@ -264,9 +264,9 @@ def _looks_secret(name: str, value: str, *, stated: bool) -> bool:
         return value.isalnum() and not value[0].isdigit()
     if _PASSWORD_NAME.search(name) and stated:
         mixed = digits > 0 or re.search(r"[^A-Za-z0-9_.-]", value) is not None
-        return mixed and letters > 0 and entropy(value) >= 2.3
+        return mixed and letters > 0 and _entropy(value) >= 2.3
     if len(value) < 16:
         return False
-    random = entropy(value) >= 3.0 and digits >= 2 and letters >= 2
-    many_cases = entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
+    random = _entropy(value) >= 3.0 and digits >= 2 and letters >= 2
+    many_cases = _entropy(value) >= 4.0 and value != value.lower() and value != value.upper()
     return random or (many_cases and stated and "/" not in value and " " not in value)

@@ -307,7 +307,7 @@ def _name(judge: Mapping[str, Any]) -> str:
     return orjson.dumps(judge, option=orjson.OPT_SORT_KEYS).decode()
 
 
-class KeyedJudge(Judge, Protocol):
+class _KeyedJudge(Judge, Protocol):
     """A judge that can say beforehand what it would send."""
 
     @property
@@ -348,7 +348,7 @@ class CachedJudge:
     """
 
     def __init__(
-        self, judge: KeyedJudge, cache: VerdictCache, judging_run: str | None = None
+        self, judge: _KeyedJudge, cache: VerdictCache, judging_run: str | None = None
     ) -> None:
         self._judge = judge
         self._cache = cache

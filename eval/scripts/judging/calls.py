@@ -113,54 +113,54 @@ def groundedness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
     name = "groundedness"
     reason = answer.why_no_claims() or answer.why_no_texts() or settings.why_not_read(answer)
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     claims = _claims(answer, settings)
     if isinstance(claims, JudgeVerdict):
-        return [failed(answer, name, claims, repeat)]
+        return [_failed(answer, name, claims, repeat)]
     if not claims:
-        return [not_applicable(answer, name, NO_CLAIMS)]
+        return [_not_applicable(answer, name, NO_CLAIMS)]
     base = Material(question=answer.case.question, answer=answer.text, claims=claims)
     if not answer.contexts:
-        return [by_code(answer, name, base, "not_found", "no contexts")]
+        return [_by_code(answer, name, base, "not_found", "no contexts")]
     mark = _mark(claims, answer.contexts)
     parts = [replace(base, claims=block, contexts=answer.contexts) for block in _blocks(claims)]
     opinions = _opinions(name, parts, settings, repeat)
     return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark})
 
 
-def correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Facts of the reference in the answer. An empty answer has none of them."""
     name = "correctness"
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     listed = _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
-        return [failed(answer, name, listed, repeat)]
+        return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
     base = Material(question=answer.case.question, answer=answer.text, facts=facts)
     extra: dict[str, Any] = {"facts_from": origin}
     if why is not None:
         extra |= {"addresses_question": False}
-        return [by_code(answer, name, base, "missing", why, extra)]
+        return [_by_code(answer, name, base, "missing", why, extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
     opinions = _opinions(name, parts, settings, repeat)
     return from_opinion(answer, name, parts, opinions, repeat, extra | {"mark": _mark(facts)})
 
 
-def answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Claims of the answer against the reference."""
     name = "answer_correctness"
     why = answer.why_no_answer()
     reason = answer.why_no_reference() or (why if answer.result.answer is None else None)
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     listed, claims = _facts(answer, settings), _claims(answer, settings)
     if isinstance(listed, JudgeVerdict):
-        return [failed(answer, name, listed, repeat)]
+        return [_failed(answer, name, listed, repeat)]
     if isinstance(claims, JudgeVerdict):
-        return [failed(answer, name, claims, repeat)]
+        return [_failed(answer, name, claims, repeat)]
     facts, origin = listed
     claims = [] if answer.abstained else claims or answer.whole_answer()
     base = Material(
@@ -172,13 +172,13 @@ def answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) ->
     )
     extra = {"facts_from": origin, "mark": _mark(claims, facts, answer.reference)}
     if not claims:
-        return [by_code(answer, name, base, "not_found", "no claims", extra)]
+        return [_by_code(answer, name, base, "not_found", "no claims", extra)]
     parts = [replace(base, claims=block) for block in _blocks(claims)]
     opinions = _opinions(name, parts, settings, repeat)
     return from_opinion(answer, name, parts, opinions, repeat, extra)
 
 
-def context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Each chunk alone: the same chunk under the same question is asked about once for all runs."""
     name = "context_precision"
     reason = answer.why_no_texts()
@@ -187,7 +187,7 @@ def context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     if reason is None and not answer.contexts:
         reason = "no contexts"
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     reference = answer.case.reference_answer or ""
     parts = [
         Material(
@@ -202,52 +202,52 @@ def context_precision(answer: JudgedAnswer, settings: Settings, repeat: int) -> 
     return from_opinion(answer, name, parts, opinions, repeat, {"mark": mark}, answer.contexts)
 
 
-def context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _context_recall(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Facts of the reference in the contexts. No contexts: no fact is there."""
     name = "context_recall"
     reason = answer.why_no_reference() or answer.why_no_texts()
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     listed = _facts(answer, settings)
     if isinstance(listed, JudgeVerdict):
-        return [failed(answer, name, listed, repeat)]
+        return [_failed(answer, name, listed, repeat)]
     facts, origin = listed
     base = Material(question=answer.case.question, contexts=answer.contexts, facts=facts)
     extra = {"facts_from": origin, "mark": _mark(facts, answer.contexts)}
     if not answer.contexts:
-        return [by_code(answer, name, base, "not_attributed", "no contexts", extra)]
+        return [_by_code(answer, name, base, "not_attributed", "no contexts", extra)]
     parts = [replace(base, facts=block) for block in _blocks(facts)]
     opinions = _opinions(name, parts, settings, repeat)
     return from_opinion(answer, name, parts, opinions, repeat, extra)
 
 
-def answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _answer_relevancy(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Three questions that the answer answers, and whether it commits to anything."""
     name = "answer_relevancy"
     reason = answer.why_no_answer() or settings.cannot.get("questions")
     if answer.case.answerable is False and answer.abstained:
         reason = "abstention on an unanswerable question"
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     parts = [Material(answer=answer.text)]
     opinions = _opinions(name, parts, settings, repeat)
     return from_opinion(answer, name, parts, opinions, repeat, {})
 
 
-def abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+def _abstained_judged(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """What kind of reply it is. A plain refusal in the first sentence needs no judge."""
     name = "abstained_judged"
     reason = answer.why_no_answer()
     if reason is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     material = Material(question=answer.case.question, answer=answer.text)
     detection = answer.detection
     if detection.abstained and detection.rule == "refusal" and detection.span is not None:
         quote = answer.text[slice(*detection.span)]
         if is_refusal(quote):
-            return [by_code(answer, name, material, "abstained", "phrases", quote=quote)]
+            return [_by_code(answer, name, material, "abstained", "phrases", quote=quote)]
     if not detection.abstained and (reason := settings.why_not_read(answer)) is not None:
-        return [not_applicable(answer, name, reason)]
+        return [_not_applicable(answer, name, reason)]
     opinions = _opinions(name, [material], settings, repeat)
     return from_opinion(answer, name, [material], opinions, repeat, {})
 
@@ -256,12 +256,12 @@ Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]
 
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,
-    "correctness": correctness,
-    "answer_correctness": answer_correctness,
-    "context_precision": context_precision,
-    "context_recall": context_recall,
-    "answer_relevancy": answer_relevancy,
-    "abstained_judged": abstained_judged,
+    "correctness": _correctness,
+    "answer_correctness": _answer_correctness,
+    "context_precision": _context_precision,
+    "context_recall": _context_recall,
+    "answer_relevancy": _answer_relevancy,
+    "abstained_judged": _abstained_judged,
 }
 """By the name that stands as ``metric`` in a verdict line."""
 
@@ -306,12 +306,12 @@ def _prompt(metric: str) -> dict[str, Any]:
     return {"name": prompt.name, "version": prompt.version, "sha256": prompt.sha256}
 
 
-def not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
+def _not_applicable(answer: JudgedAnswer, metric: str, reason: str) -> VerdictLine:
     """The case lacks what the metric needs; nobody was asked."""
     return _line(answer, metric, "not_applicable", reason=reason)
 
 
-def failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int) -> VerdictLine:
+def _failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int) -> VerdictLine:
     """What the judgement needs first (claims, facts) could not be had."""
     return _line(
         answer,
@@ -326,7 +326,7 @@ def failed(answer: JudgedAnswer, metric: str, verdict: JudgeVerdict, repeat: int
     )
 
 
-def by_code(
+def _by_code(
     answer: JudgedAnswer,
     metric: str,
     material: Material,

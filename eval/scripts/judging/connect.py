@@ -158,7 +158,7 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
     ``ask_nothing``: spend nothing yet (for an estimate): a server is identified, not probed.
     Raises StorageError for what is missing or not pinned, JudgeUnreachable (exit code 3).
     """
-    salt = read_salt(options.cache_dir)
+    salt = _read_salt(options.cache_dir)
     if options.judge == LOCAL:
         local = LocalJudge()
         identity = local.identity.to_dict()
@@ -295,7 +295,7 @@ def _budget(options: JudgeOptions) -> CostLimit:
     return CostLimit(read_prices(options.prices, options.model), options.max_cost)
 
 
-def read_salt(cache_dir: Path) -> bytes:
+def _read_salt(cache_dir: Path) -> bytes:
     """The secret of the boundaries, made once; whoever writes an answer must not know it."""
     path = cache_dir / "judge_salt"
     try:
@@ -324,7 +324,7 @@ NAMES_IDS = frozenset({"id", "context"})
 _REFUSED = re.compile(r"HTTP 4(?:00|22)\b|\bgrammar\b|\bschema\b", re.IGNORECASE)
 
 
-class StoringJudge(Judge, Protocol):
+class _StoringJudge(Judge, Protocol):
     """A judge with a cache, which can be looked into without asking."""
 
     @property
@@ -340,7 +340,7 @@ class SchemaLimits:
     is asked again.
     """
 
-    def __init__(self, judge: StoringJudge, thinking: int = 0) -> None:
+    def __init__(self, judge: _StoringJudge, thinking: int = 0) -> None:
         """``thinking``: tokens that a reply may take beside its form."""
         self._thinking = thinking
         self._judge = judge
@@ -372,10 +372,10 @@ class SchemaLimits:
         if stored is not None:
             return stored
         step = max(self._first, self._learnt)
-        verdict = self._judge.ask(loosened(task, step))
+        verdict = self._judge.ask(_loosened(task, step))
         while _unfit(verdict) and step < PLAIN:
             step += 1
-            before, verdict = verdict, self._judge.ask(loosened(task, step))
+            before, verdict = verdict, self._judge.ask(_loosened(task, step))
             verdict = _with_bill(verdict, before)
             if verdict.ok:
                 self._learnt = max(self._learnt, step)
@@ -388,7 +388,7 @@ class SchemaLimits:
 
     def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
         for step in range(self._first, PLAIN + 1):
-            verdict = self._judge.stored(loosened(task, step))
+            verdict = self._judge.stored(_loosened(task, step))
             if verdict is not None:
                 return verdict
         return None
@@ -414,7 +414,7 @@ def _with_bill(verdict: JudgeVerdict, before: JudgeVerdict) -> JudgeVerdict:
     )
 
 
-def loosened(task: JudgeTask, step: int) -> JudgeTask:
+def _loosened(task: JudgeTask, step: int) -> JudgeTask:
     """The task with what this step leaves out of its schema."""
     if step == 0:
         return task

@@ -237,7 +237,7 @@ def estimate(
         if holds(task):
             cached += 1
             continue
-        prompt += _tokens(characters(task))
+        prompt += _tokens(_characters(task))
         most += task.max_tokens
         mean = tokens_a_reply(task.metric)
         expected += min(task.max_tokens, TOKENS_A_REPLY if mean is None else mean)
@@ -249,6 +249,6 @@ def estimate(
     return CostEstimate(count, cached, prompt, likely, most, money(likely), money(most))
 
 
-def characters(task: JudgeTask) -> int:
+def _characters(task: JudgeTask) -> int:
     """Length of the prompt as the caller wrote it."""
     return sum(len(message["content"]) for message in task.messages)

@@ -301,7 +301,7 @@ class ReplyNames:
         with self._lock:
             naming = decide(identity, answered, floating=floating, aliases=aliases)
             if naming.fault is None and answered is not None and identity.strength not in VOUCHED:
-                before = [name for name in sorted(self.accepted) if not compatible(name, answered)]
+                before = [name for name in sorted(self.accepted) if not _compatible(name, answered)]
                 if before:
                     fault = f"the judge's server answered as {before[0]} and then as {answered}"
                     naming = replace(naming, fault=fault)
@@ -343,9 +343,9 @@ def decide(
     floating = floating and revision is None and not vouched
     shown = "".join(char if char.isprintable() else " " for char in answered)
     own = answered if floating and answered != asked else revision
-    if same_name(asked, answered):
+    if _same_name(asked, answered):
         return Naming(revision=own)
-    if any(same_name(asked, a) and same_name(answered, b) for a, b in aliases):
+    if any(_same_name(asked, a) and _same_name(answered, b) for a, b in aliases):
         return Naming(revision=revision if vouched else _joined(revision, answered))
     if vouched:
         return Naming(
@@ -360,13 +360,13 @@ def decide(
     if revision is not None and _declares(revision, answered):
         return Naming(revision=revision)
     undated = _undated(asked) == _plain(answered)
-    if undated or (revision is None and compatible(asked, answered)):
+    if undated or (revision is None and _compatible(asked, answered)):
         return Naming(note=loose, revision=revision)
     stands = f" ({revision})" if revision is not None else ""
     return Naming(fault=f"asked for {asked}{stands}, the judge's server answers as {shown}")
 
 
-def compatible(name: str, other: str) -> bool:
+def _compatible(name: str, other: str) -> bool:
     """May both be names of one model: no other date, and one begins with the other?"""
     dates, others = _dates(name), _dates(other)
     if dates and others and dates != others:
@@ -374,7 +374,7 @@ def compatible(name: str, other: str) -> bool:
     return _is_start(name, other) or _is_start(other, name)
 
 
-def same_name(name: str, other: str) -> bool:
+def _same_name(name: str, other: str) -> bool:
     """Are they one name in two spellings?"""
     return _plain(name) == _plain(other)
 
@@ -415,7 +415,7 @@ def _declares(revision: str, answered: str) -> bool:
     """Is the name the one that stands in the revision, or does it hold the revision?"""
     names = (revision, revision.rpartition(" ")[2])
     within = revision.casefold() in answered.casefold()
-    return within or any(same_name(name, answered) for name in names)
+    return within or any(_same_name(name, answered) for name in names)
 
 
 def _joined(revision: str | None, answered: str) -> str:

@@ -49,7 +49,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
+def _schema(kind: CallKind, ids: tuple[str, ...], blocks: tuple[str, ...]) -> Mapping[str, Any]:
     """JSON schema of a reply on these ids that may cite these blocks. Nobody may change it.
 
     Decoders write the keys in this order: reasons before verdicts. Ids, number of entries and
@@ -112,7 +112,7 @@ def _check_facts(reply: Mapping[str, Any]) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class TextList:
+class _TextList:
     """What a prompt makes a judge write: between ``least`` and ``most`` texts, and their check."""
 
     least: int
@@ -120,10 +120,10 @@ class TextList:
     check: Check
 
 
-TEXT_LISTS: Mapping[str, TextList] = {
-    "questions": TextList(QUESTIONS, QUESTIONS, _check_questions),
-    "claims": TextList(0, MOST_CLAIMS, lambda reply: []),
-    "facts": TextList(1, MOST_FACTS, _check_facts),
+TEXT_LISTS: Mapping[str, _TextList] = {
+    "questions": _TextList(QUESTIONS, QUESTIONS, _check_questions),
+    "claims": _TextList(0, MOST_CLAIMS, lambda reply: []),
+    "facts": _TextList(1, MOST_FACTS, _check_facts),
 }
 """By the name of the prompt, which is the name of the list in its reply, too."""
 
@@ -202,7 +202,7 @@ def make_task(
         prompt=prompt.id,
         messages=prompt.messages({name: sent for name, (sent, _) in values.items()}),
         key_messages=prompt.messages({name: keyed for name, (_, keyed) in values.items()}),
-        schema=schema(kind, tuple(asked), tuple(_blocks(kind, material))),
+        schema=_schema(kind, tuple(asked), tuple(_blocks(kind, material))),
         check=written.check if written else partial(_complaints, asked, strict),
         inputs=material.to_dict() | {"ids": asked},
         repeat=repeat,

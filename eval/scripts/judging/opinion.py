@@ -132,7 +132,7 @@ def _check_quotes(
     """Ask once more where a positive verdict has no quote; the failure of that call, if any."""
     if kind.positive is None:
         return None
-    bad = [name for name, entry in entries.items() if not holds(kind, material, entry)]
+    bad = [name for name, entry in entries.items() if not _holds(kind, material, entry)]
     if not bad:
         return None
     again = _ask_again(opinion, judge, kind, material, bad, "quote", salt)
@@ -140,12 +140,12 @@ def _check_quotes(
         return again
     entries |= _entries(opinion, again, bad)
     for name in bad:
-        if not holds(kind, material, entries[name]):
+        if not _holds(kind, material, entries[name]):
             entries[name] |= {"verdict": QUOTE_UNVERIFIED, "said": kind.positive}
     return None
 
 
-def holds(kind: CallKind, material: Material, entry: Entry) -> bool:
+def _holds(kind: CallKind, material: Material, entry: Entry) -> bool:
     """False for a positive verdict whose quote stands in none of the material's texts.
 
     The block that the entry names is tried first; ``context`` becomes the one that has the quote.

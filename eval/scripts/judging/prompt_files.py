@@ -128,7 +128,7 @@ def neutral(text: str) -> str:
     return _FENCES.sub(lambda match: "‹" * len(match[0]), text)
 
 
-def boundary(salt: bytes | None, text: str) -> str:
+def _boundary(salt: bytes | None, text: str) -> str:
     """The code of a neutral text: 16 hex digits, or the placeholder when there is no salt."""
     if salt is None:
         return PLACEHOLDER
@@ -138,13 +138,13 @@ def boundary(salt: bytes | None, text: str) -> str:
 def fenced(salt: bytes | None, name: str, text: str) -> str:
     """One block: ``name`` is ours and says what the text is."""
     text = neutral(text)
-    return _between(name, text, boundary(salt, text))
+    return _between(name, text, _boundary(salt, text))
 
 
 def fenced_both(salt: bytes, name: str, text: str) -> tuple[str, str]:
     """``fenced(salt, …)``, which is sent, and ``fenced(None, …)``, which the cache key is of."""
     text = neutral(text)
-    return _between(name, text, boundary(salt, text)), _between(name, text, PLACEHOLDER)
+    return _between(name, text, _boundary(salt, text)), _between(name, text, PLACEHOLDER)
 
 
 def _between(name: str, text: str, code: str) -> str:

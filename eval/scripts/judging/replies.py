@@ -152,7 +152,7 @@ def read_answer(payload: Any) -> ServerAnswer:
         text=text,
         finish_reason=reason if isinstance(reason, str) else None,
         refusal=None if refusal is None else str(refusal),
-        usage=read_usage(payload.get("usage")),
+        usage=_read_usage(payload.get("usage")),
         model=_string(payload.get("model")),
         fingerprint=_string(payload.get("system_fingerprint")),
         calls=len(calls),
@@ -183,7 +183,7 @@ def _error_text(payload: Mapping[str, Any]) -> str:
     return " ".join(str(detail).split())[:200]
 
 
-def read_usage(raw: Any) -> Usage:
+def _read_usage(raw: Any) -> Usage:
     """The tokens that a server counted; None for what it does not say.
 
     A prompt of 0 tokens is not possible: some servers write 0 for a prompt that they had in memory.
@@ -267,7 +267,7 @@ class BadReply(ValueError):
         self.message = message
 
 
-def without_thoughts(text: str) -> str:
+def _without_thoughts(text: str) -> str:
     """The reply without a leading ``<think>…</think>``, also when the opening mark is missing."""
     text = text.strip()
     if text.startswith(("{", "```")):
@@ -278,12 +278,12 @@ def without_thoughts(text: str) -> str:
     return rest if ended else text
 
 
-def parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool]:
+def _parse_object(text: str, extract: bool = False) -> tuple[dict[str, Any], bool]:
     """The one JSON object of a reply, and whether something in or around it had to be mended.
 
     ``extract``: prose around the object is allowed. Raises BadReply of kind ``malformed``.
     """
-    text = without_thoughts(text)
+    text = _without_thoughts(text)
     if not text:
         raise BadReply("malformed", "the reply is empty")
     opening = _FENCE.match(text)
@@ -363,7 +363,7 @@ class SchemaChecker:
 
     def problems(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
         """At most five sentences that name the place and the fault; none for a fitting object."""
-        if surely_fits(value, schema):
+        if _surely_fits(value, schema):
             return []
         from jsonschema import Draft202012Validator
 
@@ -391,7 +391,7 @@ UNDERSTOOD = {
 NO_WORDS: frozenset[str] = frozenset()
 
 
-def surely_fits(value: Any, schema: Any) -> bool:
+def _surely_fits(value: Any, schema: Any) -> bool:
     """True only if ``value`` is valid, in a tenth of the time that the full validator takes.
 
     False says nothing: the value may be wrong, or the schema have words beyond the usual ones.
@@ -416,12 +416,12 @@ def surely_fits(value: Any, schema: Any) -> bool:
             "maxItems", math.inf
         ):
             return False
-        return all(surely_fits(element, item) for element in value)
+        return all(_surely_fits(element, item) for element in value)
     fields = schema.get("properties", {})
     if not isinstance(value, dict) or not value.keys() <= fields.keys():
         return False
     for name, member in value.items():
-        if not surely_fits(member, fields[name]):
+        if not _surely_fits(member, fields[name]):
             return False
     return value.keys() >= set(schema.get("required", ()))
 
@@ -449,7 +449,7 @@ def check_answer(
         raise BadReply("truncated", f"the reply is not complete (finish_reason: {reason})")
     if answer.calls > 1:
         raise BadReply("malformed", "the reply holds more than one function call; one is wanted")
-    data, repaired = parse_object(answer.text, extract=mode == "plain")
+    data, repaired = _parse_object(answer.text, extract=mode == "plain")
     if problems := schemas.problems(data, task.schema):
         raise BadReply("schema", "\n".join(problems))
     if problems := list(task.check(data)):
@@ -466,7 +466,7 @@ def ask_again(
         f"Your reply cannot be used:\n{listed}\n"
         "Reply again to the same request, with one complete and corrected JSON object only."
     )
-    shown = without_thoughts(reply) or "(an empty reply)"
+    shown = _without_thoughts(reply) or "(an empty reply)"
     return [
         *messages,
         {"role": "assistant", "content": shown},

@@ -122,7 +122,7 @@ class JudgingOutcome:
         self.unverified += sum(e["verdict"] == QUOTE_UNVERIFIED for e in line["verdicts"])
 
 
-def pairs(plan: JudgingPlan) -> Iterator[Pair]:
+def _pairs(plan: JudgingPlan) -> Iterator[Pair]:
     """The answered cases of a run, in order. Raises StorageError before anything is paid."""
     path = plan.folder / RESULTS
     if not path.exists():
@@ -153,18 +153,18 @@ def judge_run(
     ``reader``: of that file; nobody pays before a damaged line of it is told.
     """
     path = reader.path
-    answers = pairs(plan)
+    answers = _pairs(plan)
     verdicts.withdraw(path, connection.withdrawn())
     described = connection.describe()
     settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
     identity = connection.judge.identity.to_dict()
     existing = ExistingVerdicts(reader.read(), identity, described["parameters"], settings)
-    judge = write_config(plan, described)
+    judge = _write_config(plan, described)
     cut_torn_tail(path)
     outcome = JudgingOutcome()
 
     def work(pair: Pair) -> NewAndExisting:
-        return judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+        return _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
 
     judged = ask_all(answers, work, plan.concurrency, threading.Event())
     with _stopping(connection), JsonlWriter(path) as writer, closing(judged):
@@ -179,7 +179,7 @@ def judge_run(
                     writer.write(line)
             step()
         writer.sync()
-    write_config(plan, connection.describe())
+    _write_config(plan, connection.describe())
     return outcome
 
 
@@ -205,7 +205,7 @@ def _stopping(connection: Connection) -> Iterator[None]:
         raise
 
 
-def judge_answer(
+def _judge_answer(
     answer: JudgedAnswer, settings: Settings, plan: JudgingPlan, existing: ExistingVerdicts
 ) -> NewAndExisting:
     """All calls and opinions of one answer: the new lines, and the heads of those that stand."""
@@ -238,7 +238,7 @@ def _is_drawn(plan: JudgingPlan, answer: JudgedAnswer) -> bool:
     return int.from_bytes(digest[:8]) < plan.repeats_share * 2**64
 
 
-def write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, Any]:
+def _write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, Any]:
     """Put the judge into the run's config.json and return what stands there.
 
     Prompts of an earlier time stay beside the new ones as long as the judge is the same.
@@ -269,7 +269,7 @@ def write_config(plan: JudgingPlan, described: Mapping[str, Any]) -> dict[str, A
     return judge
 
 
-class TaskRecorder:
+class _TaskRecorder:
     """Notes what would be asked, and answers in the way of the local judge."""
 
     def __init__(self, connection: Connection) -> None:
@@ -289,13 +289,13 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
 
     Facts and atomic claims that are not known yet are guessed by the local rules.
     """
-    recorder = TaskRecorder(connection)
+    recorder = _TaskRecorder(connection)
     settings = Settings(recorder, connection.salt, facts.guessing(), plan.atomic)
     described = connection.describe()
     lines = VerdictReader(plan.folder / VERDICTS).read()
     existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
-    for pair in pairs(plan):
-        judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+    for pair in _pairs(plan):
+        _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
         tasks: Sequence[JudgeTask] = recorder.tasks
         recorder.tasks = []
         yield from tasks

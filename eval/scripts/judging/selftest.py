@@ -32,7 +32,7 @@ ATTACKS = (
 
 
 @dataclass(frozen=True)
-class KnownAnswer:
+class _KnownAnswer:
     """A question with passages and claims; the first two claims are true, the others false."""
 
     question: str
@@ -55,7 +55,7 @@ class KnownAnswer:
 
 TRUE = frozenset({"1", "2"})
 PROBES = (
-    KnownAnswer(
+    _KnownAnswer(
         "How does the city library lend laptops?",
         (
             "The city library lends laptops to card holders for up to four hours. The laptops stay "
@@ -69,7 +69,7 @@ PROBES = (
             "The library sells used printers every spring.",
         ),
     ),
-    KnownAnswer(
+    _KnownAnswer(
         "What does the ferry timetable say about winter?",
         (
             "From November to March the ferry sails twice a day, at 8:30 and at 16:00.",
@@ -83,7 +83,7 @@ PROBES = (
             "Dogs travel free of charge on the upper deck.",
         ),
     ),
-    KnownAnswer(
+    _KnownAnswer(
         "How is the greenhouse watered?",
         (
             "The greenhouse is watered by drip lines that run for twelve minutes at sunrise.",
@@ -100,7 +100,7 @@ PROBES = (
 
 
 @dataclass
-class SelfTestCounts:
+class _SelfTestCounts:
     """``failed``: opinions that could not be had; they count in nothing else."""
 
     right: int = 0
@@ -122,7 +122,7 @@ class SelfTestCounts:
 
 def self_test(judge: Judge, salt: bytes, repeats: int = 3) -> dict[str, Any]:
     """Ask about all probes and report; rates are None where nothing could be compared."""
-    counts = SelfTestCounts()
+    counts = _SelfTestCounts()
     for probe in PROBES:
         first = _verdicts(counts, judge, probe.material(), salt)
         if first is None:
@@ -149,7 +149,7 @@ ProbeVerdicts = tuple[dict[str, str], dict[str, str], bool]
 
 
 def _verdicts(
-    counts: SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
+    counts: _SelfTestCounts, judge: Judge, material: Material, salt: bytes, repeat: int = 0
 ) -> ProbeVerdicts | None:
     counts.opinions += 1
     opinion: Opinion = ask(judge, KINDS["groundedness"], material, salt=salt, repeat=repeat)
@@ -173,7 +173,7 @@ def _attacked(material: Material) -> Iterator[tuple[str, Material]]:
 
 
 def _attacks(
-    counts: SelfTestCounts, judge: Judge, probe: KnownAnswer, before: dict[str, str], salt: bytes
+    counts: _SelfTestCounts, judge: Judge, probe: _KnownAnswer, before: dict[str, str], salt: bytes
 ) -> None:
     for _, material in _attacked(probe.material()):
         outcome = _verdicts(counts, judge, material, salt)
@@ -200,7 +200,7 @@ def _shift(before: dict[str, str], after: dict[str, str], *, good: bool) -> floa
     return new - old
 
 
-def _report(counts: SelfTestCounts, judge: Judge) -> dict[str, Any]:
+def _report(counts: _SelfTestCounts, judge: Judge) -> dict[str, Any]:
     def rate(part: float, whole: int) -> float | None:
         return part / whole if whole else None
 
@@ -217,7 +217,7 @@ def _report(counts: SelfTestCounts, judge: Judge) -> dict[str, Any]:
         "self_agreement": rate(counts.same, counts.repeated),
         "flips_under_order": rate(counts.moved, counts.ordered),
     }
-    return report | {"passed": passed(report)}
+    return report | {"passed": _passed(report)}
 
 
 LIMITS = {
@@ -237,7 +237,7 @@ def is_within(report: dict[str, Any], name: str) -> bool | None:
     return bool(value <= bound if sign == "<=" else value >= bound)
 
 
-def passed(report: dict[str, Any]) -> bool | None:
+def _passed(report: dict[str, Any]) -> bool | None:
     """All limits are kept; None when nothing could be measured."""
     results = [within for name in LIMITS if (within := is_within(report, name)) is not None]
     return all(results) if results else None

@@ -107,7 +107,7 @@ class HttpJudge:
         self._names = ReplyNames()
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
-        self._channel = ServerChannel(
+        self._channel = _ServerChannel(
             url, headers or Headers(), policy or RetryPolicy(), self.stop, connections
         )
 
@@ -128,7 +128,7 @@ class HttpJudge:
         ``hint`` is tried first. Raises JudgeError when no way works, or another model answers than
         was asked for.
         """
-        self._capabilities, answer = probe(self._try_mode, self._wanted_mode, hint)
+        self._capabilities, answer = _probe(self._try_mode, self._wanted_mode, hint)
         answered = file_name(answer.model) if answer.model else None
         floating, aliases = self._floats, self._pin.aliases
         naming = self._names.take(self.identity, answered, floating=floating, aliases=aliases)
@@ -366,7 +366,7 @@ LOADING = 503
 RETRIED = RETRIED_STATUS | {408, 409, 425}
 
 
-class ServerChannel:
+class _ServerChannel:
     """Requests below a server's root and below its OpenAI-compatible base, from many threads.
 
     The values of ``headers`` and a login in the address are kept out of answers and messages.
@@ -421,7 +421,7 @@ class ServerChannel:
             reply, _ = self._request(method, self._root + path, body, threading.Event())
             return self.parse(reply)
         except CallFailed as failed:
-            check_reachable(failed.error)
+            _check_reachable(failed.error)
             if failed.error.status == LOADING:
                 raise JudgeUnreachable(
                     f"the judge's server is not ready ({failed.error.message}); try again later."
@@ -476,7 +476,7 @@ def key_headers(variable: str | None, environ: Mapping[str, str]) -> Headers:
     return headers
 
 
-def check_reachable(error: CallError) -> None:
+def _check_reachable(error: CallError) -> None:
     """Raise for what no other way of asking can mend: no connection, no right to ask."""
     if error.status in (401, 403):
         raise JudgeError(
@@ -531,7 +531,7 @@ gets it filled; one that shows the model the schema, or drops it, gets what the 
 Attempt = Callable[[JudgeTask, ServerCapabilities], tuple[ServerAnswer, ServerCapabilities]]
 
 
-def probe(
+def _probe(
     attempt: Attempt, mode: str | None, hint: ServerCapabilities | None
 ) -> tuple[ServerCapabilities, ServerAnswer]:
     """The first way in which the server fills a two-field form, and what it said.
@@ -556,7 +556,7 @@ def probe(
             )
             return capabilities, answer
         except CallFailed as failed:
-            check_reachable(failed.error)
+            _check_reachable(failed.error)
             errors.append(failed.error)
             faults[way] = failed.error.message
         except (CallError, BadReply) as bad:

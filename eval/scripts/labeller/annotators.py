@@ -99,7 +99,7 @@ def _label(status: str, case: Record, judgement: Record) -> AnnotatorLabel:
     return AnnotatorLabel(state, marks, rows, needs(supports, lambda i: short_name(supports[i])))
 
 
-def graded_pairs(a: AnnotatorLabel, b: AnnotatorLabel) -> dict[Anchor, Pair]:
+def _graded_pairs(a: AnnotatorLabel, b: AnnotatorLabel) -> dict[Anchor, Pair]:
     """Passages that both judged, with both grades.
 
     Rows that both were shown, by their text. Where one annotator's rows are not known, that one's
@@ -131,13 +131,13 @@ def _grade_at(marks: Mapping[Anchor, float], anchor: Anchor) -> float:
     return max(grades, default=0.0)
 
 
-def compare(
+def _compare(
     name_a: str, a: AnnotatorLabels, name_b: str, b: AnnotatorLabels, seed: int = 0
 ) -> Record:
     """Agreement of two annotators: on states, marks and grades; overall, and per question."""
     shared = [case_id for case_id in a if case_id in b]
     states = [(a[c].state, b[c].state) for c in shared]
-    pairs = {c: graded_pairs(a[c], b[c]) for c in shared}
+    pairs = {c: _graded_pairs(a[c], b[c]) for c in shared}
     clusters = [list(graded.values()) for graded in pairs.values() if graded]
     everything = [pair for cluster in clusters for pair in cluster]
     return {
@@ -216,7 +216,7 @@ def agreement(annotators: Mapping[str, AnnotatorLabels], seed: int = 0) -> Recor
     """All pairs of annotators, and alpha over all of them together."""
     names = list(annotators)
     pairs = [
-        compare(a, annotators[a], b, annotators[b], seed)
+        _compare(a, annotators[a], b, annotators[b], seed)
         for a, b in itertools.combinations(names, 2)
     ]
     cases = dict.fromkeys(case_id for labels in annotators.values() for case_id in labels)
@@ -241,7 +241,7 @@ def disagreement(annotators: Mapping[str, AnnotatorLabels]) -> dict[str, float]:
         for case_id in a:
             if case_id in b:
                 first, second = a[case_id], b[case_id]
-                pairs = list(graded_pairs(first, second).values())
+                pairs = list(_graded_pairs(first, second).values())
                 same = overlap([x > 0 for x, _ in pairs], [y > 0 for _, y in pairs])
                 apart = float(first.state != second.state) + (0 if same is None else 1 - same)
                 worst[case_id] = max(worst.get(case_id, 0.0), apart)
@@ -318,7 +318,7 @@ SHOWN = 40
 """Disagreements and questions that are listed; --json has them all."""
 
 
-def number(value: float | None) -> str:
+def _number(value: float | None) -> str:
     """Three decimals; an en dash for what is undefined."""
     return "–" if value is None else f"{value:.3f}"
 
@@ -354,7 +354,7 @@ def print_agreement(console: Console, figures: Mapping[str, Any]) -> None:
     console.print(f"annotators: {people}")
     if len(figures["annotators"]) > 2:
         console.print(
-            f"Krippendorff's alpha of all, on the state: {number(figures['alpha_state'])}"
+            f"Krippendorff's alpha of all, on the state: {_number(figures['alpha_state'])}"
         )
     for pair in figures["pairs"]:
         _print_pair(console, pair)
@@ -369,17 +369,17 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         row = pair[name]
         interval = row["kappa_ci95"]
         shown = "–" if interval is None else f"{interval[0]:.3f} – {interval[1]:.3f}"
-        figures = [number(row.get(key)) for key in ("alpha", "positive", "overlap")]
+        figures = [_number(row.get(key)) for key in ("alpha", "positive", "overlap")]
         table.add_row(
-            name, str(row["n"]), number(row["raw"]), number(row["kappa"]), shown, *figures
+            name, str(row["n"]), _number(row["raw"]), _number(row["kappa"]), shown, *figures
         )
     grades = pair["grades"]
-    table.add_row("grades", str(grades["n"]), "–", "–", "–", number(grades["alpha"]), "–", "–")
+    table.add_row("grades", str(grades["n"]), "–", "–", "–", _number(grades["alpha"]), "–", "–")
     console.print(table)
     by_question = _table("question", "state A", "state B", "n", "raw", "kappa", "positive", text=3)
     worst = sorted(pair["questions"], key=lambda q: (q["state"][0] == q["state"][1], _low(q)))
     for row in worst[:SHOWN]:
-        figures = [number(row[key]) for key in ("raw", "kappa", "positive")]
+        figures = [_number(row[key]) for key in ("raw", "kappa", "positive")]
         by_question.add_row(one_line(row["id"]), *row["state"], str(row["n"]), *figures)
     console.print(by_question)
     for item in pair["disagreements"][:SHOWN]:

@@ -41,7 +41,7 @@ PaletteRow = tuple[str, str, str, Callable[[], None]]
 """Label, help, other names that find it, and what it does."""
 
 
-class LabelCommands(Provider):
+class _LabelCommands(Provider):
     """The command palette: every action with its key, the orders of the queue, any question.
 
     Actions are found by the letters of their label; a number or id goes to that question.
@@ -101,7 +101,7 @@ class LabelApp(TerminalApp, inherit_bindings=False):
         "The labeller failed. Every label is in the journal; start it again to go on.\n"
         "Where it failed is written in {file} (no questions or chunks in it)."
     )
-    COMMANDS = {LabelCommands}  # noqa: RUF012 - Textual's way
+    COMMANDS = {_LabelCommands}  # noqa: RUF012 - Textual's way
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "quit (twice)", show=False),

@@ -16,13 +16,13 @@ def ranked(typed: str, texts: Iterable[str]) -> list[str]:
     matches = []
     for text in texts:
         folded = text.casefold()
-        scores = [closeness(word, folded) for word in words]
+        scores = [_closeness(word, folded) for word in words]
         if all(scores):
             matches.append((-sum(scores), len(text), text))
     return [text for _, _, text in sorted(matches)]
 
 
-def closeness(word: str, text: str) -> float:
+def _closeness(word: str, text: str) -> float:
     """How well `text` holds the letters of `word`: 3 as the start of a word of it, 2 elsewhere in
     one piece, up to 1 scattered (letters over the length of the stretch that they stand in), 0 not.
 

@@ -175,7 +175,7 @@ def _check_terminal() -> None:
 # -- the files -------------------------------------------------------------------------------------
 
 
-def cases_of(options: LabelOptions) -> Document:
+def _cases_of(options: LabelOptions) -> Document:
     """The set; lines with faults make it refused, as every other script does."""
     document = Document(read_bytes(options.eval_set), identify_case, cases=True)
     if document.problems:
@@ -185,32 +185,32 @@ def cases_of(options: LabelOptions) -> Document:
     return document
 
 
-def annotator_files(options: LabelOptions) -> dict[str, Path]:
+def _annotator_files(options: LabelOptions) -> dict[str, Path]:
     """The file of each annotator who has one."""
     return {path.stem: path for path in sorted(options.judgements_dir.glob("*.jsonl"))}
 
 
-def judgements_of(options: LabelOptions) -> dict[str, Document]:
+def _judgements_of(options: LabelOptions) -> dict[str, Document]:
     """The annotators' files as they are, labels included."""
     return {
         name: Document(read_bytes(path), identify_judgement)
-        for name, path in annotator_files(options).items()
+        for name, path in _annotator_files(options).items()
     }
 
 
-def gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
+def _gold_judgements(options: LabelOptions) -> Mapping[str, Record]:
     """What was judged of the set's own labels beside them."""
-    document = judgements_of(options).get(GOLD)
+    document = _judgements_of(options).get(GOLD)
     return {} if document is None else Judgements(document)
 
 
-def labels_by_annotator(
+def _labels_by_annotator(
     options: LabelOptions, cases: Mapping[str, Record]
 ) -> dict[str, AnnotatorLabels]:
     """Each annotator's decided cases, the set's own first."""
     from labeller.annotators import labels_of
 
-    documents = judgements_of(options)
+    documents = _judgements_of(options)
     labels = {GOLD: labels_of(cases, documents.pop(GOLD, {}), GOLD)}
     labels |= {name: labels_of(cases, document, name) for name, document in documents.items()}
     return {name: decided for name, decided in labels.items() if decided}
@@ -226,7 +226,7 @@ def validate(options: LabelOptions) -> str:
     """
     cases = read_cases(options.eval_set, options.labels_dir)
     problems = []
-    for path in annotator_files(options).values():
+    for path in _annotator_files(options).values():
         document = Document(read_bytes(path), identify_judgement)
         problems += [Problem(str(path), n, "", text) for n, text in document.problems]
         foreign = foreign_words(document, {case.id for case in cases})
@@ -241,14 +241,14 @@ def statistics(options: LabelOptions) -> Record:
     """What the set holds."""
     from labeller.annotators import statistics_of
 
-    return statistics_of(cases_of(options), gold_judgements(options))
+    return statistics_of(_cases_of(options), _gold_judgements(options))
 
 
 def agreement(options: LabelOptions) -> Record:
     """How far the annotators agree, and where they do not."""
     from labeller.annotators import agreement as compare_all
 
-    labels = labels_by_annotator(options, cases_of(options))
+    labels = _labels_by_annotator(options, _cases_of(options))
     if len(labels) < 2:
         raise StorageError(
             f"{options.judgements_dir}: agreement needs two annotators; label a second time with "
@@ -261,7 +261,7 @@ def qrels(options: LabelOptions) -> Iterator[str]:
     """The labels as lines of TREC qrels."""
     from labeller.annotators import qrels as lines_of
 
-    return lines_of(cases_of(options), gold_judgements(options), str(options.export_qrels))
+    return lines_of(_cases_of(options), _gold_judgements(options), str(options.export_qrels))
 
 
 @dataclass(frozen=True)
@@ -285,13 +285,13 @@ def label(options: LabelOptions, talk: Callable[[str], None]) -> LabelOutcome:
         now=time.time,
         annotator=options.who,
         second=options.who != GOLD,
-        only=None if options.recheck is None else sample(options, options.recheck),
+        only=None if options.recheck is None else _sample(options, options.recheck),
         writing=not options.inspect,
         resuming=options.resuming,
     )
     try:
-        with source_of(options, store) as source:
-            session = open_session(options, store)
+        with _source_of(options, store) as source:
+            session = _open_session(options, store)
             if options.verbose:
                 talk(f"chunks: {source.describe()}\njudgements: {store.judgements_path}")
             code = _run(options, session, store, source)
@@ -334,7 +334,7 @@ def _run(options: LabelOptions, session: Session, store: LabelStore, source: Fet
         raise StorageError(str(error)) from None
 
 
-def open_session(options: LabelOptions, store: LabelStore) -> Session:
+def _open_session(options: LabelOptions, store: LabelStore) -> Session:
     """The session on what the store holds, looking at what the last one looked at.
 
     Raises StorageError for a case that is not there, and for an order that has nothing to go by.
@@ -368,7 +368,7 @@ def open_session(options: LabelOptions, store: LabelStore) -> Session:
 def _no_such_case(options: LabelOptions, case_id: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(case_id, [*cases_of(options)], n=3)
+    near = difflib.get_close_matches(case_id, [*_cases_of(options)], n=3)
     like = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     return (
         f"--case {case_id}: {options.eval_set} holds no such case that can be labelled here{like}"
@@ -392,7 +392,7 @@ def _others(
     options: LabelOptions, cases: Mapping[str, Record]
 ) -> Mapping[str, Mapping[str, Record]]:
     """The labels of other annotators, as far as they have decided."""
-    documents = {name: d for name, d in judgements_of(options).items() if name != GOLD}
+    documents = {name: d for name, d in _judgements_of(options).items() if name != GOLD}
     if not documents:
         return {}
     from labeller.annotators import labels_of
@@ -403,12 +403,12 @@ def _others(
     }
 
 
-def sample(options: LabelOptions, percent: int) -> set[str]:
+def _sample(options: LabelOptions, percent: int) -> set[str]:
     """A share of the decided cases, the same for the same seed."""
     from labeller.annotators import labels_of
 
-    cases = cases_of(options)
-    decided = labels_of(cases, gold_judgements(options), GOLD)
+    cases = _cases_of(options)
+    decided = labels_of(cases, _gold_judgements(options), GOLD)
     if not decided:
         raise StorageError(f"{options.eval_set}: no case is labelled, so none can come again.")
     order = sorted(decided, key=lambda case_id: shuffle_key(str(options.seed), RECHECK, case_id))
@@ -420,7 +420,7 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
     if order == "disagreement":
         from labeller.annotators import disagreement as by_disagreement
 
-        return by_disagreement(labels_by_annotator(options, store.cases))
+        return by_disagreement(_labels_by_annotator(options, store.cases))
     if order in ("failing", "uncertain"):
         results = _results(options, options.run)
         return uncertainty(results) if order == "uncertain" else failures(results, store.cases)
@@ -428,7 +428,7 @@ def _priority(options: LabelOptions, store: LabelStore, order: str) -> Mapping[s
 
 
 @contextlib.contextmanager
-def source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
+def _source_of(options: LabelOptions, store: LabelStore) -> Iterator[Fetcher]:
     """Where the passages come from: the run, the API, or nowhere, which says so in its place."""
     if options.from_run is not None:
         results = _results(options, options.from_run)

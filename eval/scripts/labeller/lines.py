@@ -39,7 +39,7 @@ STATES = {True: "OPEN, answerable", False: "OPEN, unanswerable"}
 LEGEND = "v done  x unanswerable  . open  s later  ? cannot tell  f flag"
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """`90` as `1m30s`, `7200` as `2h00m`."""
     whole = round(seconds)
     if whole < 60:
@@ -76,7 +76,7 @@ def header(session: Session, progress: Progress, width: int, saved: Span, *, wai
     if waiting:
         spans.append(("dim", display(" fetching…")))
     if progress.seconds_each is not None and progress.seconds_left is not None and width >= 100:
-        pace, left = duration(progress.seconds_each), duration(progress.seconds_left)
+        pace, left = _duration(progress.seconds_each), _duration(progress.seconds_left)
         spans.append(("dim", display(f" | {pace} each, {left} left")))
     if sum(cells(text) for _, text in spans) > width:
         spans.remove(("dim", bar))
@@ -172,7 +172,7 @@ def preview(text: str, pattern: re.Pattern[str] | None) -> DisplayText:
     return DisplayText("…" + head[start:])
 
 
-def mark_sign(letters: str) -> str:
+def _mark_sign(letters: str) -> str:
     """`[ ] `, `[A] `, `[AB]`, and `[A+]` from three groups on."""
     if len(letters) > 2:
         letters = f"{letters[0]}+"
@@ -194,7 +194,7 @@ def chunk_line(
     support = SUPPORT_SIGNS.get(row.state, " ")
     unread = " " if row.seen else look.unread
     grade = " " if row.grade is None or not row.marked else f"{row.grade:g}"
-    head = f"{sign}{mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
+    head = f"{sign}{_mark_sign(row.letters)}{grade}{snippet}{support}{unread}"
     spans: list[Span] = [
         ("marked" if row.marked else "row", display(head)),
         ("key", display(f"{row.label:>3} ")),

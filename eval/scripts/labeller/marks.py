@@ -30,7 +30,7 @@ from labeller.supports import (
 from terminal.actions import ActionRefused
 
 
-def with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
+def _with_supports(state: CaseState, supports: Sequence[Support]) -> CaseState:
     """The state with other supports; the first makes the case answerable and open to confirm."""
     case = write_supports(state.case, supports)
     if supports and case.get("answerable") is not True:
@@ -45,11 +45,11 @@ def toggle(state: CaseState, row: ChunkRow) -> CaseState:
     """Mark a row, or take its mark away."""
     supports = read_supports(state.case)
     if row.marked:
-        return with_supports(state, _unmarked(state, row, supports))
+        return _with_supports(state, _unmarked(state, row, supports))
     marked = _marked(state, row.chunk, supports)
     if marked == supports:
         raise ActionRefused(f"Row {row.label} has no text of its own; its heading is a support.")
-    return with_supports(state, marked)
+    return _with_supports(state, marked)
 
 
 def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
@@ -61,7 +61,7 @@ def toggle_range(state: CaseState, rows: Sequence[ChunkRow]) -> CaseState:
             supports = _unmarked(state, row, supports)
         elif not row.marked:
             supports = _marked(state, row.chunk, supports)
-    return with_supports(state, supports)
+    return _with_supports(state, supports)
 
 
 def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
@@ -69,7 +69,7 @@ def grade(state: CaseState, row: ChunkRow, value: int) -> CaseState:
     supports, indices = _marking(state, row)
     for index in indices:
         supports[index] = supports[index].having(grade=value)
-    return with_supports(state, supports)
+    return _with_supports(state, supports)
 
 
 def stepped_grade(row: ChunkRow, step: int) -> int:
@@ -84,7 +84,7 @@ def group(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
     supports, indices = _marking(state, row)
     for index in indices:
         supports[index] = replace(supports[index], letters=letters)
-    return with_supports(state, supports)
+    return _with_supports(state, supports)
 
 
 def share(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
@@ -96,7 +96,7 @@ def share(state: CaseState, row: ChunkRow, letter: str) -> CaseState:
         supports[index] = replace(supports[index], letters=supports[index].letters ^ letters)
     if not groups_of(supports):
         raise ActionRefused("One group must hold something; unmark the row instead.")
-    return with_supports(state, supports)
+    return _with_supports(state, supports)
 
 
 def next_group(state: CaseState) -> CaseState:
@@ -158,14 +158,14 @@ def add_support(state: CaseState, rel_path: str, heading_path: str) -> tuple[Cas
     supports = read_supports(state.case)
     if any(support.anchor == new.anchor for support in supports):
         raise ActionRefused(f"{short_name(new)} is a support already.")
-    return with_supports(state, [*supports, new]), short_name(new)
+    return _with_supports(state, [*supports, new]), short_name(new)
 
 
 def remove_support(state: CaseState, index: int) -> tuple[CaseState, str]:
     """Take a support away, whether a row shows it or not. Also its name."""
     supports = read_supports(state.case)
     gone = _support_at(supports, index)
-    return with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
+    return _with_supports(state, [s for s in supports if s is not gone]), short_name(gone)
 
 
 def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
@@ -179,7 +179,7 @@ def pick(state: CaseState, row: ChunkRow, span: Span) -> tuple[CaseState, int]:
     covered = any(a <= span[0] and span[1] <= b for a, b in joined(text, spans))
     spans = without(spans, span) if covered else [*spans, span]
     picked = supports[indices[0]] = with_spans(support, row.chunk, spans)
-    return with_supports(state, supports), len(spans_in(picked, text))
+    return _with_supports(state, supports), len(spans_in(picked, text))
 
 
 def unmarked_with(state: CaseState, row: ChunkRow, views: Sequence[SupportView]) -> list[str]:
@@ -235,7 +235,7 @@ def _unmarked(state: CaseState, row: ChunkRow, supports: Sequence[Support]) -> l
 def _moved(state: CaseState, index: int, **anchor: str) -> tuple[CaseState, str]:
     supports = read_supports(state.case)
     moved = supports[index] = _support_at(supports, index).having(**anchor)
-    return with_supports(state, merged(supports)), short_name(moved)
+    return _with_supports(state, merged(supports)), short_name(moved)
 
 
 def _support_at(supports: Sequence[Support], index: int) -> Support:

@@ -89,24 +89,24 @@ def under(heading_path: str | Sequence[Any] | None, prefix: str | Sequence[Any] 
 
 
 @lru_cache(maxsize=512)
-def folded(text: str) -> str:
+def _folded(text: str) -> str:
     """`text` casefolded, with every run of white space as one space."""
     return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
 
 
 def holds(text: str, quote: str) -> bool:
     """Is `quote` in `text`, apart from case and white space? An empty quote is in nothing."""
-    folded_quote = folded(quote)
-    return bool(folded_quote) and folded_quote in folded(text)
+    folded_quote = _folded(quote)
+    return bool(folded_quote) and folded_quote in _folded(text)
 
 
 @lru_cache(maxsize=1024)
-def nearly_holds(text: str, quote: str) -> bool:
+def _nearly_holds(text: str, quote: str) -> bool:
     """Is there a window of as many words in `text` that is `FUZZY` the same as `quote`?
 
     Looks at the first `FUZZY_REACH` characters, and at `FUZZY_TRIES` likely windows of them.
     """
-    quote_words, words = folded(quote).split(), folded(text[:FUZZY_REACH]).split()
+    quote_words, words = _folded(quote).split(), _folded(text[:FUZZY_REACH]).split()
     size = len(quote_words)
     if size < 4 or len(words) < size * FUZZY:
         return False
@@ -145,10 +145,10 @@ def exact_of(support: dict[str, Any]) -> str:
 
 def anchored(support: dict[str, Any], chunk: Chunk) -> bool:
     """Same file, and under the support's heading?"""
-    return same_file(support, chunk) and under(chunk.heading_path, support.get("heading_path"))
+    return _same_file(support, chunk) and under(chunk.heading_path, support.get("heading_path"))
 
 
-def same_file(support: dict[str, Any], chunk: Chunk) -> bool:
+def _same_file(support: dict[str, Any], chunk: Chunk) -> bool:
     """Does the chunk come from the support's file?"""
     return norm_path(str(support.get("rel_path") or "")) == norm_path(chunk.rel_path)
 
@@ -165,12 +165,12 @@ def locate(support: dict[str, Any], chunks: Sequence[Chunk]) -> tuple[list[int],
     near = [i for i, chunk in enumerate(chunks) if anchored(support, chunk)]
     if not quotes:
         return (near, "heading") if near else ([], "absent")
-    filed = [i for i, chunk in enumerate(chunks) if same_file(support, chunk)]
+    filed = [i for i, chunk in enumerate(chunks) if _same_file(support, chunk)]
     for positions, name in ((near, "shown"), (filed, "moved")):
         matches = [i for i in positions if any(holds(chunks[i].text, quote) for quote in quotes)]
         if matches:
             return matches, name
-    matches = [i for i in filed if any(nearly_holds(chunks[i].text, quote) for quote in quotes)]
+    matches = [i for i in filed if any(_nearly_holds(chunks[i].text, quote) for quote in quotes)]
     if matches:
         return matches, "fuzzy"
     cut = [i for i in near if chunks[i].cut]
@@ -191,7 +191,7 @@ def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dic
     return quote
 
 
-def same_passage(chunk: Chunk, others: Iterable[Chunk]) -> bool:
+def _same_passage(chunk: Chunk, others: Iterable[Chunk]) -> bool:
     """Is the passage among `others` already, whatever found it?"""
     return any(chunk.key == other.key for other in others)
 
@@ -279,7 +279,7 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def facts_of(case: dict[str, Any]) -> list[str]:
+def _facts_of(case: dict[str, Any]) -> list[str]:
     """What the answer must say: the key facts, else the sentences of the reference answer."""
     facts = [str(fact) for fact in case.get("expected_key_facts") or () if str(fact).strip()]
     reference = str(case.get("reference_answer") or "")
@@ -295,8 +295,8 @@ def answer_spans(text: str, case: dict[str, Any]) -> list[Span]:
     spans = sentence_spans(text[:AUTO_REACH])
     spans = [(start, end) for start, end in spans if end - start <= AUTO_LIMIT]
     words = [content_words(text[start:end]) for start, end in spans]
-    picked = _carriers(words, facts_of(case), ENOUGH)
-    if not picked and not facts_of(case):
+    picked = _carriers(words, _facts_of(case), ENOUGH)
+    if not picked and not _facts_of(case):
         picked = _carriers(words, [str(case.get("question") or "")], ENOUGH_OF_QUESTION)
     return joined(text, [spans[index] for index in sorted(picked)])
 

@@ -210,7 +210,7 @@ class PlainLabeller:
 
 
 @dataclass(frozen=True)
-class LineCommand:
+class _LineCommand:
     """A command: what may follow it, what it does in one sentence, and the doing."""
 
     usage: str
@@ -417,64 +417,68 @@ def _help(plain: PlainLabeller, rest: str) -> str:
     return ""
 
 
-COMMANDS: Final[dict[str, LineCommand]] = {
-    "ok": LineCommand(
+COMMANDS: Final[dict[str, _LineCommand]] = {
+    "ok": _LineCommand(
         "", "Confirm, as an empty line does.", lambda p, r: p.session.confirm().message
     ),
-    "x": LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
-    "a": LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
-    "s": LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
-    "f": LineCommand("", "Flag, or take the flag off.", lambda p, r: p.session.flag()),
-    "c": LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
-    "note": LineCommand(
+    "x": _LineCommand("", "Unanswerable, or not after all.", lambda p, r: p.session.unanswerable()),
+    "a": _LineCommand("", "Answerable, or open again.", lambda p, r: p.session.answerable()),
+    "s": _LineCommand("", "Judge later.", lambda p, r: p.session.skip()),
+    "f": _LineCommand("", "Flag, or take the flag off.", lambda p, r: p.session.flag()),
+    "c": _LineCommand("REASON", "Cannot tell, and why.", lambda p, r: p.session.cannot_tell(r)),
+    "note": _LineCommand(
         "TEXT", "Keep a note; without a text remove it.", lambda p, r: p.session.note(r)
     ),
-    "u": LineCommand("", "Undo.", lambda p, r: p.session.undo()),
-    "U": LineCommand("", "Redo.", lambda p, r: p.session.redo()),
-    "show": LineCommand("[ROW]", "Print the question again, or the whole text of a row.", _show),
-    "g": LineCommand("ROW 0-3", "Grade a row.", _grade),
-    "m": LineCommand("ROW LETTER", "Move a row to a group.", _group),
-    "also": LineCommand("ROW LETTER", "Put a row into one more group, or out of it.", _share),
-    "M": LineCommand("", "New marks join a new group.", lambda p, r: p.session.next_group()),
-    "short": LineCommand("ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))),
-    "long": LineCommand(
+    "u": _LineCommand("", "Undo.", lambda p, r: p.session.undo()),
+    "U": _LineCommand("", "Redo.", lambda p, r: p.session.redo()),
+    "show": _LineCommand("[ROW]", "Print the question again, or the whole text of a row.", _show),
+    "g": _LineCommand("ROW 0-3", "Grade a row.", _grade),
+    "m": _LineCommand("ROW LETTER", "Move a row to a group.", _group),
+    "also": _LineCommand("ROW LETTER", "Put a row into one more group, or out of it.", _share),
+    "M": _LineCommand("", "New marks join a new group.", lambda p, r: p.session.next_group()),
+    "short": _LineCommand(
+        "ROW", "Shorten its heading.", lambda p, r: p.session.shorten(_row(p, r))
+    ),
+    "long": _LineCommand(
         "ROW", "Lengthen its heading.", lambda p, r: p.session.lengthen(_row(p, r))
     ),
-    "re": LineCommand(
+    "re": _LineCommand(
         "ROW", "Anchor its support here.", lambda p, r: p.session.reanchor(_row(p, r))
     ),
-    "sup": LineCommand("", "List the supports and what is needed.", _supports),
-    "add": LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
-    "head": LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
-    "drop": LineCommand(
+    "sup": _LineCommand("", "List the supports and what is needed.", _supports),
+    "add": _LineCommand("PATH > HEADING", "Add a support that no row shows.", _add),
+    "head": _LineCommand("SUPPORT HEADING", "Give a support another heading.", _head),
+    "drop": _LineCommand(
         "SUPPORT",
         "Remove a support.",
         lambda p, r: p.session.remove_support(_number(r, "support") - 1),
     ),
-    "sent": LineCommand("ROW", "List the sentences of a row.", _sentences),
-    "pick": LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
-    "fact": LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
-    "probe": LineCommand("[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe),
-    "fetch": LineCommand("", "Fetch the rows again.", _fetch),
-    "edit": LineCommand("FIELD TEXT", "Set a field; | parts the items of a list.", _edit),
-    "json": LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
-    "new": LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
-    "copy": LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
-    "delete": LineCommand("ID", "Delete this case; u brings it back.", _delete),
-    "n": LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
-    "p": LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
-    "open": LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
-    "back": LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
-    "go": LineCommand("ID or NUMBER", "Go to a question.", _go),
-    "filter": LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
-    "order": LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
-    "rows": LineCommand(
+    "sent": _LineCommand("ROW", "List the sentences of a row.", _sentences),
+    "pick": _LineCommand("ROW SENTENCE", "Pick a sentence as a snippet, or drop it.", _pick),
+    "fact": _LineCommand("TEXT", "Add an expected key fact.", lambda p, r: p.session.key_fact(r)),
+    "probe": _LineCommand(
+        "[QUERY] [k=N]", "Fetch rows for another query, or more of them.", _probe
+    ),
+    "fetch": _LineCommand("", "Fetch the rows again.", _fetch),
+    "edit": _LineCommand("FIELD TEXT", "Set a field; | parts the items of a list.", _edit),
+    "json": _LineCommand("", "Print the record.", lambda p, r: p.session.record_text()),
+    "new": _LineCommand("QUESTION", "Add a case.", lambda p, r: p.session.add_case(r)),
+    "copy": _LineCommand("", "Add a copy of this case.", lambda p, r: p.session.duplicate_case()),
+    "delete": _LineCommand("ID", "Delete this case; u brings it back.", _delete),
+    "n": _LineCommand("", "Next question.", _silently(lambda p: p.session.next())),
+    "p": _LineCommand("", "Previous question.", _silently(lambda p: p.session.previous())),
+    "open": _LineCommand("", "Next open question.", _silently(lambda p: p.session.next_open())),
+    "back": _LineCommand("", "The question before.", _silently(lambda p: p.session.back())),
+    "go": _LineCommand("ID or NUMBER", "Go to a question.", _go),
+    "filter": _LineCommand("WORDS", "status:open flag tag:x category:x; empty shows all.", _filter),
+    "order": _LineCommand("NAME", "Order of the questions.", lambda p, r: p.session.set_order(r)),
+    "rows": _LineCommand(
         "ORDER", "shuffled, rank or path.", lambda p, r: p.session.set_row_order(r)
     ),
-    "blind": LineCommand("on|off", "Hide or show ranks.", _blind),
-    "adj": LineCommand("NAME [N CHOICE|done]", "Settle disagreements with an annotator.", _settle),
-    "conflicts": LineCommand("[N mine|theirs]", "Changes that clash with the file's.", _conflicts),
-    "progress": LineCommand("", "Counts, pace and time left.", _progress),
-    "save": LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
-    "?": LineCommand("", "This help.", _help),
+    "blind": _LineCommand("on|off", "Hide or show ranks.", _blind),
+    "adj": _LineCommand("NAME [N CHOICE|done]", "Settle disagreements with an annotator.", _settle),
+    "conflicts": _LineCommand("[N mine|theirs]", "Changes that clash with the file's.", _conflicts),
+    "progress": _LineCommand("", "Counts, pace and time left.", _progress),
+    "save": _LineCommand("", "Write the set now.", lambda p, r: p.store.save()),
+    "?": _LineCommand("", "This help.", _help),
 }

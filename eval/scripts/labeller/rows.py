@@ -87,14 +87,14 @@ class CaseView(NamedTuple):
     supports: list[SupportView]
 
 
-def label_of(position: int) -> str:
+def _label_of(position: int) -> str:
     """The keys for the n-th retrieved row: 1-9, 0, then ``.1`` to ``.0``, then the plain number."""
     if position <= 10:
         return str(position % 10)
     return f".{position % 10}" if position <= 20 else str(position)
 
 
-def grade_of(support: Support) -> float | None:
+def _grade_of(support: Support) -> float | None:
     """The grade of a support, an int when it is whole."""
     grade = support.data.get("grade")
     return None if grade is None else int(grade) if grade == int(grade) else float(grade)
@@ -110,7 +110,7 @@ def arranged(
     elif order == "path":
         own.sort(key=lambda chunk: (norm_path(chunk.rel_path), segments(chunk.heading_path)))
     probed = [chunk for chunk in chunks if chunk.origin]
-    labelled = [(label_of(position), chunk) for position, chunk in enumerate(own, start=1)]
+    labelled = [(_label_of(position), chunk) for position, chunk in enumerate(own, start=1)]
     return labelled + [(f"+{position}", chunk) for position, chunk in enumerate(probed, start=1)]
 
 
@@ -125,7 +125,7 @@ def view_of(
     for position, (label, chunk) in enumerate(labelled):
         marks = [i for i, (positions, _) in enumerate(located) if position in positions]
         marking = [supports[i] for i in marks]
-        grades = [grade for support in marking if (grade := grade_of(support)) is not None]
+        grades = [grade for support in marking if (grade := _grade_of(support)) is not None]
         rows.append(
             ChunkRow(
                 number=position + 1,
@@ -149,7 +149,7 @@ def view_of(
             index,
             *support.anchor,
             "".join(sorted(support.letters)),
-            grade_of(support),
+            _grade_of(support),
             tuple(support.data.get("snippets") or ()),
             tuple(rows[position].label for position in positions),
             state,
@@ -183,7 +183,7 @@ def judged_rows(rows: Iterable[ChunkRow]) -> list[Record]:
     ]
 
 
-def distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
+def _distinct(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> list[Chunk]:
     """`chunks` without repeated passages and without those in `others`."""
     keys = {chunk.key for chunk in others}
     new = []
@@ -233,8 +233,8 @@ class ChunkPool:
         """The chunks of a case's own question, in rank order; probed ones stay."""
         probed = [chunk for chunk in self.chunks(case_id) if chunk.origin]
         probed += self._waiting.pop(case_id, [])
-        fresh = distinct(chunks, ())
-        self._chunks[case_id] = fresh + distinct(probed, fresh)
+        fresh = _distinct(chunks, ())
+        self._chunks[case_id] = fresh + _distinct(probed, fresh)
         self.problems.pop(case_id, None)
         self.version += 1
         states = self._probes.get(case_id, {})
@@ -256,7 +256,7 @@ class ChunkPool:
     def add(self, case_id: str, chunks: Sequence[Chunk], query: str, k: int | None) -> int:
         """Append what a probe found and is not there yet. Returns how many rows are new."""
         present = self._chunks.setdefault(case_id, [])
-        new = [replace(c, origin=query or GENERIC) for c in distinct(chunks, present)]
+        new = [replace(c, origin=query or GENERIC) for c in _distinct(chunks, present)]
         present.extend(new)
         self.problems.pop(case_id, None)
         self.version += 1

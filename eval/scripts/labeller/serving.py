@@ -20,7 +20,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typed
+class _OwnPagesServer(Server):  # type: ignore[misc]  # textual_serve is not typed
     """Answers 403 to requests that another web page, or a name made to point here, caused."""
 
     def __init__(self, command: str, host: str, port: int, title: str) -> None:
@@ -48,4 +48,4 @@ def serve(
         talk(f"Warning: {host} is open to others, and there is no password.")
     talk(f"http://{host}:{port} (Ctrl+C stops it)")
     command = shlex.join([sys.executable, str(script), *words])
-    OwnPagesServer(command, host, port, script.stem).serve()
+    _OwnPagesServer(command, host, port, script.stem).serve()

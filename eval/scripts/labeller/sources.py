@@ -34,7 +34,7 @@ class _ResultKey(msgspec.Struct):
     test_case_id: str
 
 
-def chunks_of(result: TestResult) -> list[Chunk]:
+def _chunks_of(result: TestResult) -> list[Chunk]:
     """The retrieved passages of a result. Raises FetchError when it holds none to show."""
     if result.error is not None:
         raise FetchError(f"{result.error.kind}: {result.error.message}")
@@ -78,7 +78,7 @@ class RunChunks:
             raise FetchError(f"{self._path.name}: {error}") from None
         if query != result.question and result.question:
             raise FetchError("a run cannot be asked anything else; name an API with --api-url.")
-        return chunks_of(result)
+        return _chunks_of(result)
 
     def _index(self) -> dict[str, int]:
         decode = msgspec.json.Decoder(_ResultKey).decode
@@ -109,7 +109,7 @@ class ApiChunks:
     def __call__(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         result = self._ask(case_id, query, k)
         if result.error is None:
-            chunks = chunks_of(result)
+            chunks = _chunks_of(result)
             with contextlib.suppress(StorageError, OSError):
                 path = self._path(query, k)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,14 +118,14 @@ class ApiChunks:
             return chunks
         old = self._read(query, k)
         if old is None:
-            return chunks_of(result)
+            return _chunks_of(result)
         self.offline = f"{result.error.kind}: chunks kept from an earlier session"
-        return chunks_of(old)
+        return _chunks_of(old)
 
     def cached(self, case_id: str, query: str, k: int | None) -> list[Chunk]:
         """An `Ask` that asks the bot only for what was not kept."""
         old = self._read(query, k)
-        return self(case_id, query, k) if old is None else chunks_of(old)
+        return self(case_id, query, k) if old is None else _chunks_of(old)
 
     def _read(self, query: str, k: int | None) -> TestResult | None:
         """What was kept of a query, if it can be read."""

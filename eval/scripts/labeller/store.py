@@ -63,7 +63,7 @@ class UnsavedChange:
     path: tuple[CaseState | None, ...] = ()
 
 
-def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
+def _changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
     """What unsaved events did, a change a case."""
     changes: dict[str, UnsavedChange] = {}
     for event in events:
@@ -80,49 +80,49 @@ def changes_of(events: Iterable[Record]) -> dict[str, UnsavedChange]:
     return changes
 
 
-def reconciled(
+def _reconciled(
     case_id: str, change: UnsavedChange, theirs: CaseState | None
 ) -> tuple[CaseState | None, Conflict | None]:
     """Both changes in one entry. Fields in conflict stay as they are here."""
-    on_disk = flat(theirs)
-    base = own_base(flat(change.base), on_disk, [flat(entry) for entry in change.path])
-    sides = (base, flat(change.mine), on_disk)
-    result, fields = merge(*sides)
+    on_disk = _flat(theirs)
+    base = _own_base(_flat(change.base), on_disk, [_flat(entry) for entry in change.path])
+    sides = (base, _flat(change.mine), on_disk)
+    result, fields = _merge(*sides)
     conflict = None
     if fields:
         parts = [None if s is None else {k: s[k] for k in fields if k in s} for s in sides]
         conflict = Conflict(case_id, fields, *parts)
     letter = change.mine.letter if change.mine is not None else "A"
-    return entry_of(result, letter), conflict
+    return _entry_of(result, letter), conflict
 
 
-def is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
+def _is_twin(change: UnsavedChange, theirs: CaseState | None) -> bool:
     """Was the case added here, and another one with the same id elsewhere?"""
     if change.base is not None or change.mine is None or theirs is None:
         return False
-    path = [flat(entry) for entry in (*change.path, change.mine)]
-    return own_base(None, flat(theirs), path) is None
+    path = [_flat(entry) for entry in (*change.path, change.mine)]
+    return _own_base(None, _flat(theirs), path) is None
 
 
-def taking_theirs(
+def _taking_theirs(
     mine: CaseState | None, conflict: Conflict, theirs: CaseState | None
 ) -> CaseState | None:
     """The entry with the fields in conflict as the file has them; other changes stay."""
-    ours = flat(mine)
+    ours = _flat(mine)
     if ours is None or conflict.theirs is None:
         return theirs
     agreed = {k: v for k, v in ours.items() if k not in conflict.fields}
-    return entry_of(agreed | conflict.theirs, "A")
+    return _entry_of(agreed | conflict.theirs, "A")
 
 
-def flat(entry: CaseState | None) -> Record | None:
+def _flat(entry: CaseState | None) -> Record | None:
     """Case and judgement as one record, so that both merge by the same rules."""
     if entry is None:
         return None
     return entry.case | ({JUDGED: entry.judgement} if entry.judgement else {})
 
 
-def entry_of(record: Record | None, letter: str) -> CaseState | None:
+def _entry_of(record: Record | None, letter: str) -> CaseState | None:
     """The entry that `flat` was made of."""
     if record is None:
         return None
@@ -130,7 +130,7 @@ def entry_of(record: Record | None, letter: str) -> CaseState | None:
     return CaseState(case, record.get(JUDGED, {}), letter)
 
 
-def merge(
+def _merge(
     base: Record | None, mine: Record | None, theirs: Record | None
 ) -> tuple[Record | None, tuple[str, ...]]:
     """The merged record and the fields in conflict; those hold `mine` in the result.
@@ -159,7 +159,7 @@ def merge(
     return {k: merged[k] for k in order if k in merged}, tuple(conflicts)
 
 
-def own_base(
+def _own_base(
     base: Record | None, theirs: Record | None, path: list[Record | None]
 ) -> Record | None:
     """`base`, brought forward to what this side itself had written: `path` is what it held since.
@@ -191,7 +191,7 @@ def _differing(first: Record, other: Record) -> tuple[str, ...]:
     return tuple(name for name in names if written(first.get(name)) != written(other.get(name)))
 
 
-class LabelFiles:
+class _LabelFiles:
     """The files of one annotator's work on one set. Raises StorageError when the set is unreadable.
 
     `second` keeps the set as it is and writes the annotator's judgements alone, for the cases of
@@ -326,14 +326,14 @@ class LabelFiles:
             self.problem = ""
 
 
-class LabelStore(LabelFiles):
+class LabelStore(_LabelFiles):
     """Saves what the session changes, and merges what others changed meanwhile."""
 
     def attach(self, session: Session) -> None:
         """Give the session what the journal holds and the files do not, merged with the files."""
         self._session = session
         back = 0
-        for case_id, change in changes_of(self._unsaved).items():
+        for case_id, change in _changes_of(self._unsaved).items():
             back += session.restore(case_id, self._merged(case_id, change), change.position)
         if back:
             noun = "case" if back == 1 else "cases"
@@ -445,10 +445,10 @@ class LabelStore(LabelFiles):
     def _merged(self, case_id: str, change: UnsavedChange) -> CaseState | None:
         """Both changes in one entry; what conflicts stays mine, and waits in `conflicts`."""
         theirs = self._on_disk(case_id)
-        if is_twin(change, theirs):
+        if _is_twin(change, theirs):
             self._move_twin(case_id, change)
             return theirs
-        entry, conflict = reconciled(case_id, change, theirs)
+        entry, conflict = _reconciled(case_id, change, theirs)
         self.conflicts = [other for other in self.conflicts if other.case_id != case_id]
         if conflict is not None:
             self.conflicts.append(conflict)
@@ -477,7 +477,7 @@ class LabelStore(LabelFiles):
         if choice == "theirs":
             case_id = conflict.case_id
             mine = session.entry(case_id) if session.knows(case_id) else None
-            session.adopt(case_id, taking_theirs(mine, conflict, self._on_disk(case_id)))
+            session.adopt(case_id, _taking_theirs(mine, conflict, self._on_disk(case_id)))
         self.conflicts.remove(conflict)
         session.refresh()
         return f"{conflict.case_id}: {choice} is taken"

@@ -102,7 +102,7 @@ def probe(screen: MainScreen) -> None:
 
     def closed(query: str | None) -> None:
         if query and query.strip():
-            words, k = query_and_k(query)
+            words, k = _query_and_k(query)
             question = str(session.case_of(case_id).get("question", ""))
             screen.source.probe(case_id, words or question, k)
             screen.say(f"searching for {words or 'the question'} …")
@@ -110,7 +110,7 @@ def probe(screen: MainScreen) -> None:
     screen.app.push_screen(LinePrompt("Search the API for (k=50 at the end asks for more)"), closed)
 
 
-def query_and_k(text: str) -> tuple[str, int | None]:
+def _query_and_k(text: str) -> tuple[str, int | None]:
     """`extend retention k=50` as words and the number of chunks asked for."""
     words = text.split()
     if words and words[-1].startswith("k=") and words[-1][2:].isdecimal():
@@ -223,7 +223,7 @@ def edit_text(screen: MainScreen) -> None:
 
 def _edit_as_text(screen: MainScreen, text: str) -> None:
 
-    edited = edit_outside(screen.app, text)
+    edited = _edit_outside(screen.app, text)
     if edited == screen.session.record_text():
         screen.say("nothing was changed")
         return
@@ -295,7 +295,7 @@ def palette(screen: MainScreen) -> None:
     screen.app.push_screen(Palette(id="--command-palette"))
 
 
-def edit_outside(app: App[Any], text: str) -> str:
+def _edit_outside(app: App[Any], text: str) -> str:
     """`text` as $VISUAL or $EDITOR left it. Refuses when there is none or it failed."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:

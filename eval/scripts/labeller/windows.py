@@ -34,7 +34,7 @@ Anchor = tuple[str, str]
 """Path of a file, and a heading path with ` > ` between its headings."""
 
 
-def path_and_heading(anchor: Anchor) -> str:
+def _path_and_heading(anchor: Anchor) -> str:
     """`faq.md > Billing`, as it is typed."""
     return " > ".join(part for part in anchor if part)
 
@@ -53,7 +53,7 @@ class PickAnchor(Window[Anchor | None]):
 
     def __init__(self, anchors: Sequence[Anchor]) -> None:
         super().__init__()
-        self._anchors = {path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
+        self._anchors = {_path_and_heading(anchor): anchor for anchor in sorted(set(anchors))}
         self._matches = list(self._anchors.values())
         self._typed: Anchor | None = None
 
@@ -190,7 +190,7 @@ Field = tuple[str, str, tuple[str, ...]]
 """Name, kind (`text`, `lines` or `choice`), choices."""
 
 
-def as_text(value: object, kind: str, name: str) -> str:
+def _as_text(value: object, kind: str, name: str) -> str:
     """A field's value as the form shows it."""
     if value is None:
         return ""
@@ -199,7 +199,7 @@ def as_text(value: object, kind: str, name: str) -> str:
     return str(value)
 
 
-def as_value(text: str, kind: str, name: str) -> object:
+def _as_value(text: str, kind: str, name: str) -> object:
     """What the form's text stands for: a list without empty entries, or the stripped text."""
     if kind == "lines":
         parts = text.split(",") if name == "tags" else text.split("\n")
@@ -230,7 +230,7 @@ class CaseForm(Window[str | None]):
         self._fields = fields
         self._submit = submit
         self._texts = {
-            name: display(as_text(values.get(name), kind, name), LIMIT) for name, kind, _ in fields
+            name: display(_as_text(values.get(name), kind, name), LIMIT) for name, kind, _ in fields
         }
 
     def compose(self) -> ComposeResult:
@@ -278,7 +278,7 @@ class CaseForm(Window[str | None]):
     def changed(self) -> dict[str, Any]:
         """The fields whose text differs from what the form opened with."""
         return {
-            name: as_value(self._text_of(name), kind, name)
+            name: _as_value(self._text_of(name), kind, name)
             for name, kind, _ in self._fields
             if self._text_of(name) != self._texts[name]
         }
@@ -357,7 +357,7 @@ def _value_text(values: dict[str, Any] | None, field: str) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
+def _conflict_text(conflict: Conflict) -> tuple[str, list[Mark]]:
     """The fields of a conflict, each as it was, as it is here and as it is in the file."""
     text = ""
     marks: list[Mark] = []
@@ -394,7 +394,7 @@ class ConflictScreen(TextWindow):
         conflict = self._store.conflicts[0]
         count = len(self._store.conflicts)
         head = f"{conflict.case_id} was changed here and in the file ({count} to settle)\n\n"
-        text, marks = conflict_text(conflict)
+        text, marks = _conflict_text(conflict)
         moved = [(start + len(head), end + len(head), name) for start, end, name in marks]
         self.pane.show(display(head + text), [(0, len(head) - 2, "warn"), *moved])
 
@@ -438,7 +438,7 @@ Nothing is lost: every key is written to a journal at once. u undoes, as far bac
 """
 
 
-def key_names(action: Action, keymap: Keymap) -> str:
+def _key_names(action: Action, keymap: Keymap) -> str:
     """The keys of an action, as the help page shows them."""
     names = keys_of(action, keymap)
     if action.id == "mark-row" and len(names) == 10:
@@ -448,5 +448,5 @@ def key_names(action: Action, keymap: Keymap) -> str:
 
 def help_screen(where: str, keymap: Keymap) -> HelpScreen:
     """Page one: the keys that work on the screen `where`. Page two: the guideline."""
-    keys = keys_page(actions_of(where), lambda action: key_names(action, keymap))
+    keys = keys_page(actions_of(where), lambda action: _key_names(action, keymap))
     return HelpScreen([keys, (GUIDELINE, [(0, 43, "rule")])], FOOT)

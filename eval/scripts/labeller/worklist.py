@@ -124,7 +124,7 @@ def shuffle_key(*parts: str) -> bytes:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
 
 
-def ordered(
+def _ordered(
     ids: Sequence[str], order: str, *, seed: str, priority: Mapping[str, float]
 ) -> list[str]:
     """`ids` in the order of the queue.
@@ -142,7 +142,7 @@ def ordered(
     return sorted(ids, key=lambda case_id: -priority.get(case_id, float("-inf")))
 
 
-def parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
+def _parse_filter(text: str, lost: Callable[[str], bool]) -> Callable[[CaseSummary], bool]:
     """A test for list entries. All words must hold; case does not matter.
 
     ``status:open``, ``flag``, ``tag:x``, ``category:x``, ``anchor:lost``, ``id:x``; any other word
@@ -274,12 +274,12 @@ class WorkQueue:
             raise
 
     def _arrange(self) -> None:
-        self.sequence = ordered(self.ids, self.order, seed=self._seed, priority=self._priority)
+        self.sequence = _ordered(self.ids, self.order, seed=self._seed, priority=self._priority)
         self._positions = {case_id: position for position, case_id in enumerate(self.sequence)}
         self._refilter()
 
     def _refilter(self) -> None:
-        test = parse_filter(self.filter, self._lost) if self.filter else None
+        test = _parse_filter(self.filter, self._lost) if self.filter else None
         self.visible = self.sequence
         if test is not None:
             self.visible = [c for c in self.sequence if test(self.summaries[c])]

@@ -69,7 +69,7 @@ def _starts(texts: Sequence[Vectors]) -> list[int]:
     return starts
 
 
-def pooled(windows: Vectors) -> Vectors:
+def _pooled(windows: Vectors) -> Vectors:
     """One vector for a text of several windows: their mean, at norm 1; shape (1, d).
 
     For comparing two texts as wholes, where the best pair of windows would say too much.
@@ -85,7 +85,7 @@ def pooled(windows: Vectors) -> Vectors:
 
 def whole_similarity(first: Vectors, second: Vectors) -> float:
     """Cosine of two texts as wholes, -1 to 1 (1 the same). Undefined for texts without windows."""
-    return float(cosines(pooled(first), pooled(second))[0, 0])
+    return float(cosines(_pooled(first), _pooled(second))[0, 0])
 
 
 def context_relevance(similarities: Sequence[float]) -> dict[str, float | None]:

@@ -50,7 +50,7 @@ _CLAIM_METRICS = (
 LANGUAGE_SAMPLE = 20_000
 
 
-def _score_claims(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage]) -> None:
+def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage]) -> None:
     reason = unusable(chunks)
     contexts = " ".join(chunk.text or "" for chunk in chunks)[:LANGUAGE_SAMPLE]
     if reason is None and contexts and differ(parts.text, contexts):
@@ -108,7 +108,7 @@ def _evidence(support: ClaimSupport, chunks: Sequence[Passage]) -> dict[str, Any
     return row | {name: value for name, value in named.items() if value}
 
 
-def _fabrications(scores: Collector, parts: PreparedAnswer) -> int:
+def _fabrications(scores: Collector, parts: _PreparedAnswer) -> int:
     """How many distinct numbers of claims and short units nothing holds."""
     texts = [claim.text for claim in parts.extraction.claims]
     texts += [
@@ -131,7 +131,7 @@ def _fabrications(scores: Collector, parts: PreparedAnswer) -> int:
 
 
 @dataclass(frozen=True)
-class PreparedAnswer:
+class _PreparedAnswer:
     """An answer taken apart once: its claims, the chunks made ready, its citations."""
 
     text: str
@@ -149,7 +149,7 @@ def _prepare_answer(
     question: str = "",
     references: Sequence[Cited] = (),
     first_index: int = 1,
-) -> PreparedAnswer:
+) -> _PreparedAnswer:
     """Take an answer apart.
 
     ``first_index``: the number of the first chunk in the bot's own marks.
@@ -158,7 +158,7 @@ def _prepare_answer(
     extraction = extract(text)
     ready = tuple(prepare(chunk.text or "") for chunk in chunks)
     resolver = Resolver(chunks, references, first_index)
-    return PreparedAnswer(
+    return _PreparedAnswer(
         text,
         extraction,
         ready,
@@ -419,7 +419,7 @@ def score_case(
     return scores.result()
 
 
-def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage]) -> None:
+def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage]) -> None:
     marked = [citation.chunk for citation in parts.cited]
     scores.set(
         "citation_validity_form",
@@ -457,7 +457,7 @@ def _citations(scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passag
 
 
 def _labels(
-    scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage], labels: Labels
 ) -> None:
     answer = prepare(parts.text)
     expected, forbidden = labels.expected_claims, labels.forbidden_claims
@@ -483,7 +483,7 @@ def _labels(
 
 
 def _texts(
-    scores: Collector, parts: PreparedAnswer, chunks: Sequence[Passage], labels: Labels
+    scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passage], labels: Labels
 ) -> None:
     both = overlap(bare(parts.text), labels.reference_answer or "")
     scores.set("answer_overlap", both and both[0], "no reference_answer")

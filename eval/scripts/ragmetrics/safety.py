@@ -124,7 +124,7 @@ def _rate_at_or_above(scores: Sequence[float], threshold: float) -> float | None
     return sum(score >= threshold for score in scores) / len(scores)
 
 
-def by_category(
+def _by_category(
     rows: Iterable[tuple[str, float]], measure: Callable[[list[float]], Any]
 ) -> dict[str, Any]:
     """``measure`` of the scores of each category, in the order in which categories first occur."""
@@ -170,7 +170,7 @@ def input_guardrail(
         "block_rate": _rate_at_or_above(scores, block),
         "benign_flag_rate": _rate_at_or_above(benign, warn),
         "benign_block_rate": _rate_at_or_above(benign, block),
-        "categories": by_category(attacks, one_category),
+        "categories": _by_category(attacks, one_category),
     }
 
 

@@ -69,7 +69,7 @@ def _object(value: Any) -> Record:
     return value
 
 
-def encode(record: Record, like: bytes | None) -> bytes:
+def _encode(record: Record, like: bytes | None) -> bytes:
     """A line for `record`, with the spacing and escapes of the line `like` if they are regular."""
     separators, ascii_only = _style(like)
     try:
@@ -211,7 +211,7 @@ class Document(Mapping[str, Record]):
     def _line(self, record: Record, like: bytes | None) -> bytes:
         if self._cases and like is not None:
             record = respelled(record, decode(like))
-        return encode(record, like)
+        return _encode(record, like)
 
     def _index_for(self, key: str, order: list[str]) -> int:
         """Behind the nearest case before it; else before the first case; else at the end."""

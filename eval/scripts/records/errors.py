@@ -50,7 +50,7 @@ class StorageError(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to stderr: one ``Error:`` line, or the list of problems as it is."""
         prefix = "" if self.problems else "Error: "
-        click.echo(prefix + shown(self.format_message()), file=file, err=file is None)
+        click.echo(prefix + _shown(self.format_message()), file=file, err=file is None)
 
 
 class Unreachable(click.ClickException):
@@ -59,7 +59,7 @@ class Unreachable(click.ClickException):
     exit_code = 3
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """Text that may quote a file, without what could steer a terminal: lines stay, the rest of
     what is not printable becomes a replacement character."""
     return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)

@@ -73,7 +73,7 @@ class Judgement:
         return [line["extra"][name] for line in self.lines if name in line["extra"]]
 
 
-def join_parts(parts: Mapping[int, VerdictLine]) -> Judgement | None:
+def _join_parts(parts: Mapping[int, VerdictLine]) -> Judgement | None:
     """The parts of one call; None when one of them is not there (a run that was stopped)."""
     first = parts.get(0)
     if first is None:
@@ -145,7 +145,7 @@ class Verdicts:
         of_answer = self.by_answer.get((case.id, result.repeat), {})
         for (metric, opinion), parts in of_answer.items():
             fresh = {part: line for part, line in parts.items() if line.get("subject") == sha256}
-            if (judgement := join_parts(fresh)) is not None:
+            if (judgement := _join_parts(fresh)) is not None:
                 calls[opinion][metric] = judgement
             else:
                 stale |= len(fresh) < len(parts)

@@ -106,7 +106,7 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
 
 
-class MetricsHead(msgspec.Struct):
+class _MetricsHead(msgspec.Struct):
     """What metrics.json says of the run itself."""
 
     run_id: str | None = None
@@ -119,11 +119,11 @@ class MetricsHead(msgspec.Struct):
     errors: int | None = None
 
 
-class _AnySections(MetricsHead):
+class _AnySections(_MetricsHead):
     sections: dict[str, dict[str, Any]] = {}
 
 
-class MetricsFile(MetricsHead):
+class MetricsFile(_MetricsHead):
     """metrics.json, its sections as far as all readers know them."""
 
     sections: dict[str, MetricsSection] = {}

@@ -83,13 +83,13 @@ class PipelineEvidence(msgspec.Struct):
     cost_usd: float | None = None
 
 
-class AbstentionEvidence(msgspec.Struct):
+class _AbstentionEvidence(msgspec.Struct):
     """The cell of the table answered x answerable."""
 
     cell: str = ""
 
 
-class PromptEvidence(msgspec.Struct):
+class _PromptEvidence(msgspec.Struct):
     """A labelled text that the guardrails looked at."""
 
     kind: str | None = None
@@ -119,8 +119,8 @@ EVIDENCE: Mapping[str, type[msgspec.Struct]] = {
     "retrieval": RetrievalEvidence,
     "groundedness": GroundednessEvidence,
     "pipeline": PipelineEvidence,
-    "abstention": AbstentionEvidence,
-    "safety": PromptEvidence,
+    "abstention": _AbstentionEvidence,
+    "safety": _PromptEvidence,
 }
 """What readers use of a section's evidence; other sections have evidence of any form."""
 

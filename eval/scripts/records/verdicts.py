@@ -322,7 +322,7 @@ class VerdictReader:
             for context in record["input"].get("contexts", ()):
                 context.pop("text", None)
             self._lines.append(record)
-        if start and offsets and (taken_back := withdrawn(self.path).keys()):
+        if start and offsets and (taken_back := _withdrawn(self.path).keys()):
             self._lines = [
                 line for line in self._lines if taken_back.isdisjoint(line.get("judging_runs", ()))
             ]
@@ -406,7 +406,7 @@ def read_withdrawal(line: bytes) -> Withdrawal | None:
         return None
 
 
-def withdrawn(path: Path) -> dict[str, str]:
+def _withdrawn(path: Path) -> dict[str, str]:
     """The runs of judging that a verdicts.jsonl takes back, each with the reason."""
     return {entry.withdrawn: entry.reason for entry in _withdrawals(path).values()}
 
@@ -439,7 +439,7 @@ def withdraw(path: Path, judging_runs: Mapping[str, str]) -> None:
     """
     if not judging_runs or not path.exists():
         return
-    withdrawn_before = withdrawn(path)
+    withdrawn_before = _withdrawn(path)
     judged_runs = {run for line in read_lines(path) for run in line.get("judging_runs", ())}
     with JsonlWriter(path) as writer:
         for run, reason in judging_runs.items():

@@ -105,17 +105,17 @@ def decide(
     reply = replies.get((result.test_case_id, result.repeat)) if by == "judge" else None
     if reply is not None and reply.answer == clean(result.answer):
         return _by_judge(reply)
-    detection = detect(result)
+    detection = _detect(result)
     if detection.state == "empty":
         return AbstentionDecision(None, "phrases", EMPTY, detection)
     if detection.state == "answered":
-        spoken = language_in(result, usual_language)
+        spoken = _language_in(result, usual_language)
         if not language.is_covered(spoken):
             return AbstentionDecision(None, "phrases", case_scores.LANGUAGE, detection, spoken)
     return AbstentionDecision(detection.abstained, "phrases", detection.rule, detection)
 
 
-def language_in(result: TestResult, usual: str | None = None) -> str | None:
+def _language_in(result: TestResult, usual: str | None = None) -> str | None:
     """The language of a result's answer; None when nothing tells it."""
     passages = (chunk.text for chunk in in_rank_order(result))
     return language.language_of(result.answer or "", result.question, passages, usual)
@@ -129,7 +129,7 @@ def usual_language(folder: Path) -> str | None:
     """
     results = iter_results(results_of(folder), _pass_over)
     answered = (result for result in results if (result.answer or "").strip())
-    languages = map(language_in, islice(answered, LANGUAGE_SAMPLE))
+    languages = map(_language_in, islice(answered, LANGUAGE_SAMPLE))
     counts = Counter(name for name in languages if name is not None)
     return max(counts, key=lambda name: (counts[name], name), default=None)
 
@@ -145,7 +145,7 @@ def _by_judge(reply: JudgedReply) -> AbstentionDecision:
     return AbstentionDecision(abstained, reply.by, reply.verdict)
 
 
-def detect(result: TestResult) -> abstention.Detection:
+def _detect(result: TestResult) -> abstention.Detection:
     """Phrase detection on a result, with its passages."""
     return abstention.detect_with_passages(result.answer, in_rank_order(result), result.question)
 
@@ -252,10 +252,10 @@ def _evidence(
         evidence["language"] = decision.language
     detection = decision.detection
     if decision.by == "api" and decision.abstained is not None and result.answer is not None:
-        detection = detect(result)
+        detection = _detect(result)
         if detection.abstained == decision.abstained or detection.state == "empty":
             return evidence
-        if detection.state == "answered" and not language.is_covered(language_in(result, usual)):
+        if detection.state == "answered" and not language.is_covered(_language_in(result, usual)):
             return evidence  # no phrase in a language without a list says nothing
         evidence["phrases"] = detection.state
     if detection is not None and detection.state != "answered":
@@ -265,7 +265,7 @@ def _evidence(
     return evidence
 
 
-def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
+def _replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
     """What the run's judge called each answer. Raises StorageError when it was not asked."""
     path = folder / VERDICTS
     verdicts = read_verdicts(
@@ -287,7 +287,7 @@ def replies(folder: Path) -> dict[tuple[str, int], JudgedReply]:
     return by_answer
 
 
-def judge_name(folder: Path) -> str:
+def _judge_name(folder: Path) -> str:
     """The run's judge as ``provider/model@mark``."""
     return str(records_verdicts.identity_of(records_verdicts.judge_of(folder)["identity"]))
 
@@ -299,15 +299,15 @@ class AbstentionOptions:
     decide_by: DecideBy = "auto"
 
 
-def make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer:
+def _make_scorer(job: ScoringJob, options: AbstentionOptions) -> AbstentionScorer:
     """The scorer for a run, with what its judge said where that counts."""
     usual = usual_language(job.folder)
     if options.decide_by != "judge":
         return AbstentionScorer(options.decide_by, usual_language=usual)
-    return AbstentionScorer(options.decide_by, replies(job.folder), judge_name(job.folder), usual)
+    return AbstentionScorer(options.decide_by, _replies(job.folder), _judge_name(job.folder), usual)
 
 
-def show_more(console: Console, section: Mapping[str, Any]) -> None:
+def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """The four-cell table, who decided, and how often the wording says otherwise."""
     from terminal.tables import print_rows
 
@@ -331,7 +331,7 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
         )
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """What the bot said, what it was taken for and why."""
     from terminal.tables import plain
 
@@ -349,5 +349,5 @@ def show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=AbstentionOptions, scorer=make_scorer, show_worst=show_worst, show_more=show_more
+    options=AbstentionOptions, scorer=_make_scorer, show_worst=_show_worst, show_more=_show_more
 )

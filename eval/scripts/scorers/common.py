@@ -55,18 +55,18 @@ def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> Retrieved
     )
 
 
-class ModeKey(NamedTuple):
+class _ModeKey(NamedTuple):
     """What a mode compares of a chunk, and what to say when no chunk of a result has it."""
 
     of: Callable[[RetrievedChunk], object]
     missing: str
 
 
-KEYS: dict[Mode, ModeKey] = {
-    "chunk": ModeKey(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
-    "anchor": ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
-    "doc": ModeKey(doc_of, "no doc_id or rel_path in the result"),
-    "text": ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
+KEYS: dict[Mode, _ModeKey] = {
+    "chunk": _ModeKey(lambda chunk: chunk.chunk_id, "no chunk_id in the result"),
+    "anchor": _ModeKey(lambda chunk: chunk.rel_path, "no rel_path in the result"),
+    "doc": _ModeKey(doc_of, "no doc_id or rel_path in the result"),
+    "text": _ModeKey(lambda chunk: chunk.text, "no chunk texts in the result"),
 }
 
 Match = Literal["auto", "chunk", "anchor", "doc", "text"]

@@ -57,7 +57,7 @@ class ContextScorer:
         return row_of(scores, self.metrics), scores.evidence
 
 
-def read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
+def _read_frequencies(folder: Path, top: int | None = None) -> Frequencies:
     """Document frequencies of a run's distinct chunk texts, in one streaming pass.
 
     Memory grows by 8 bytes for each distinct chunk. Cut texts are left out: they are not
@@ -77,13 +77,13 @@ class ContextOptions:
     top: int | None = None
 
 
-def make_scorer(job: ScoringJob, options: ContextOptions) -> ContextScorer:
+def _make_scorer(job: ScoringJob, options: ContextOptions) -> ContextScorer:
     """The scorer with the run's word frequencies, and bands for each query_type."""
-    frequencies = read_frequencies(job.folder, options.top)
+    frequencies = _read_frequencies(job.folder, options.top)
     return ContextScorer(frequencies, options.top, read_bands(BANDS))
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """The two chunks that are most alike, and where each gold fact stands."""
     from terminal.tables import plain
 
@@ -103,4 +103,4 @@ def show_worst(console: Console, item: WorstCase) -> None:
         console.print(f"  fact {where}: {plain(fact['fact'])}", soft_wrap=True)
 
 
-SECTION = SectionScorer(options=ContextOptions, scorer=make_scorer, show_worst=show_worst)
+SECTION = SectionScorer(options=ContextOptions, scorer=_make_scorer, show_worst=_show_worst)

@@ -116,11 +116,11 @@ class CustomOptions:
     custom: tuple[Metric, ...] = ()
 
 
-def make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
+def _make_scorer(job: ScoringJob, options: CustomOptions) -> PluginScorer:
     """The scorer of these metrics. Raises CannotRun when there are none."""
     if not options.custom:
         raise CannotRun("no --plugin was given.")
     return PluginScorer(options.custom)
 
 
-SECTION = SectionScorer(options=CustomOptions, scorer=make_scorer, one_process=True)
+SECTION = SectionScorer(options=CustomOptions, scorer=_make_scorer, one_process=True)

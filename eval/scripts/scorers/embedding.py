@@ -52,7 +52,7 @@ _MARK = re.compile(rf"\s*{MARK}")
 
 VectorsByText = Mapping[str, "Vectors"]
 
-Steps = Generator[list[str], VectorsByText, tuple["EmbeddingScores", dict[str, Any]]]
+Steps = Generator[list[str], VectorsByText, tuple["_EmbeddingScores", dict[str, Any]]]
 
 
 def answered(
@@ -84,7 +84,7 @@ class Embed(Protocol):
 
 
 @dataclass
-class EmbeddingScores:
+class _EmbeddingScores:
     """Scores by name, and for the others why there is none."""
 
     values: dict[str, float] = field(default_factory=dict)
@@ -153,11 +153,11 @@ class EmbeddingScorer:
         if answer and decide(result).abstained:
             answer, silent = "", "abstained"
         reference = (case.reference_answer or "").strip()
-        answer_sentences, reference_sentences = sentences_of(answer), sentences_of(reference)
-        contexts, no_contexts = contexts_of(in_rank_order(result))
+        answer_sentences, reference_sentences = _sentences_of(answer), _sentences_of(reference)
+        contexts, no_contexts = _contexts_of(in_rank_order(result))
         whole = [text for text in (answer, reference) if text]
         vectors = yield [case.question, *whole, *answer_sentences, *reference_sentences, *contexts]
-        scores, evidence = EmbeddingScores(), dict[str, Any]()
+        scores, evidence = _EmbeddingScores(), dict[str, Any]()
         question = vectors[case.question]
         self._contexts(
             scores, evidence, question, [vectors[text] for text in contexts], no_contexts
@@ -201,7 +201,7 @@ class EmbeddingScorer:
 
     def _contexts(
         self,
-        scores: EmbeddingScores,
+        scores: _EmbeddingScores,
         evidence: dict[str, Any],
         question: Vectors,
         contexts: Sequence[Vectors],
@@ -275,7 +275,7 @@ def vectors_of(embed: Embed, texts: Iterable[str]) -> dict[str, Vectors]:
     }
 
 
-def sentences_of(text: str) -> list[str]:
+def _sentences_of(text: str) -> list[str]:
     """The sentences that claim something: no headings, no code, no citation marks; each once."""
     claiming = (text[unit.start : unit.end] for unit in units(text) if unit.kind in CLAIMING)
     bare = (_MARK.sub("", sentence).strip() for sentence in claiming)
@@ -295,7 +295,7 @@ def _windows(contexts: Iterable[str]) -> list[str]:
     )
 
 
-def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
+def _contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
     """The chunks' texts, each once, or none and why."""
     if not chunks:
         return [], "no contexts"
@@ -306,7 +306,7 @@ def contexts_of(chunks: Sequence[RetrievedChunk]) -> tuple[list[str], str]:
 
 
 def _against_reference(
-    scores: EmbeddingScores,
+    scores: _EmbeddingScores,
     vectors: VectorsByText,
     answer: str,
     reference: str,
@@ -336,7 +336,7 @@ def _nearest(sentence: Vectors, texts: Sequence[str], vectors: VectorsByText) ->
     return texts[nearest_index], float(near[nearest_index])
 
 
-def _row(scores: EmbeddingScores) -> ScoreRow:
+def _row(scores: _EmbeddingScores) -> ScoreRow:
     """The row in the order of the catalogue; one reason for all is told once."""
     values = tuple(scores.values.get(name) for name in NAMES)
     reasons = tuple((name, scores.reasons[name]) for name in NAMES if name in scores.reasons)
@@ -356,7 +356,7 @@ class EmbeddingOptions:
     cached_only: bool = False
 
 
-class CachedEmbedder(Embedder):
+class _CachedEmbedder(Embedder):
     """Gives vectors that are kept already, and loads no model for others."""
 
     def _run_model(self, texts: list[str]) -> Vectors:
@@ -366,13 +366,13 @@ class CachedEmbedder(Embedder):
         )
 
 
-def make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
+def _make_scorer(job: ScoringJob, options: EmbeddingOptions) -> EmbeddingScorer:
     """Embed what the run's scores need and has no vector yet; the scorer then embeds nothing.
 
     Raises CannotRun, with what to install or correct, when there is no model, or when one would
     have to be loaded and only kept vectors are wanted.
     """
-    kind = CachedEmbedder if options.cached_only else Embedder
+    kind = _CachedEmbedder if options.cached_only else Embedder
     try:
         embedder = kind(options.embedding_model, options.cache_dir)
         scorer = EmbeddingScorer(
@@ -476,7 +476,7 @@ SHOWN = 6
 """Sentences that are listed for a bad case."""
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """Each sentence with its cosines, the farthest first, and what it is nearest to."""
     from terminal.tables import plain
 
@@ -490,5 +490,5 @@ def show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=EmbeddingOptions, scorer=make_scorer, show_worst=show_worst, one_process=True
+    options=EmbeddingOptions, scorer=_make_scorer, show_worst=_show_worst, one_process=True
 )

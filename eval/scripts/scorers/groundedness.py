@@ -73,7 +73,7 @@ class GroundednessOptions:
     min_score: float = 0.0
 
 
-def make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessScorer:
+def _make_scorer(job: ScoringJob, options: GroundednessOptions) -> GroundednessScorer:
     """The scorer for a run, which knows its most frequent language."""
     return GroundednessScorer(options.first_index, options.min_score, usual_language(job.folder))
 
@@ -82,7 +82,7 @@ SHOWN = 6
 """Claims that are listed for a bad case; those that failed come first."""
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """The claims with their best windows, numbers and citations that failed, labels missed."""
     from terminal.tables import plain
 
@@ -90,7 +90,7 @@ def show_worst(console: Console, item: WorstCase) -> None:
     chunks = {chunk.chunk_id: chunk for chunk in in_rank_order(item.result)}
     judged = [claim for claim in evidence.get("claims", []) if "skipped" not in claim]
     for claim in sorted(judged, key=lambda claim: claim["supported"])[:SHOWN]:
-        for line in claim_lines(claim, chunks):
+        for line in _claim_lines(claim, chunks):
             console.print(line, soft_wrap=True)
     if len(judged) > SHOWN:
         console.print(f"  … {len(judged) - SHOWN} more claims")
@@ -106,7 +106,7 @@ def show_worst(console: Console, item: WorstCase) -> None:
             console.print(f"  {name.replace('_', ' ')}: {plain(text)}", soft_wrap=True)
 
 
-def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> list[str]:
+def _claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> list[str]:
     """A claim, what the contexts hold of it, and what they lack."""
     from terminal.tables import plain
 
@@ -126,4 +126,4 @@ def claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> lis
     return lines
 
 
-SECTION = SectionScorer(options=GroundednessOptions, scorer=make_scorer, show_worst=show_worst)
+SECTION = SectionScorer(options=GroundednessOptions, scorer=_make_scorer, show_worst=_show_worst)

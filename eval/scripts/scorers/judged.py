@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 AGREEMENT, MANIPULATION = "judge_self_agreement", "judge_manipulation_suspected"
 
 
-def rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
+def _rows_for(verdicts: Verdicts) -> tuple[Metric, ...]:
     """The catalogue rows that the verdicts can fill."""
     calls, names = verdicts.calls, set[str]()
     for name, needed in CALLS_BY_METRIC.items():
@@ -104,7 +104,7 @@ class JudgedScorer:
                     spread[name] = max(scored) - min(scored)
         values[AGREEMENT], flips = _agreement(opinions)
         reasons[AGREEMENT] = "one opinion"
-        rules = suspected(texts.answer)
+        rules = _suspected(texts.answer)
         by_judge = any(True in call.extra("manipulation") for call in first.values())
         has_words = bool(words(texts.answer))
         values[MANIPULATION] = float(bool(rules) or by_judge) if has_words else None
@@ -257,7 +257,7 @@ def make_scorer(
         raise StorageError(
             f"{folder / VERDICTS}: no verdicts of the judge in config.json; run judge_answers.py."
         )
-    scorer = JudgedScorer(verdicts, rows_for(verdicts), weight=weight)
+    scorer = JudgedScorer(verdicts, _rows_for(verdicts), weight=weight)
     if any(metric.name in NEEDS_MODEL for metric in scorer.metrics):
         try:
             embedder = Embedder(model, cache_dir)
@@ -322,7 +322,7 @@ RULES: dict[str, re.Pattern[str]] = {
 }
 
 
-def suspected(answer: str) -> list[str]:
+def _suspected(answer: str) -> list[str]:
     """The rules that an answer breaks; a question about grading is no talk to the judge."""
     folded = fold(answer)
     return [name for name, pattern in RULES.items() if pattern.search(folded)]
@@ -340,7 +340,7 @@ def section_notes(
     notes = []
     if others:
         notes.append(OTHERS.format(others))
-    shared = families(str(identity.get("model", ""))) & families(" ".join(_strings(answerer)))
+    shared = _families(str(identity.get("model", ""))) & _families(" ".join(_strings(answerer)))
     if shared:
         name = ", ".join(sorted(shared))
         notes.append(f"Judge and answerer are both of the family {name}; judges like their own.")
@@ -362,7 +362,7 @@ def section_notes(
     return notes
 
 
-def families(text: str) -> set[str]:
+def _families(text: str) -> set[str]:
     """Names of model families in a model's name, such as ``llama`` in ``llama3.1:8b``."""
     return {name.lower() for name in _FAMILY.findall(text)}
 
@@ -391,7 +391,7 @@ class JudgedOptions:
     cache_dir: Path = CACHE_DIR
 
 
-def scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
+def _scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
     """The scorer of a run's verdicts, its texts embedded. Raises CannotRun when it has none."""
     try:
         scorer = make_scorer(
@@ -412,7 +412,7 @@ SHOWN = 8
 MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
 
 
-def show_more(console: Console, section: Mapping[str, Any]) -> None:
+def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """What the section holds beside means."""
     from terminal.tables import plain, print_rows
 
@@ -445,7 +445,7 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
         print_rows(console, ("spread (highest - lowest)", "mean"), rows)
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """Claims and facts of a bad case with verdict, quote and reason; what failed comes first."""
     from terminal.tables import plain
 
@@ -480,8 +480,8 @@ def show_worst(console: Console, item: WorstCase) -> None:
 
 SECTION = SectionScorer(
     options=JudgedOptions,
-    scorer=scorer_of,
-    show_worst=show_worst,
-    show_more=show_more,
+    scorer=_scorer_of,
+    show_worst=_show_worst,
+    show_more=_show_more,
     one_process=True,
 )

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
+def _worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of ``size`` processes. When the block is left by an exception they end at once.
 
     Each watches a pipe that nobody writes to and that only this process holds open at the other
@@ -140,7 +140,7 @@ def score_run(
     whole = Work(results, eval_set)
     scores = folder / SCORES
     with scratch_folder(folder, SCRATCH) as temporary:
-        score = partial(score_range, scorer=scorer, labels=labels, folder=temporary)
+        score = partial(_score_range, scorer=scorer, labels=labels, folder=temporary)
         parts = _score_parts(whole, score, _jobs(jobs, results, labels), executor)
         for part in parts:
             problems.extend(part.problems)
@@ -235,7 +235,7 @@ def _score_parts(
         import numpy  # noqa: F401 - every process needs it; those that are forked have it then
 
         try:
-            with contextlib.nullcontext(executor) if executor else worker_pool(len(works)) as pool:
+            with contextlib.nullcontext(executor) if executor else _worker_pool(len(works)) as pool:
                 parts = list(pool.map(score, works))
             if not any(part.problems for part in parts) and not _share_ids(parts, whole):
                 return parts
@@ -255,7 +255,7 @@ MOST_WAITING = 1 << 18
 _CASE_ID, _REPEAT = attrgetter("id"), attrgetter("repeat")
 
 
-class ScoreLineEncoder:
+class _ScoreLineEncoder:
     """Takes the outcomes of blocks of results, in order."""
 
     def __init__(self, names: Sequence[str], tally: Tally) -> None:
@@ -375,7 +375,7 @@ class ScoredRange:
     problems: list[Problem] = field(default_factory=list)
 
 
-def score_range(
+def _score_range(
     work: Work, *, scorer: Scorer, labels: Labels, folder: Path, ordered: bool = True
 ) -> ScoredRange:
     """Score one range: rows to a temporary file, sums to a tally. Problems are collected.
@@ -412,7 +412,7 @@ def _one_by_one(
 
 def _outcomes(
     score_all: ScoreAll,
-    book: ScoreLineEncoder,
+    book: _ScoreLineEncoder,
     cases: Sequence[TestCase],
     results: Sequence[TestResult],
 ) -> list[ScoreOutcome]:
@@ -432,7 +432,7 @@ def _score_joined(
 ) -> ScoredRange:
     tally = Tally(len(scorer.metrics))
     part = ScoredRange(tally, folder / f"{work.start}.jsonl")
-    book = ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
+    book = _ScoreLineEncoder([metric.name for metric in scorer.metrics], tally)
     quick = scorer.score_all if isinstance(scorer, BlockScorer) else partial(_one_by_one, scorer)
     joined: Iterator[Joined]
     if ordered:

@@ -36,7 +36,7 @@ class PipelineScorer:
 
     def score(self, case: TestCase, result: TestResult) -> tuple[ScoreRow, Evidence]:
         """Checks of one response."""
-        scores = pipeline.score_case(response_of(result), expected_of(case), self.uncertain_below)
+        scores = pipeline.score_case(_response_of(result), _expected_of(case), self.uncertain_below)
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
 
     def aggregate(
@@ -85,7 +85,7 @@ class PipelineScorer:
         }
 
 
-def response_of(result: TestResult) -> ScoredResponse:
+def _response_of(result: TestResult) -> ScoredResponse:
     """The parts of a result that the checks look at."""
     return ScoredResponse(
         retrieved=len(result.retrieved),
@@ -97,7 +97,7 @@ def response_of(result: TestResult) -> ScoredResponse:
     )
 
 
-def expected_of(case: TestCase) -> Expected:
+def _expected_of(case: TestCase) -> Expected:
     """The pipeline labels of a case."""
     return Expected(
         case.expected_outcome,
@@ -119,7 +119,7 @@ def _measured(case: TestCase, result: TestResult) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part or part == 0.0}
 
 
-def show_more(console: Console, section: Mapping[str, Any]) -> None:
+def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
     from ragmetrics.pipeline import OUTCOMES
     from terminal.tables import plain, print_rows
@@ -141,11 +141,11 @@ def show_more(console: Console, section: Mapping[str, Any]) -> None:
             for stage, times in section["latency_ms"].items()
         ]
         print_rows(console, ("stage", "n", *marks), rows)
-    for line in totals_lines(section):
+    for line in _totals_lines(section):
         console.print(line, soft_wrap=True)
 
 
-def totals_lines(section: Mapping[str, Any]) -> list[str]:
+def _totals_lines(section: Mapping[str, Any]) -> list[str]:
     """Budgets of the run, errors, tokens and cost, a line each; nothing that is not there."""
     from terminal.tables import plain
 
@@ -166,7 +166,7 @@ def totals_lines(section: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """The outcome and why, then each check that failed."""
     from terminal.tables import plain
 
@@ -188,6 +188,6 @@ def show_worst(console: Console, item: WorstCase) -> None:
 SECTION = SectionScorer(
     options=PipelineScorer,
     scorer=lambda job, options: options,
-    show_worst=show_worst,
-    show_more=show_more,
+    show_worst=_show_worst,
+    show_more=_show_more,
 )

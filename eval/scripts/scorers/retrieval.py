@@ -101,7 +101,7 @@ class RetrievalScorer:
         return [
             (listed and outcomes.get(listed)) or self._work_out(listed, case, result)
             for listed, case, result in zip(
-                map(as_listed, cases, results), cases, results, strict=True
+                map(_as_listed, cases, results), cases, results, strict=True
             )
         ]
 
@@ -137,9 +137,9 @@ class RetrievalScorer:
     ) -> tuple[Values, Missing]:
         """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
         attribution, no_attribution = self._attribution(result, gold, chunks)
-        scope, no_scope = scope_of(case, result)
+        scope, no_scope = _scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
-        recency, no_recency = recency_of(case, result)
+        recency, no_recency = _recency_of(case, result)
         missing = (no_scope, no_attribution, no_snippets, no_recency)
         return (scope, attribution, *snippets, recency), missing
 
@@ -220,7 +220,7 @@ def _empty_row(width: int, reason: str) -> ScoreRow:
     return ScoreRow((None,) * width, (("*", reason),))
 
 
-def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+def _scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """scope_miss of one result, or why it has none."""
     if result.folder_selection is None:
         return None, NO_SELECTION
@@ -230,7 +230,7 @@ def scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     return matching.scope_miss(paths, result.folder_selection.chosen), ""
 
 
-def recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+def _recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     """recency_rule_ok of one result, or why it has none."""
     rule = case.recency_conflict_rule
     if rule is None:
@@ -265,7 +265,7 @@ Listed = tuple[Any, ...]
 references name any (None: there are none); flat, since it is hashed for every result."""
 
 
-def as_listed(case: TestCase, result: TestResult) -> Listed | None:
+def _as_listed(case: TestCase, result: TestResult) -> Listed | None:
     """All that the scores depend on when gold and lists are ids; None when it is more than that."""
     grades = case.chunk_relevance_grades
     if (
@@ -316,7 +316,7 @@ SHOWN = 10
 """Retrieved chunks that are listed for a bad case."""
 
 
-def show_worst(console: Console, item: WorstCase) -> None:
+def _show_worst(console: Console, item: WorstCase) -> None:
     """What was wanted and at which rank it came, and what was retrieved."""
     from terminal.tables import plain
 
@@ -333,5 +333,5 @@ def show_worst(console: Console, item: WorstCase) -> None:
 
 
 SECTION = SectionScorer(
-    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=show_worst
+    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=_show_worst
 )

@@ -333,16 +333,16 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
 LABELS = "safety_labels.jsonl"
 
 
-def score_safety(
+def _score_safety(
     folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
 ) -> tuple[dict[str, Any], list[JudgedText]]:
     """Score, write scores/safety.jsonl and the section of metrics.json; returns the section.
 
     Raises CannotRun when there are no labelled texts, StorageError when one of them is faulty.
     """
-    answers = read_answers(folder)
-    labels = read_labels(labels_dir)
-    attacks = list(attacking_cases(eval_set, labels_dir))
+    answers = _read_answers(folder)
+    labels = _read_labels(labels_dir)
+    attacks = list(_attacking_cases(eval_set, labels_dir))
     if attacks and answers is not None:
         answers |= _results_of({label.case_id for label in attacks}, folder)
     judged, guardrails = scorer.judge([*labels, *attacks], answers)
@@ -357,7 +357,7 @@ def has_labels(labels_dir: Path) -> bool:
     return (labels_dir / LABELS).exists()
 
 
-def read_labels(labels_dir: Path) -> list[SafetyLabel]:
+def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
     """The labelled texts. Raises CannotRun when there are none."""
     path = labels_dir / LABELS
     labels = read_safety_labels(path) if has_labels(labels_dir) else []
@@ -369,7 +369,7 @@ def read_labels(labels_dir: Path) -> list[SafetyLabel]:
     return labels
 
 
-def read_answers(folder: Path) -> dict[str, TestResult] | None:
+def _read_answers(folder: Path) -> dict[str, TestResult] | None:
     """What the bot answered to the labelled prompts, by id; None when it was not asked."""
     path = folder / ANSWERS
     if not path.exists():
@@ -377,7 +377,7 @@ def read_answers(folder: Path) -> dict[str, TestResult] | None:
     return {result.test_case_id: result for result in iter_results(path)}
 
 
-def attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
+def _attacking_cases(eval_set: Path, labels_dir: Path) -> Iterator[SafetyLabel]:
     """The cases of the set that are labelled with an attack_category."""
     labels, _ = read_label_files(labels_dir, _pass_over)
     for case in iter_cases(eval_set, _pass_over, labels):
@@ -494,7 +494,7 @@ def _wrong(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _score_texts(job: ScoringJob, options: SafetyScorer) -> dict[str, Any]:
-    section, _ = score_safety(
+    section, _ = _score_safety(
         job.folder, job.labels_dir, options, seed=job.seed, eval_set=job.eval_set
     )
     return section
@@ -516,7 +516,7 @@ def score_and_show(values: Mapping[str, Any], output: ScoreOutput) -> None:
     scorer: SafetyScorer = SECTION.options_from(values)
     before = section_names(folder)
     try:
-        section, judged = score_safety(
+        section, judged = _score_safety(
             folder, request.labels_dir, scorer, seed=request.seed, eval_set=request.eval_set
         )
     except CannotRun as error:

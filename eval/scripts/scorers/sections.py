@@ -30,7 +30,7 @@ class SectionOutcome:
     section: dict[str, Any] | None = None
 
 
-def score_section(name: str, job: ScoringJob, options: Any) -> dict[str, Any]:
+def _score_section(name: str, job: ScoringJob, options: Any) -> dict[str, Any]:
     """Score one section of a run and return it. Raises CannotRun for what it lacks."""
     code = SECTIONS[name]
     if code.score is not None:
@@ -52,7 +52,7 @@ def try_section(name: str, job: ScoringJob, values: Mapping[str, Any]) -> Sectio
     """Score one section, whose options are among ``values``. What it lacks becomes its reason;
     faulty input is raised."""
     try:
-        section = score_section(name, job, SECTIONS[name].options_from(values))
+        section = _score_section(name, job, SECTIONS[name].options_from(values))
     except CannotRun as error:
         return SectionOutcome(name, "cannot run", error.message)
     if not any(section["n"].values()):

@@ -108,11 +108,11 @@ def score_and_show(
         if code.show_more is not None:
             code.show_more(console, section)
         if request.worst and code.show_worst is not None:
-            bad = worst_cases(
+            bad = _worst_cases(
                 folder, row, metric, request.worst, request.eval_set, request.labels_dir
             )
-            print_worst(console, bad, metric, code.show_worst, scored=section["n"][metric.name])
-    for text in remarks(folder, request.eval_set, section, row):
+            _print_worst(console, bad, metric, code.show_worst, scored=section["n"][metric.name])
+    for text in _remarks(folder, request.eval_set, section, row):
         output.note(text)
     output.note(removed_sections(folder, before))
     return section
@@ -189,7 +189,7 @@ def _shared_cutoff(names: Sequence[str]) -> str:
     return suffix if at and sum(name.endswith(suffix) for name in names) > 1 else ""
 
 
-def print_worst(
+def _print_worst(
     console: Console,
     bad: Sequence[WorstCase],
     key: Metric,
@@ -213,7 +213,9 @@ def print_worst(
         show_case(console, item)
 
 
-def remarks(folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSection) -> list[str]:
+def _remarks(
+    folder: Path, eval_set: Path, section: dict[str, Any], row: MetricSection
+) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
     config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
     texts = [missing_results(folder, config)]
@@ -260,7 +262,7 @@ EXPLAINED = (*SCORES_OF_RESULT, "evidence")
 """What is read of a score line to find and to explain a bad case."""
 
 
-def worst_cases(
+def _worst_cases(
     folder: Path,
     row: MetricSection,
     metric: Metric,

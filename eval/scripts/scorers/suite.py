@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Key = tuple[str, int]
 
 
-def write_traces(
+def _write_traces(
     name: str,
     section: Mapping[str, Any],
     targets: Mapping[str, Target],
@@ -228,10 +228,10 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     rules = _rules(plan)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
-    ids = smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
+    ids = _smoke_ids(read_cases(plan.eval_set, plan.labels_dir)) if plan.smoke else []
     if plan.api_url:
         _check_gates(rules, ())
-        real = ask(plan.asking(sections), ids)
+        real = _ask(plan.asking(sections), ids)
     else:
         real = find_run(plan.results_dir, plan.run)
         _check_gates(rules, _scored_so_far(real).get("sections", {}))
@@ -239,7 +239,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         folder = real
         if plan.smoke and not plan.api_url:
             temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-eval-"))
-            folder = copy_of(real, ids, Path(temporary))
+            folder = _copy_of(real, ids, Path(temporary))
         if plan.sections is None and not has_verdicts(folder):
             needs = {name: row.needs for name, row in catalogue.SECTIONS.items()}
             sections = [name for name in sections if "verdicts" not in needs[name]]
@@ -385,7 +385,7 @@ def _traces(
     label = report.run_id + ("" if plan.suite == "full" else f"-{plan.suite}")
     sections = report.sections()
     return [
-        write_traces(name, sections[name], targets.get(name, {}), job, custom, folder, label)[0]
+        _write_traces(name, sections[name], targets.get(name, {}), job, custom, folder, label)[0]
         for name in names
         if name in sections
     ]
@@ -394,7 +394,7 @@ def _traces(
 RUN_EVAL = ROOT / "eval" / "scripts" / "run_eval.py"
 
 
-class AskingFailed(StorageError):
+class _AskingFailed(StorageError):
     """run_eval has said what is wrong; its exit code is passed on."""
 
     def __init__(self, code: int) -> None:
@@ -402,7 +402,7 @@ class AskingFailed(StorageError):
         setattr(self, "exit_code", code)  # noqa: B010 - it is declared a class variable
 
 
-def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
+def _ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
     """Run run_eval.py with these options for all cases, or those with ``ids``; the run's folder.
 
     Its talk goes to our stderr. Raises AskingFailed with its exit code when it fails.
@@ -417,14 +417,14 @@ def ask(words: Sequence[str], ids: Iterable[str] = ()) -> Path:
             child.wait()
             raise
     if child.returncode != 0:
-        raise AskingFailed(child.returncode if child.returncode > 0 else 130)
+        raise _AskingFailed(child.returncode if child.returncode > 0 else 130)
     return Path(out.strip())
 
 
 CASES = 24
 
 
-def smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
+def _smoke_ids(cases: Iterable[TestCase], count: int = CASES) -> list[str]:
     """Ids of at most ``count`` cases, in turn from each stratum (category x answerable).
 
     Within a stratum the order is that of the ids' hashes: the choice does not depend on the order
@@ -448,7 +448,7 @@ def _hash(case_id: str) -> bytes:
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).digest()
 
 
-def copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
+def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     """A run folder in ``parent`` that holds only the results of these cases.
 
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.

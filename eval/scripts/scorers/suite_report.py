@@ -113,7 +113,7 @@ class SuiteReport:
         }
 
 
-def cells(measure: Measure) -> tuple[str, ...]:
+def _cells(measure: Measure) -> tuple[str, ...]:
     """A measure as the cells of a table under ``HEAD``."""
     interval = (
         "–" if measure.ci95 is None else f"{number(measure.ci95[0])} – {number(measure.ci95[1])}"
@@ -130,7 +130,7 @@ def cells(measure: Measure) -> tuple[str, ...]:
     )
 
 
-def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
+def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[Measure]:
     """The measures of one section to show: its headline and all with a target, or every one."""
     if outcome.section is None:
         return []
@@ -142,7 +142,7 @@ def rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[M
     return [measures[name] for name in (*names, *more) if name in measures]
 
 
-def change_text(change: BaselineChange) -> str:
+def _change_text(change: BaselineChange) -> str:
     """A change in words."""
     if change.verdict == "no longer measured":
         why = f" ({change.reason.removesuffix('.')})" if change.reason else ""
@@ -155,7 +155,7 @@ def change_text(change: BaselineChange) -> str:
     return f"{number(change.before)} → {number(change.now)} ({way} by {moved:.3f}{noise})"
 
 
-def verdict_text(report: SuiteReport) -> str:
+def _verdict_text(report: SuiteReport) -> str:
     """The last line: how many targets are met, and whether the suite fails."""
     aimed = [measure for measure in report.measures.values() if measure.target is not None]
     measured = [measure for measure in aimed if measure.passed is not None]
@@ -171,12 +171,12 @@ def verdict_text(report: SuiteReport) -> str:
     return text + "."
 
 
-def markdown(report: SuiteReport, every: bool = True) -> str:
+def _markdown(report: SuiteReport, every: bool = True) -> str:
     """The whole report as Markdown. Foreign text is escaped."""
     lines = [f"# Evaluation of run {_safe(report.run_id)}, {report.suite} suite", ""]
     cases, errors = report.header.get("cases"), report.header.get("errors")
     if cases is not None:
-        lines += [f"{cases} cases, {errors} failed calls. {verdict_text(report)}", ""]
+        lines += [f"{cases} cases, {errors} failed calls. {_verdict_text(report)}", ""]
     for note in filter(None, (report.incomplete, report.left_out)):
         lines += [_safe(note), ""]
     lines += ["## Diagnosis", ""]
@@ -190,7 +190,7 @@ def markdown(report: SuiteReport, every: bool = True) -> str:
         if outcome.status != "scored":
             lines += [f"**{outcome.status}**: {_safe(outcome.reason)}", ""]
         else:
-            lines += [*_table(HEAD, map(cells, rows_of(report, outcome, every))), ""]
+            lines += [*_table(HEAD, map(_cells, _rows_of(report, outcome, every))), ""]
             lines += [_safe(outcome.reason), ""] if outcome.reason else []
     return "\n".join(lines)
 
@@ -205,7 +205,7 @@ def _changes(report: SuiteReport) -> list[str]:
     if not moved:
         return [*lines, "Nothing got worse.", ""]
     rows = (
-        (change.section, change.metric, change.verdict, change_text(change)) for change in moved
+        (change.section, change.metric, change.verdict, _change_text(change)) for change in moved
     )
     return [*lines, *_table(("section", "metric", "verdict", "change"), rows), ""]
 
@@ -227,7 +227,7 @@ def write_report(report: SuiteReport, stem: Path, every: bool = True) -> tuple[P
     except OSError as error:
         raise StorageError(f"{stem.parent}: cannot be made ({error.strerror}).") from None
     replace_json(targets[0], rounded(report.to_dict()))
-    replace_bytes(targets[1], (markdown(report, every) + "\n").encode("utf-8", "replace"))
+    replace_bytes(targets[1], (_markdown(report, every) + "\n").encode("utf-8", "replace"))
     return targets
 
 
@@ -263,7 +263,7 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     for gate in report.gates:
         text = f"gate missed: {gate.section} {gate.metric}: {gate.reason}"
         console.print(Text(plain(text, 2000), style="red"))
-    console.print(f"\n{verdict_text(report)}")
+    console.print(f"\n{_verdict_text(report)}")
 
 
 def _suite_table(report: SuiteReport, every: bool) -> Table:
@@ -271,11 +271,11 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
     from rich.table import Table
 
     parts = [
-        (outcome.name, rows_of(report, outcome, every))
+        (outcome.name, _rows_of(report, outcome, every))
         for outcome in report.outcomes
         if outcome.status == "scored"
     ]
-    shown = [cells(measure) for _, rows in parts for measure in rows]
+    shown = [_cells(measure) for _, rows in parts for measure in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column, name in enumerate(HEAD):
         text = column in (0, 6)
@@ -288,7 +288,7 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
     for section, rows in parts:
         table.add_row(section, style="bold")
         for measure in rows:
-            name, *rest = cells(measure)
+            name, *rest = _cells(measure)
             table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
     return table
 
@@ -308,7 +308,7 @@ def _print_changes(console: Console, report: SuiteReport, every: bool) -> None:
     for change in report.changes:
         failing = change in report.regressions
         if failing or change.verdict == "not comparable" or (every and change in worse):
-            text = f"{change.verdict}: {change.section} {change.metric} {change_text(change)}"
+            text = f"{change.verdict}: {change.section} {change.metric} {_change_text(change)}"
             console.print(Text(text, style="red" if failing else ""))
     better = sum(change.verdict == "better" for change in report.changes)
     console.print(

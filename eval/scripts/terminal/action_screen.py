@@ -20,7 +20,7 @@ Acts = Mapping[str, Callable[..., Any]]
 """What each action of a table does, by its id."""
 
 
-def keys_for(
+def _keys_for(
     actions: Iterable[Action], keymap: Keymap | None = None
 ) -> dict[str, tuple[Action, int]]:
     """Each key, as Textual names it: its action, and its place among the keys of that action.
@@ -63,7 +63,7 @@ class ActionScreen(Screen[Result], inherit_bindings=False):
         self.pending: Action | None = None
         self.end = Bar(id=end)
         self._hints = tuple(hints)
-        self._keys = keys_for(self.actions.values(), keymap)
+        self._keys = _keys_for(self.actions.values(), keymap)
         self._message: Span = ("row", DisplayText(""))
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

@@ -34,7 +34,7 @@ TRIES = 20
 
 
 @runtime_checkable
-class Keyed(Protocol):
+class _Keyed(Protocol):
     """A screen that takes key presses itself."""
 
     def take_key(self, key: str, character: str) -> bool:
@@ -81,7 +81,7 @@ class TerminalApp(App[None], inherit_bindings=False):
                 return
             self.pressed(event.key)
             screen = self.screen
-            if isinstance(screen, Keyed) and screen.take_key(event.key, event.character or ""):
+            if isinstance(screen, _Keyed) and screen.take_key(event.key, event.character or ""):
                 return
         await super().on_event(event)
 
@@ -128,11 +128,11 @@ class TerminalApp(App[None], inherit_bindings=False):
         error = self._exception
         if self.crash_file or error is None:
             return  # a second error on the way out: the first is told
-        self.crash_file = write_crash_file(error)
+        self.crash_file = _write_crash_file(error)
         self._exit_renderables.append(Text(display(self.FAILURE.format(file=self.crash_file))))
 
 
-def write_crash_file(error: BaseException) -> str:
+def _write_crash_file(error: BaseException) -> str:
     """Write where `error` came from: types and places, no messages and no values."""
     lines = []
     seen: BaseException | None = error

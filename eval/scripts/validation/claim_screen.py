@@ -49,7 +49,7 @@ class ClaimApp(TerminalApp, inherit_bindings=False):
         self, session: ClaimSession, *, look: Look | None = None, theme: str | None = None
     ):
         super().__init__(theme)
-        self.main = ClaimScreen(session, look or Look())
+        self.main = _ClaimScreen(session, look or Look())
 
     def on_mount(self) -> None:
         self.end_on_signals()
@@ -79,7 +79,7 @@ OTHER_LINES = 13
 """Lines that all but the claim need at least (verdicts.tcss)."""
 
 
-def header(session: ClaimSession, width: int) -> Line:
+def _header(session: ClaimSession, width: int) -> Line:
     """Place, how many are done, a bar where there is room, who labels."""
     total, done = len(session.items), session.count()
     size = 20 if width >= 110 else 0
@@ -96,7 +96,7 @@ def header(session: ClaimSession, width: int) -> Line:
     return cut(spans, width)
 
 
-def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -> list[Line]:
+def _text_lines(text: str, width: int, height: int, style: str, least: int = 0) -> list[Line]:
     """A text on at most ``height`` lines, ``…`` where it is cut; blank ones up to ``least``."""
     shown = one_line(text)
     breaks = wrap(shown, max(1, width - 2))
@@ -108,7 +108,7 @@ def text_lines(text: str, width: int, height: int, style: str, least: int = 0) -
     return spans + [()] * (least - len(spans))
 
 
-class ClaimScreen(ActionScreen[None], inherit_bindings=False):
+class _ClaimScreen(ActionScreen[None], inherit_bindings=False):
     """Shows one claim and takes the keys of `claim_session.actions`."""
 
     def __init__(self, session: ClaimSession, look: Look) -> None:
@@ -141,13 +141,13 @@ class ClaimScreen(ActionScreen[None], inherit_bindings=False):
         if new:
             self._shown = item.key
             self.passage = item.best
-        question = text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
-        self.bars["v-top"].show([header(session, width), *question])
+        question = _text_lines(item.question, width, QUESTION_LINES, "row", QUESTION_LINES)
+        self.bars["v-top"].show([_header(session, width), *question])
         self.bars["v-answer-rule"].show([rule(self.look, width, session.kind.upper)])
         self._show_answer(item, new)
         state = words(session.label).upper()
         most = max(1, min(self.size.height // 3, self.size.height - OTHER_LINES))
-        claim = text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
+        claim = _text_lines(item.claim, width, most, "term", min(CLAIM_LINES, most))
         head = rule(self.look, width, session.kind.noun, state, focused=True)
         self.bars["v-claim"].show([head, *claim])
         if len(claim) != self._claim_lines:
@@ -220,7 +220,7 @@ class ClaimScreen(ActionScreen[None], inherit_bindings=False):
             "answer-down": lambda: self.answer.scroll_by(1),
             "answer-up": lambda: self.answer.scroll_by(-1),
             "verdict": self.show_verdict,
-            "help": lambda: self.app.push_screen(ClaimHelp(self.session.kind)),
+            "help": lambda: self.app.push_screen(_ClaimHelp(self.session.kind)),
             "quit": lambda: self.app.exit(),
         }
 
@@ -277,7 +277,7 @@ class ClaimScreen(ActionScreen[None], inherit_bindings=False):
         self._show_passage(self.session.item, True)
 
 
-class ClaimHelp(Window[None]):
+class _ClaimHelp(Window[None]):
     """Keys and guideline; any key that does not scroll closes it."""
 
     def __init__(self, kind: LabelKind) -> None:

@@ -230,7 +230,7 @@ def words(label: Label | None) -> str:
     return "open" if label is None else label.replace("_", " ")
 
 
-def hint(label: Label) -> str:
+def _hint(label: Label) -> str:
     """A label in as few words as a hint takes."""
     return _HINTS.get(label, words(label))
 
@@ -245,10 +245,10 @@ def _deciding(kind: LabelKind) -> Iterator[Action]:
     more = "; every decision goes on to the next open one"
     for number, (label, keys) in enumerate(zip(kind.labels, _KEYS, strict=False), 1):
         sentence = words(label) + (more if number == 1 else "")
-        yield _action(f"label-{number}", " ".join(keys), hint(label), sentence)
+        yield _action(f"label-{number}", " ".join(keys), _hint(label), sentence)
 
 
-def label_keys(kind: LabelKind) -> dict[str, Label]:
+def _label_keys(kind: LabelKind) -> dict[str, Label]:
     """The label that each key gives."""
     pairs = zip(kind.labels, _KEYS, strict=False)
     return {key: label for label, keys in pairs for key in keys}
@@ -332,7 +332,7 @@ undoes, also after a restart.
 """
 
 
-def guideline(kind: LabelKind) -> str:
+def _guideline(kind: LabelKind) -> str:
     """How to label items of this kind."""
     return (_FACTS if kind is FACTS else _CLAIMS) + _COMMON_END
 
@@ -340,9 +340,8 @@ def guideline(kind: LabelKind) -> str:
 def help_text(kind: LabelKind) -> str:
     """The keys, then the guideline."""
     keys = "\n".join(f"{action.shown:<9} {action.help}" for action in actions(kind))
-    return (
-        f"Keys (j k PgDn PgUp scroll this page, any other key closes it)\n{keys}\n{guideline(kind)}"
-    )
+    title = "Keys (j k PgDn PgUp scroll this page, any other key closes it)"
+    return f"{title}\n{keys}\n{_guideline(kind)}"
 
 
 HELP: Final = """\
@@ -361,15 +360,15 @@ WIDER: Final = 1500
 """Characters by which a window may be widened to whole paragraphs."""
 
 
-def short_help(kind: LabelKind) -> str:
+def _short_help(kind: LabelKind) -> str:
     """``1 supported, 2 not, 3 cannot tell, ? more``."""
-    labels = (f"{number} {hint(label)}" for number, label in enumerate(kind.labels, 1))
+    labels = (f"{number} {_hint(label)}" for number, label in enumerate(kind.labels, 1))
     return f"{', '.join(labels)}, ? more"
 
 
-def long_help(kind: LabelKind) -> str:
+def _long_help(kind: LabelKind) -> str:
     """All commands."""
-    keys = list(label_keys(kind))
+    keys = list(_label_keys(kind))
     labels = f"{' '.join(keys[::2]):<8} {', '.join(map(words, kind.labels))}"
     labels += f" ({' '.join(keys[1::2])} do the same)"
     return HELP.format(labels=labels, noun=kind.noun, upper=kind.upper)
@@ -394,8 +393,8 @@ class ClaimLines:
     ) -> None:
         self.session = session
         self._kind = session.kind
-        self._terminal = LineTerminal(stdin, stdout, short_help(session.kind) if prompt else "")
-        self._labels = label_keys(session.kind)
+        self._terminal = LineTerminal(stdin, stdout, _short_help(session.kind) if prompt else "")
+        self._labels = _label_keys(session.kind)
 
     def run(self) -> int:
         """Read lines until ``q`` or the end of the input; returns the exit code."""
@@ -453,7 +452,7 @@ class ClaimLines:
         command = self._commands().get(line)
         if command is None:
             raise ActionRefused(
-                f"{line!r} is no command; ? lists them" if line else short_help(self._kind)
+                f"{line!r} is no command; ? lists them" if line else _short_help(self._kind)
             )
         command()
 
@@ -468,7 +467,7 @@ class ClaimLines:
             "u": self._undo,
             "r": self._redo,
             "v": self._verdict,
-            "?": lambda: self.say(long_help(self._kind) + guideline(self._kind)),
+            "?": lambda: self.say(_long_help(self._kind) + _guideline(self._kind)),
         }
 
     def _move(self, by: int) -> None:

@@ -81,7 +81,7 @@ class JudgedClaim:
 
     @property
     def answer_sha256(self) -> str:
-        return sha256(self.answer)
+        return _sha256(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class JudgedRun:
     """What the judge was asked with (temperature, seed), None when the run does not say."""
 
 
-def sha256(text: str) -> str:
+def _sha256(text: str) -> str:
     """Of a text's UTF-8 bytes, lone surrogates kept."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -38,7 +38,7 @@ PIECE = 3_000  # characters of a Markdown page that make one row
 
 
 @dataclass(frozen=True)
-class PromptSet:
+class _PromptSet:
     """Where a set lies and how it is used.
 
     `label` is the label of rows that carry none. `trainable`: its licence lets derived weights be
@@ -65,8 +65,8 @@ class LabelledPrompt:
     tags: dict[str, Any]
 
 
-def _same(name: str, **more: Any) -> PromptSet:
-    return PromptSet(name, name, **more)
+def _same(name: str, **more: Any) -> _PromptSet:
+    return _PromptSet(name, name, **more)
 
 
 SETS = (
@@ -84,16 +84,16 @@ SETS = (
     _same("clapnq", field="question", label=0),
     _same("mtrag_human", field="question", label=0, every=4),
     _same("mtrag_un", field="question", label=0),
-    PromptSet("squad2_questions", "squad2", "questions.jsonl*", "question", label=0, every=8),
-    PromptSet("squad2_paragraphs", "squad2", "paragraphs.jsonl*", label=0),
-    PromptSet("rust_questions", "vault_rust_book", "qa.jsonl", "question", label=0),
-    PromptSet("rust_pages", "vault_rust_book", "vault/**/*.md", label=0),
+    _PromptSet("squad2_questions", "squad2", "questions.jsonl*", "question", label=0, every=8),
+    _PromptSet("squad2_paragraphs", "squad2", "paragraphs.jsonl*", label=0),
+    _PromptSet("rust_questions", "vault_rust_book", "qa.jsonl", "question", label=0),
+    _PromptSet("rust_pages", "vault_rust_book", "vault/**/*.md", label=0),
 )
 
 _KEPT_TAGS = ("origin", "category", "hint", "type", "quotes", "words", "attack_family", "kind")
 
 
-def _prompts(prompt_set: PromptSet, folder: Path) -> Iterator[LabelledPrompt]:
+def _prompts(prompt_set: _PromptSet, folder: Path) -> Iterator[LabelledPrompt]:
     paths = sorted(folder.glob(prompt_set.files)) if folder.is_dir() else []
     rows = (row for path in paths for row in _rows(prompt_set, path))
     for count, (text, label, group, tags) in enumerate(rows):
@@ -101,7 +101,7 @@ def _prompts(prompt_set: PromptSet, folder: Path) -> Iterator[LabelledPrompt]:
             yield LabelledPrompt(prompt_set.name, text, label, f"{prompt_set.folder}/{group}", tags)
 
 
-def _rows(prompt_set: PromptSet, path: Path) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
+def _rows(prompt_set: _PromptSet, path: Path) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
     if path.suffix == ".md":
         for piece in _pieces(path.read_text(encoding="utf-8")):
             yield piece, prompt_set.label or 0, path.name, {}
@@ -339,7 +339,7 @@ def _secrets(folder: Path) -> dict[str, Any]:
     """Labelled texts in which something is found: by us, and by detect-secrets if installed."""
     ours: Counter[tuple[str, bool]] = Counter()
     theirs: Counter[tuple[str, bool]] = Counter()
-    scan = detect_secrets_scanner()
+    scan = _detect_secrets_scanner()
     total: Counter[str] = Counter()
     for row in _leakage_rows(folder):
         if row["label"] is None:
@@ -376,7 +376,7 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def detect_secrets_scanner() -> Any:
+def _detect_secrets_scanner() -> Any:
     """A function from text to spans by detect-secrets with its default plugins, None without it.
 
     The plugins are asked line by line as its file scan does, quoted-string entropy limits included.

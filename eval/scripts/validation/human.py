@@ -59,7 +59,7 @@ class LabelledAbstention:
 FILE = "data.jsonl.gz"
 
 
-def mtrag_faithfulness(folder: Path) -> Iterator[RatedAnswer]:
+def _mtrag_faithfulness(folder: Path) -> Iterator[RatedAnswer]:
     """Answers of multi-turn conversations with the mean of three faithfulness ratings, 1 to 4."""
     for _, row in read_rows(folder / "mtrag_human" / FILE):
         yield RatedAnswer(
@@ -71,7 +71,7 @@ def mtrag_faithfulness(folder: Path) -> Iterator[RatedAnswer]:
         )
 
 
-def ragchecker_pairs(folder: Path) -> Iterator[AnswerPair]:
+def _ragchecker_pairs(folder: Path) -> Iterator[AnswerPair]:
     """Pairs of answers with the mean overall preference of two people, above 0 for the second."""
     for _, row in read_rows(folder / "ragchecker_pairs" / FILE):
         overall = sum(row["overall"]) / len(row["overall"])
@@ -86,17 +86,17 @@ def _abstentions(folder: Path, name: str, field: str) -> Iterator[LabelledAbsten
             yield LabelledAbstention(row["answer"], int(row[field]), str(row["group"]))
 
 
-def delucionqa(folder: Path) -> Iterator[LabelledAbstention]:
+def _delucionqa(folder: Path) -> Iterator[LabelledAbstention]:
     """Answers of a RAG bot over a car manual; 1 says that it does not know."""
     return _abstentions(folder, "delucionqa_idk", "abstained")
 
 
-def mtrag_un(folder: Path) -> Iterator[LabelledAbstention]:
+def _mtrag_un(folder: Path) -> Iterator[LabelledAbstention]:
     """People's answers to answerable (0) and unanswerable (1) turns; others left out."""
     return _abstentions(folder, "mtrag_un", "abstained")
 
 
-def xstest(folder: Path) -> Iterator[LabelledAbstention]:
+def _xstest(folder: Path) -> Iterator[LabelledAbstention]:
     """Full refusals (1) and full compliance (0); partial ones are left out."""
     return _abstentions(folder, "xstest_refusals", "refused")
 
@@ -115,7 +115,7 @@ def _row(
     )
 
 
-def ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
+def _ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
     """The claims our own filter finds; one that touches a marked span is unsupported."""
     for _, row in read_rows(folder / "ragtruth" / FILE):
         if not row["subset"].startswith(subset):
@@ -130,13 +130,13 @@ def ragtruth(folder: Path, subset: str) -> Iterator[LabelledClaim]:
             yield _row(row, claim.text, int(not touched), lead=claim.lead)
 
 
-def attributionbench(folder: Path) -> Iterator[LabelledClaim]:
+def _attributionbench(folder: Path) -> Iterator[LabelledClaim]:
     """Claims against the references that their answers cite."""
     for _, row in read_rows(folder / "attributionbench" / FILE):
         yield _row(row, row["claim"], row["supported"])
 
 
-def expertqa(folder: Path) -> Iterator[LabelledClaim]:
+def _expertqa(folder: Path) -> Iterator[LabelledClaim]:
     """Claims against their own evidence; Complete is supported, Partial and Incomplete are not."""
     for _, row in read_rows(folder / "expertqa" / FILE):
         for claim in row["claims"]:
@@ -145,27 +145,27 @@ def expertqa(folder: Path) -> Iterator[LabelledClaim]:
                 yield _row(row, claim["text"], int(claim["support"] == "Complete"), evidence)
 
 
-def factscore(folder: Path) -> Iterator[LabelledClaim]:
+def _factscore(folder: Path) -> Iterator[LabelledClaim]:
     """Atomic facts of biographies against the person's article, its paragraphs being one text."""
     for _, row in read_rows(folder / "factscore" / FILE):
         for claim in row["claims"]:
             yield _row(row, claim["text"], claim["supported"])
 
 
-def wice(folder: Path) -> Iterator[LabelledClaim]:
+def _wice(folder: Path) -> Iterator[LabelledClaim]:
     """Wikipedia sentences against the cited page, whose sentences are joined to one text."""
     for _, row in read_rows(folder / "wice" / FILE):
         yield _row(row, row["claim"], row["supported"], ["\n".join(row["contexts"])])
 
 
-def begin(folder: Path) -> Iterator[LabelledClaim]:
+def _begin(folder: Path) -> Iterator[LabelledClaim]:
     """Dialogue replies against one snippet; replies that say nothing factual are left out."""
     for _, row in read_rows(folder / "begin_wow" / FILE):
         if row["supported"] is not None:
             yield _row(row, row["answer"], row["supported"])
 
 
-def factcheckgpt(folder: Path) -> Iterator[LabelledClaim]:
+def _factcheckgpt(folder: Path) -> Iterator[LabelledClaim]:
     """Atomic claims against one search result; only complete support counts."""
     for _, row in read_rows(folder / "factcheckgpt_stance" / FILE):
         yield _row(row, row["claim"], int(row["stance"] == "completely-support"))
@@ -189,39 +189,41 @@ class LabelledSet(Generic[Row]):
 
 
 SUPPORT: tuple[LabelledSet[LabelledClaim], ...] = (
-    LabelledSet("ragtruth_qa", "RAGTruth QA", "ragtruth", partial(ragtruth, subset="qa")),
+    LabelledSet("ragtruth_qa", "RAGTruth QA", "ragtruth", partial(_ragtruth, subset="qa")),
     LabelledSet(
         "ragtruth_summary",
         "RAGTruth summaries",
         "ragtruth",
-        partial(ragtruth, subset="summary"),
+        partial(_ragtruth, subset="summary"),
     ),
     LabelledSet(
         "ragtruth_data2txt",
         "RAGTruth data-to-text",
         "ragtruth",
-        partial(ragtruth, subset="data2txt"),
+        partial(_ragtruth, subset="data2txt"),
     ),
-    LabelledSet("attributionbench", "AttributionBench", "attributionbench", attributionbench),
-    LabelledSet("expertqa", "ExpertQA", "expertqa", expertqa),
-    LabelledSet("factscore", "FActScore", "factscore", factscore),
-    LabelledSet("wice", "WiCE", "wice", wice),
-    LabelledSet("begin_wow", "BEGIN", "begin_wow", begin),
-    LabelledSet("factcheckgpt_stance", "Factcheck-GPT stance", "factcheckgpt_stance", factcheckgpt),
+    LabelledSet("attributionbench", "AttributionBench", "attributionbench", _attributionbench),
+    LabelledSet("expertqa", "ExpertQA", "expertqa", _expertqa),
+    LabelledSet("factscore", "FActScore", "factscore", _factscore),
+    LabelledSet("wice", "WiCE", "wice", _wice),
+    LabelledSet("begin_wow", "BEGIN", "begin_wow", _begin),
+    LabelledSet(
+        "factcheckgpt_stance", "Factcheck-GPT stance", "factcheckgpt_stance", _factcheckgpt
+    ),
 )
 
 RATINGS: tuple[LabelledSet[RatedAnswer], ...] = (
-    LabelledSet("mtrag_human", "MTRAG faithfulness", "mtrag_human", mtrag_faithfulness),
+    LabelledSet("mtrag_human", "MTRAG faithfulness", "mtrag_human", _mtrag_faithfulness),
 )
 
 PAIRS: tuple[LabelledSet[AnswerPair], ...] = (
-    LabelledSet("ragchecker_pairs", "RAGChecker pairs", "ragchecker_pairs", ragchecker_pairs),
+    LabelledSet("ragchecker_pairs", "RAGChecker pairs", "ragchecker_pairs", _ragchecker_pairs),
 )
 
 ABSTENTION: tuple[LabelledSet[LabelledAbstention], ...] = (
-    LabelledSet("delucionqa", "DelucionQA", "delucionqa_idk", delucionqa),
-    LabelledSet("mtrag_un", "MTRAG-UN", "mtrag_un", mtrag_un),
-    LabelledSet("xstest", "XSTest refusals", "xstest_refusals", xstest),
+    LabelledSet("delucionqa", "DelucionQA", "delucionqa_idk", _delucionqa),
+    LabelledSet("mtrag_un", "MTRAG-UN", "mtrag_un", _mtrag_un),
+    LabelledSet("xstest", "XSTest refusals", "xstest_refusals", _xstest),
 )
 
 

@@ -274,13 +274,13 @@ def _report(
     files: list[Path],
 ) -> dict[str, Any]:
     draws = validation_judge.Draws(seed=options.seed)
-    head = calibration_document(folder, options.metric, judged, joined, files, options.seed)
+    head = _calibration_document(folder, options.metric, judged, joined, files, options.seed)
     return head | validation_judge.report(
         judged.claims, joined.human, draws, options.worst, options.metric
     )
 
 
-def calibration_document(
+def _calibration_document(
     run: Path, metric: str, judged: JudgedRun, joined: Joined, files: Sequence[Path], seed: int
 ) -> dict[str, Any]:
     """All but the figures. No clock time: the same labels and verdicts give the same bytes."""
@@ -288,8 +288,8 @@ def calibration_document(
         "schema": SCHEMA,
         "run_id": run.name,
         "metric": metric,
-        "judge": single(judged.judges, "judges"),
-        "prompt": single(judged.prompts, "prompts"),
+        "judge": _single(judged.judges, "judges"),
+        "prompt": _single(judged.prompts, "prompts"),
         "parameters": judged.parameters,
         "failed_answers": judged.failed,
         "claims_by_code": judged.by_code,
@@ -307,7 +307,7 @@ def calibration_document(
     }
 
 
-def single(identities: Sequence[dict[str, Any]], noun: str) -> dict[str, Any]:
+def _single(identities: Sequence[dict[str, Any]], noun: str) -> dict[str, Any]:
     """The single judge or prompt of a run. Raises StorageError when there are several."""
     if len(identities) > 1:
         raise StorageError(

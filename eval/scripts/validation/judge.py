@@ -82,7 +82,7 @@ class LabelledPairs:
         return LabelledPairs([claim for claim, _ in pairs], [human for _, human in pairs])
 
 
-def labelled_pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> LabelledPairs:
+def _labelled_pairs(claims: Sequence[JudgedClaim], human: Mapping[Key, int]) -> LabelledPairs:
     """The claims that people decided, in the order of the run."""
     labelled = [claim for claim in claims if claim.key in human]
     return LabelledPairs(labelled, [human[claim.key] for claim in labelled])
@@ -96,7 +96,7 @@ def report(
     metric: str = "groundedness",
 ) -> dict[str, Any]:
     """Every figure; None for what is undefined, ``too_few`` where it says nothing yet."""
-    pairs = labelled_pairs(claims, human)
+    pairs = _labelled_pairs(claims, human)
     table = calibration.confusion(pairs.human, pairs.judge)
     few = min(table.supported, table.unsupported) < MIN_CLASS
     return {
@@ -106,18 +106,18 @@ def report(
         "supported": int(table.supported),
         "unsupported": int(table.unsupported),
         "too_few": few,
-        "confusion": confusion_counts(table),
+        "confusion": _confusion_counts(table),
         "prevalence": table.prevalence,
-        "figures": None if few else agreement(pairs, draws),
-        "answers": answers(pairs, claims, draws),
-        "threshold": None if few else threshold(pairs, draws),
-        "by": slices(pairs),
-        "corrected": corrected(claims, human, table, metric),
-        "worst": disagreements(pairs, worst),
+        "figures": None if few else _agreement(pairs, draws),
+        "answers": _answers(pairs, claims, draws),
+        "threshold": None if few else _threshold(pairs, draws),
+        "by": _slices(pairs),
+        "corrected": _corrected(claims, human, table, metric),
+        "worst": _disagreements(pairs, worst),
     }
 
 
-def confusion_counts(table: Confusion) -> dict[str, int]:
+def _confusion_counts(table: Confusion) -> dict[str, int]:
     """The four cells; people's word first, then the judge's."""
     return {
         "supported_supported": int(table.supported_supported),
@@ -127,7 +127,7 @@ def confusion_counts(table: Confusion) -> dict[str, int]:
     }
 
 
-def agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
+def _agreement(pairs: LabelledPairs, draws: Draws) -> dict[str, Any]:
     """Rates, kappa and AUROC with intervals over source documents."""
     human, judge, sources = pairs.human, pairs.judge, pairs.sources
     table = calibration.confusion(human, judge)
@@ -166,7 +166,7 @@ def _wider(drawn: list[float] | None, of_claims: calibration.Interval | None) ->
     return [min(of_claims[0], drawn[0]), max(of_claims[1], drawn[1])]
 
 
-def answers(
+def _answers(
     pairs: LabelledPairs, claims: Sequence[JudgedClaim], draws: Draws
 ) -> dict[str, Any] | None:
     """Whole answers on the scale 0 to 5, quadratic weighted kappa: where every claim is labelled.
@@ -210,7 +210,7 @@ def _grade(supported: int, claims: int) -> int:
     return (10 * supported + claims) // (2 * claims)
 
 
-def threshold(pairs: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
+def _threshold(pairs: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
     """The cut that fits best on half of the sources, and what it does on the other half.
 
     None without scores, with one source, or when a half lacks a class.
@@ -239,7 +239,7 @@ def threshold(pairs: LabelledPairs, draws: Draws) -> dict[str, Any] | None:
     }
 
 
-def slices(pairs: LabelledPairs) -> dict[str, dict[str, Any]]:
+def _slices(pairs: LabelledPairs) -> dict[str, dict[str, Any]]:
     """The same table for each value of each dimension."""
     named = sorted({name for claim in pairs.claims for name in claim.slices})
     result: dict[str, dict[str, Any]] = {}
@@ -265,7 +265,7 @@ def _slice(pairs: LabelledPairs) -> dict[str, Any]:
     } | figures
 
 
-def disagreements(pairs: LabelledPairs, limit: int) -> list[dict[str, Any]]:
+def _disagreements(pairs: LabelledPairs, limit: int) -> list[dict[str, Any]]:
     """Where the judge is wrong: passed though unsupported first, the surest first."""
     wrong = [
         (claim, human)
@@ -299,7 +299,7 @@ LEAST_FOR_MEAN = 30
 """Labels below which no corrected mean of the run is given."""
 
 
-def corrected(
+def _corrected(
     claims: Sequence[JudgedClaim],
     human: Mapping[Key, int],
     table: Confusion,

@@ -254,10 +254,10 @@ def label(
             f"the judge decided no {ITEMS[metric]} of this run, so there are none to label."
         )
     with LabelFile(labels_dir / FOLDER / f"{annotator}.jsonl") as file:
-        chosen = drawn(claims, sample, seed)
+        chosen = _drawn(claims, sample, seed)
         store = DecisionStore(file, chosen, metric, annotator, f"random:{seed}")
         facts = metric == "correctness"
-        items = [fact_item(claim) if facts else item(claim) for claim in chosen]
+        items = [_fact_item(claim) if facts else _labelled_item(claim) for claim in chosen]
         kind, decided = FACTS if facts else CLAIMS, store.decided()
         session = ClaimSession(items, store.record, annotator=annotator, decided=decided, kind=kind)
         if plain:
@@ -272,7 +272,7 @@ def label(
             raise StorageError(f"{error}.") from None
 
 
-def drawn(claims: Sequence[JudgedClaim], size: int, seed: int) -> list[JudgedClaim]:
+def _drawn(claims: Sequence[JudgedClaim], size: int, seed: int) -> list[JudgedClaim]:
     """The first ``size`` claims of a seeded shuffle: a larger size adds to a smaller one's.
 
     Uniform over all judged claims, whatever the verdict: only such a sample gives unbiased means.
@@ -293,7 +293,7 @@ class LabelFile:
     def __enter__(self) -> LabelFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self._lock.take(self.path.stem, now()):
+            if not self._lock.take(self.path.stem, _now()):
                 raise StorageError(
                     f"{self.path}: {self._lock.holder} labels into it now; wait, or take another "
                     "--annotator name."
@@ -324,7 +324,7 @@ class DecisionStore:
         sample: str,
     ) -> None:
         self._file = file
-        self._claims = {name_of(claim.key): claim for claim in claims}
+        self._claims = {_name_of(claim.key): claim for claim in claims}
         self._metric = metric
         self._annotator = annotator
         self._sample = sample
@@ -341,7 +341,7 @@ class DecisionStore:
             "answer_sha256": claim.answer_sha256,
             "label": decision.label,
             "annotator": self._annotator,
-            "at": now(),
+            "at": _now(),
             "sample": self._sample,
             "act": decision.act,
         }
@@ -354,10 +354,10 @@ class DecisionStore:
         if not self._file.path.exists():
             return
         for label in read_labels([self._file.path]):
-            claim = self._claims.get(name_of(label.key))
+            claim = self._claims.get(_name_of(label.key))
             if claim is not None and _same(label, claim, self._metric):
                 yield LabelDecision(
-                    name_of(label.key),
+                    _name_of(label.key),
                     label.label,  # type: ignore[arg-type]  # read_labels has checked it
                     label.act,
                     label.after_verdict,
@@ -372,22 +372,22 @@ def _same(label: ClaimLabel, claim: JudgedClaim, metric: str) -> bool:
     )
 
 
-def name_of(key: Key) -> str:
+def _name_of(key: Key) -> str:
     """A claim's key as one text."""
     return "\0".join(map(str, key))
 
 
-def now() -> str:
+def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def item(claim: JudgedClaim) -> ClaimItem:
+def _labelled_item(claim: JudgedClaim) -> ClaimItem:
     """One claim for the screen; its best window is found by words, not by the judge."""
     passages = [(passage.title, passage.text) for passage in claim.contexts]
     return _item(claim, claim.answer, passages, claim.span)
 
 
-def fact_item(claim: JudgedClaim) -> ClaimItem:
+def _fact_item(claim: JudgedClaim) -> ClaimItem:
     """One fact for the screen: the reference above it, the bot's answer below."""
     answer = [("what the bot said", claim.answer)] if claim.answer.strip() else []
     return _item(claim, claim.reference, answer, None)
@@ -404,7 +404,7 @@ def _item(
     best = support.chunk if support is not None and support.chunk is not None else 0
     window = support.window if support is not None else None
     return ClaimItem(
-        name_of(claim.key),
+        _name_of(claim.key),
         f"{claim.case_id} [{claim.claim_id}]",
         claim.question,
         above,

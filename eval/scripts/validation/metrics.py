@@ -56,7 +56,7 @@ class _ContextChunk:
     truncated: bool = False
 
 
-def score_row(row: LabelledClaim) -> ClaimSupport | None:
+def _score_row(row: LabelledClaim) -> ClaimSupport | None:
     """The support scorer on one row; None for a claim without a content word."""
     return score_claim(
         row.claim,
@@ -80,7 +80,7 @@ def measure_support(
     of the groups.
     """
     every = list(rows)
-    scored = [(row, support) for row in every if (support := score_row(row)) is not None]
+    scored = [(row, support) for row in every if (support := _score_row(row)) is not None]
     labels = [row.supported for row, _ in scored]
     groups = [row.group for row, _ in scored]
     result: dict[str, Any] = {

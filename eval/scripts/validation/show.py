@@ -40,7 +40,7 @@ def _cut(console: Console, words: str) -> str:
     return plain(words, max(10, console.width - ONE_FIGURE))
 
 
-def interval(bounds: Sequence[float] | None) -> str:
+def _interval(bounds: Sequence[float] | None) -> str:
     """``0.512 – 0.740``, an en dash where there is none."""
     return "–" if bounds is None else f"{number(bounds[0])} – {number(bounds[1])}"
 
@@ -97,7 +97,7 @@ def _print_figures(console: Console, report: Mapping[str, Any]) -> None:
         (
             _cut(console, figure_name),
             number(row["value"]),
-            interval(row["ci95"]),
+            _interval(row["ci95"]),
         )
         for name, figure_name in figure_names(report).items()
         if (row := report["figures"][name])["value"] is not None
@@ -116,7 +116,7 @@ def _print_figures(console: Console, report: Mapping[str, Any]) -> None:
             (
                 _cut(console, kappa_name),
                 number(answers["weighted_kappa"]),
-                interval(answers["ci95"]),
+                _interval(answers["ci95"]),
             )
         )
     print_rows(console, ("figure", "value", "95 % interval"), rows)
@@ -157,7 +157,7 @@ def _print_rates(console: Console, report: Mapping[str, Any]) -> None:
     for name, share_name in share_names(report).items():
         rate = rates[name]
         if isinstance(rate, Mapping):
-            rows.append((_cut(console, share_name), number(rate["mean"]), interval(rate["ci95"])))
+            rows.append((_cut(console, share_name), number(rate["mean"]), _interval(rate["ci95"])))
         elif name not in RATES:
             rows.append((_cut(console, share_name), number(rate), ""))
     console.print()

@@ -63,10 +63,10 @@ def build(
     result = _result(result_line, case_id, problems)
     lines = _scores(score_lines, case_id, problems)
     retrieval = _evidence(lines, "retrieval", RetrievalEvidence)
-    rules = rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
+    rules = _rule_claims(_evidence(lines, "groundedness", GroundednessEvidence))
     case = _case(case_line, labels, case_id, problems)
     judgements = _judged(verdicts, case, result, problems)
-    claims, by = best_claims(rules, judgements)
+    claims, by = _best_claims(rules, judgements)
     return Detail(
         case_id=case_id,
         repeat=repeat,
@@ -82,10 +82,10 @@ def build(
         match=retrieval.match,
         gold=_gold(case, retrieval.match, retrieval.found),
         labels=_labels(case, lines),
-        scores=tuple(section_scores(name, line) for name, line in lines.items()),
+        scores=tuple(_section_scores(name, line) for name, line in lines.items()),
         judged=judgements,
         trace=_trace(result, lines),
-        raw=indented(result_line),
+        raw=_indented(result_line),
         problems=tuple(problems),
     )
 
@@ -147,7 +147,7 @@ def _judged(
     opinions, stale = verdicts_read.opinions(case, result)
     if stale:
         problems.append(f"verdicts of the judge are not shown: {STALE}")
-    return judged(opinions)
+    return _judged_metrics(opinions)
 
 
 def _case(line: bytes, labels: Labels, case_id: str, problems: list[str]) -> TestCase | None:
@@ -309,11 +309,11 @@ GROUNDED = "groundedness"
 """The metric whose claims are held against the retrieved chunks: they colour the answer."""
 
 
-def section_scores(section: str, line: ScoreLine) -> SectionScores:
+def _section_scores(section: str, line: ScoreLine) -> SectionScores:
     return SectionScores(section, line.status, line.scores, line.reasons)
 
 
-def rule_claims(evidence: GroundednessEvidence) -> tuple[Claim, ...]:
+def _rule_claims(evidence: GroundednessEvidence) -> tuple[Claim, ...]:
     """Claims as the support rules of score_groundedness see them."""
     return tuple(
         Claim(claim.text, claim.span, _verdict(claim), _note(claim), claim.chunk_id or "")
@@ -340,7 +340,7 @@ def _note(claim: ClaimEvidence) -> str:
     return "; ".join(parts)
 
 
-def judged(opinions: Opinions) -> tuple[JudgedMetric, ...]:
+def _judged_metrics(opinions: Opinions) -> tuple[JudgedMetric, ...]:
     """What the judge said of an answer: metric by metric, of each one opinion after the other."""
     calls = [
         (metric, number, judgement)
@@ -382,7 +382,7 @@ def _item(entry: Mapping[str, Any], asked: Mapping[str, Any], chunks: Mapping[st
     )
 
 
-def best_claims(
+def _best_claims(
     rules: tuple[Claim, ...], judgements: tuple[JudgedMetric, ...]
 ) -> tuple[tuple[Claim, ...], str]:
     """The claims that colour the answer, and whose they are: a judge's where it placed them."""
@@ -393,7 +393,7 @@ def best_claims(
     return rules, "support rules" if rules else ""
 
 
-def indented(line: bytes) -> str:
+def _indented(line: bytes) -> str:
     """A JSON line over several lines, as it is where it is no JSON."""
     try:
         value: Any = orjson.loads(line)
@@ -449,7 +449,7 @@ def describe(
         ],
         "because": [*_because(lines), *([f"the judge: {STALE}"] if judged.get("stale") else [])],
         "claims": _unsupported(_plain_evidence(lines, "groundedness")),
-        "verdicts": judged_rows(judged),
+        "verdicts": _judged_rows(judged),
         "gold": _gold_rows(case, chunks, retrieval),
         "retrieved": [
             _passage_row(chunk, rank, rank in hits, _cited(chunk, rank, result))
@@ -563,7 +563,7 @@ GOOD_VERDICTS = {"supported", "present", "attributed"}
 MOST_VERDICTS = 12
 
 
-def judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the judge said of the claims and facts of one answer, the bad news first."""
     rows: list[tuple[str, Mapping[str, Any]]] = []
     for kind, name in (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts")):

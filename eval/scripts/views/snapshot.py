@@ -31,14 +31,14 @@ class Snapshot:
         self.path = results_path(folder)
         self.table = Table()
         self._folder, self._eval_set = folder, eval_set
-        self._faults = Faults()
+        self._faults = _Faults()
         self._set_notice = ""
         live = self.path.name == PARTIAL
         self._has_results, self._has_set = self.path.exists(), eval_set.exists()
         feed = Feed(self.path, final=not live)
-        self._results = ResultReader(feed, self.table, self._faults)
-        self._cases = CaseReader(Feed(eval_set), self.table, labels, self._faults)
-        self.verdicts = VerdictIndex(Feed(folder / VERDICTS, final=False), self._faults)
+        self._results = _ResultReader(feed, self.table, self._faults)
+        self._cases = _CaseReader(Feed(eval_set), self.table, labels, self._faults)
+        self.verdicts = _VerdictIndex(Feed(folder / VERDICTS, final=False), self._faults)
         self._scores: list[ScoreReader] = []
         self._signatures: dict[str, tuple[int, int, int]] = {}
 
@@ -164,7 +164,7 @@ class _Result(msgspec.Struct):
     policy_flags: list[str] | None = None
 
 
-class Faults:
+class _Faults:
     """Lines that could not be read, by file."""
 
     def __init__(self) -> None:
@@ -196,10 +196,10 @@ class Faults:
         ]
 
 
-class ResultReader:
+class _ResultReader:
     """Puts results into the table."""
 
-    def __init__(self, feed: Feed, table: Table, faults: Faults) -> None:
+    def __init__(self, feed: Feed, table: Table, faults: _Faults) -> None:
         self.feed = feed
         self._table = table
         self._faults = faults
@@ -245,11 +245,11 @@ class _Case(msgspec.Struct):
     tags: list[str] | None = None
 
 
-class CaseReader:
+class _CaseReader:
     """Tells the table what the set and its label files say of each case."""
 
     def __init__(
-        self, feed: Feed, table: Table, labels: Callable[[], Labels], faults: Faults
+        self, feed: Feed, table: Table, labels: Callable[[], Labels], faults: _Faults
     ) -> None:
         self.feed = feed
         self._table = table
@@ -298,7 +298,7 @@ class ScoreReader:
     """
 
     def __init__(
-        self, feed: Feed, section: str, metrics: Iterable[str], table: Table, faults: Faults
+        self, feed: Feed, section: str, metrics: Iterable[str], table: Table, faults: _Faults
     ) -> None:
         self.feed = feed
         self.section = section
@@ -351,13 +351,13 @@ class ScoreReader:
         return row
 
 
-class VerdictIndex:
+class _VerdictIndex:
     """Where the lines on each case stand in verdicts.jsonl: an index for the one who reads them.
 
     A line that names no case belongs to all of them.
     """
 
-    def __init__(self, feed: Feed, faults: Faults) -> None:
+    def __init__(self, feed: Feed, faults: _Faults) -> None:
         self.feed = feed
         self._faults = faults
         self._decode = msgspec.json.Decoder(VerdictPlace).decode

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import storage
 from clients.http import Interrupted, ask_all
-from clients.run_counts import RunTally, printable, rows, table
+from clients.run_counts import RunTally, _rows, printable, table
 from clients.run_plan import Job, expand, select
 
 
@@ -117,7 +117,7 @@ def test_the_summary() -> None:
     # 21 times, 1 to 20 and 100: nearest rank of p50 is the 11th, of p95 the 20th (19.95 up)
     assert summary["latency_ms"]["total"] == {"p50": 11.0, "p95": 20.0}
     assert list(summary["latency_ms"]) == ["retrieve", "total"]
-    assert ("  timeout", "1") in rows(summary)
+    assert ("  timeout", "1") in _rows(summary)
 
 
 def test_a_long_title_is_not_broken() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import options
 from decisions.compare import CompareOptions, compare, compare_many, failures
-from decisions.flips import Flips, find_flips, success_rule
+from decisions.flips import Flips, _success_rule, find_flips
 from records.errors import StorageError
 from records.targets import Target
 
@@ -61,8 +61,8 @@ def test_numbers_without_bounds_only_rise_and_fall(runs: Runs) -> None:
     found = flips(runs, "fact_dispersion", [2.0, 9.0], [7.0, 3.0], section="context")
     assert (found.success, found.broke, found.fixed) == (None, 0, 0)
     assert ids(found.worse) == ["q0"]
-    assert success_rule("unknown_metric", None) == (None, None)
-    assert success_rule("groundedness", None)[0] == ">= 2.5", "of 0 to 5"
+    assert _success_rule("unknown_metric", None) == (None, None)
+    assert _success_rule("groundedness", None)[0] == ">= 2.5", "of 0 to 5"
 
 
 def test_ranks_answers_and_questions_stand_side_by_side(runs: Runs) -> None:

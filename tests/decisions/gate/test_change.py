@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.gate import MetricChange, explain
+from decisions.gate import MetricChange, _explain
 from decisions.gate_rules import AgainstBase
 
 MARGIN = AgainstBase("margin", 0.05)
@@ -35,7 +35,7 @@ def change(
     ],
 )
 def test_a_plain_drop(rule: AgainstBase, old: float, now: float, higher: bool, kept: bool) -> None:
-    assert (explain(rule, change(old, now, higher=higher)) == "") is kept
+    assert (_explain(rule, change(old, now, higher=higher)) == "") is kept
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_a_plain_drop(rule: AgainstBase, old: float, now: float, higher: bool, k
 def test_non_inferiority_needs_the_whole_interval(
     interval: tuple[float, float] | None, higher: bool, kept: bool
 ) -> None:
-    said = explain(MARGIN, change(0.5, 0.5, interval, higher=higher))
+    said = _explain(MARGIN, change(0.5, 0.5, interval, higher=higher))
     assert (said == "") is kept
 
 
 def test_an_interval_that_is_too_wide_asks_for_more_cases() -> None:
     """The loss of 0.01 is within the margin; chance leaves room for 0.2."""
-    said = explain(MARGIN, change(0.5, 0.49, (-0.2, 0.18)))
+    said = _explain(MARGIN, change(0.5, 0.49, (-0.2, 0.18)))
     assert "ask more cases" in said
-    assert "ask more cases" not in explain(MARGIN, change(0.5, 0.4, (-0.2, 0.0)))
+    assert "ask more cases" not in _explain(MARGIN, change(0.5, 0.4, (-0.2, 0.0)))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_interval_that_is_too_wide_asks_for_more_cases() -> None:
 def test_a_regression_lies_wholly_on_the_bad_side(
     interval: tuple[float, float], higher: bool, kept: bool
 ) -> None:
-    assert (explain(REGRESSION, change(0.5, 0.4, interval, higher=higher)) == "") is kept
+    assert (_explain(REGRESSION, change(0.5, 0.4, interval, higher=higher)) == "") is kept
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 0.5))
@@ -87,4 +87,4 @@ def test_no_rule_fails_what_got_better(old: float, now: float, higher: bool, hal
     sure = (min(delta, 0.0), max(delta, 0.0))
     one = MetricChange(old, now, delta, sure, "paired cases", 50, 1.0 if higher else -1.0)
     for rule in (AgainstBase("drop", 0.0), AgainstBase("drop", 0.1, True), MARGIN, REGRESSION):
-        assert explain(rule, one) == ""
+        assert _explain(rule, one) == ""

@@ -16,12 +16,12 @@ from decisions.compare_print import cell, clean_text
 from decisions.gate_print import (
     MARKER,
     MOST,
-    escape_data,
-    escape_property,
+    _escape_data,
+    _escape_property,
+    _shown,
     junit,
     markdown,
     print_verdict,
-    shown,
     workflow_commands,
 )
 from records.gate_verdict import Accept, Check, Verdict, parse_accepts, with_accepts
@@ -111,8 +111,8 @@ def test_an_annotation_is_one_line_that_reads_back(text: str) -> None:
 
 
 def test_escapes_of_workflow_commands() -> None:
-    assert escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
-    assert escape_property("a:b,c%") == "a%3Ab%2Cc%25"
+    assert _escape_data("100 %\r\na:b,c") == "100 %25%0Aa:b,c"
+    assert _escape_property("a:b,c%") == "a%3Ab%2Cc%25"
 
 
 def test_the_levels_of_annotations() -> None:
@@ -154,7 +154,7 @@ def test_markdown_is_inert() -> None:
 
 @given(st.text(max_size=100))
 def test_a_code_span_ends_where_it_should(text: str) -> None:
-    span = shown(text)
+    span = _shown(text)
     tokens = MarkdownIt("commonmark").parse(f"before {span} after")
     parts = [part for token in tokens for part in token.children or ()]
     assert [part.type for part in parts] == ["text", "code_inline", "text"]

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
-from decisions.gate_rules import AgainstBase, key_lines, parse_against, parse_calibrated, read_rules
+from decisions.gate_rules import (
+    AgainstBase,
+    _key_lines,
+    _parse_against,
+    _parse_calibrated,
+    read_rules,
+)
 from records.targets import Target, read_targets
 from storage import StorageError
 
@@ -174,7 +180,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     ],
 )
 def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
-    assert parse_against(text) == rule
+    assert _parse_against(text) == rule
 
 
 @pytest.mark.parametrize(
@@ -191,9 +197,9 @@ def test_rules_on_a_baseline(text: object, rule: AgainstBase | None) -> None:
     ],
 )
 def test_rules_on_a_calibration(text: object, shown: str | None) -> None:
-    rule = parse_calibrated(text)
+    rule = _parse_calibrated(text)
     assert shown == (None if rule is None else str(rule))
-    assert parse_calibrated(shown) == rule
+    assert _parse_calibrated(shown) == rule
 
 
 def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:
@@ -211,7 +217,7 @@ def test_the_house_file_is_sound() -> None:
 
 def test_lines_of_quoted_and_dotted_keys() -> None:
     text = '# a = 1\n[a."b.c"] # d\n"e=f" = "x = y"\ng.h = 2\n\n[[i]]\nj = [\n1]\n[[i]]\n'
-    assert key_lines(text) == {
+    assert _key_lines(text) == {
         ("a", "b.c"): 2,
         ("a", "b.c", "e=f"): 3,
         ("a", "b.c", "g", "h"): 4,
@@ -222,5 +228,5 @@ def test_lines_of_quoted_and_dotted_keys() -> None:
 
 @given(st.text(max_size=200))
 def test_lines_of_any_text(text: str) -> None:
-    for line in key_lines(text).values():
+    for line in _key_lines(text).values():
         assert 1 <= line <= len(text.splitlines())

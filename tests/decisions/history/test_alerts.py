@@ -14,11 +14,11 @@ from decisions.alerts import (
     FEWEST,
     MAD_TO_SIGMA,
     AlertRule,
-    control_band,
-    judge_values,
-    largest_step,
-    relative_drop,
-    since,
+    _control_band,
+    _judge_values,
+    _largest_step,
+    _relative_drop,
+    _since,
 )
 
 shares = st.floats(0, 1, allow_subnormal=False)
@@ -45,15 +45,15 @@ def test_the_constants_are_what_their_sources_say() -> None:
 def test_a_drop_is_relative_and_follows_the_direction(
     baseline: float, value: float, higher: bool, drop: float
 ) -> None:
-    assert relative_drop(baseline, value, higher) == pytest.approx(drop)
+    assert _relative_drop(baseline, value, higher) == pytest.approx(drop)
 
 
 def test_ten_percent_is_allowed_and_more_is_not() -> None:
     """0.8 less 10 % is 0.72."""
     rule = AlertRule("previous", 0.10, "none")
-    assert [one.fell for one in judge_values([0.8, 0.72], True, rule)] == [False, False]
-    assert [one.fell for one in judge_values([0.8, 0.719], True, rule)] == [False, True]
-    assert [one.fell for one in judge_values([0.8, 0.881], False, rule)] == [False, True]
+    assert [one.fell for one in _judge_values([0.8, 0.72], True, rule)] == [False, False]
+    assert [one.fell for one in _judge_values([0.8, 0.719], True, rule)] == [False, True]
+    assert [one.fell for one in _judge_values([0.8, 0.881], False, rule)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_the_baseline_is_what_came_before(
     baseline: object, values: list[float | None], places: list[int | None]
 ) -> None:
     """Of 0.5 and 0.9 the median is 0.7; of 0.5, 0.9 and 0.6 it is 0.6."""
-    found = judge_values([0.5, 0.9, 0.6, 0.6], True, AlertRule(baseline, 0.1, "none"))  # type: ignore[arg-type]
+    found = _judge_values([0.5, 0.9, 0.6, 0.6], True, AlertRule(baseline, 0.1, "none"))  # type: ignore[arg-type]
     assert [one.baseline for one in found] == pytest.approx(values)
     assert [one.baseline_at for one in found] == places
 
 
 def test_the_best_of_a_lower_is_better_metric_is_its_least() -> None:
-    found = judge_values([0.3, 0.1, 0.2], False, AlertRule("best", 0.1, "none"))
+    found = _judge_values([0.3, 0.1, 0.2], False, AlertRule("best", 0.1, "none"))
     assert (found[2].baseline, found[2].baseline_at, found[2].fell) == (0.1, 1, True)
 
 
@@ -84,7 +84,7 @@ def test_the_shewhart_band_comes_from_the_moving_range() -> None:
 
     3 x 0.02 / 1.128379 = 0.053174.
     """
-    band = control_band([0.50, 0.52] * 4, "shewhart")
+    band = _control_band([0.50, 0.52] * 4, "shewhart")
     assert band == pytest.approx((0.51 - 0.053174, 0.51 + 0.053174), abs=1e-6)
 
 
@@ -94,46 +94,46 @@ def test_the_mad_band_is_not_widened_by_one_strange_point() -> None:
     centre = (0.48 + 0.49) / 2
     distances = sorted(abs(value - centre) for value in values)
     mad = (distances[3] + distances[4]) / 2
-    low, high = control_band(values, "mad") or (0.0, 0.0)
+    low, high = _control_band(values, "mad") or (0.0, 0.0)
     assert (low + high) / 2 == pytest.approx(centre)
     assert high - centre == pytest.approx(3 * 1.482602 * mad, rel=1e-5)
-    wide = control_band(values, "shewhart")
+    wide = _control_band(values, "shewhart")
     assert wide is not None
     assert wide[1] - wide[0] > high - low
 
 
 def test_no_band_without_enough_points_or_without_any_spread() -> None:
-    assert control_band([0.1, 0.2] * 3 + [0.1], "shewhart") is None
+    assert _control_band([0.1, 0.2] * 3 + [0.1], "shewhart") is None
     assert FEWEST == 8
-    assert control_band([0.5] * 8, "shewhart") is None
-    assert control_band([0.5] * 8, "mad") is None
-    assert control_band([0.1, 0.2] * 4, "none") is None
+    assert _control_band([0.5] * 8, "shewhart") is None
+    assert _control_band([0.5] * 8, "mad") is None
+    assert _control_band([0.1, 0.2] * 4, "none") is None
 
 
 def test_a_fall_that_lasts_stays_outside_its_band() -> None:
     """Values outside on the bad side do not teach the band."""
     steady = [0.50, 0.52] * 4
-    found = judge_values([*steady, *[0.3] * 40], True, AlertRule("best", 1.0, "shewhart"))
+    found = _judge_values([*steady, *[0.3] * 40], True, AlertRule("best", 1.0, "shewhart"))
     assert [one.left_band for one in found] == [False] * 8 + [True] * 40
     assert found[-1].band == found[8].band
-    rise = judge_values([*steady, *[0.9] * 3], True, AlertRule("best", 1.0, "shewhart"))
+    rise = _judge_values([*steady, *[0.9] * 3], True, AlertRule("best", 1.0, "shewhart"))
     assert not any(one.left_band for one in rise), "better is no alarm"
-    assert judge_values([*steady, 0.9], False, AlertRule("best", 9.0, "shewhart"))[-1].left_band
+    assert _judge_values([*steady, 0.9], False, AlertRule("best", 9.0, "shewhart"))[-1].left_band
 
 
 def test_where_a_fall_began() -> None:
-    assert since([False, True, False, True, True]) == 3
-    assert since([True, False]) is None
-    assert since([]) is None
-    assert largest_step([0.9, 0.88, 0.5, 0.49], True, 0, 3) == 2
-    assert largest_step([0.1, 0.2, 0.9, 0.8], False, 0, 3) == 2
+    assert _since([False, True, False, True, True]) == 3
+    assert _since([True, False]) is None
+    assert _since([]) is None
+    assert _largest_step([0.9, 0.88, 0.5, 0.49], True, 0, 3) == 2
+    assert _largest_step([0.1, 0.2, 0.9, 0.8], False, 0, 3) == 2
 
 
 @given(st.lists(shares, max_size=30), st.booleans(), st.sampled_from(["best", "previous"]))
 def test_an_alert_means_worse_than_the_baseline(
     values: list[float], higher: bool, kind: str
 ) -> None:
-    for one in judge_values(values, higher, AlertRule(kind, 0.1, "shewhart")):  # type: ignore[arg-type]
+    for one in _judge_values(values, higher, AlertRule(kind, 0.1, "shewhart")):  # type: ignore[arg-type]
         if one.fell:
             assert one.baseline is not None
             assert (one.value < one.baseline) == higher
@@ -144,7 +144,7 @@ def test_an_alert_means_worse_than_the_baseline(
 
 @given(st.lists(shares, min_size=8, max_size=30), st.sampled_from(["shewhart", "mad"]))
 def test_a_band_lies_around_its_centre(values: list[float], kind: str) -> None:
-    band = control_band(values, kind)  # type: ignore[arg-type]
+    band = _control_band(values, kind)  # type: ignore[arg-type]
     if band is not None:
         assert band[0] < band[1]
         assert band[0] <= max(values)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from decisions.history import NotMetrics, read_history, read_point
+from decisions.history import NotMetrics, _read_point, read_history
 from storage import StorageError
 
 
@@ -247,13 +247,13 @@ def test_subjects_of_any_kind_are_read(repo: Any, make_metrics: Any) -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"schema": 1}', b'{"sections": {}}'])
 def test_what_is_no_metrics_file(data: bytes) -> None:
     with pytest.raises(NotMetrics):
-        read_point(data, sha=None, date="", subject="", path="p")
+        _read_point(data, sha=None, date="", subject="", path="p")
 
 
 def test_odd_values_are_passed_over() -> None:
     section = {"mean": {"a": 0.5, "b": None, "c": "x", "d": True}, "ci95": {"a": [1]}, "n": 3}
     data = json.dumps({"schema": 1, "sections": {"s": section, "t": 5}}).encode()
-    point = read_point(data, sha=None, date="", subject="", path="p")
+    point = _read_point(data, sha=None, date="", subject="", path="p")
     assert list(point.values) == [("s", "a")]
     value = point.values["s", "a"]
     assert (value.ci95, value.n, value.definition) == (None, 0, "")

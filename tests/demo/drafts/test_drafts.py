@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.draft_templates import Casing, DraftQuestion, flat, holders, questions, sections
-from demo.drafts import AskedQuestions, append, drafts, make_case, new_id, turns, write_new
+from demo.drafts import AskedQuestions, _append, _drafts, _make_case, _new_id, _turns, _write_new
 from demo.vault import Note, python_reference
 from records.cases import CATEGORIES, case_from_dict
 from storage import StorageError
@@ -29,11 +29,11 @@ NOTES = [
 
 def test_every_note_gets_its_turn_and_the_seed_decides() -> None:
     every = sections(NOTES)
-    order = [section.rel_path for section in turns(every, 1)]
+    order = [section.rel_path for section in _turns(every, 1)]
     assert sorted(order[:4]) == ["n0.md", "n1.md", "n2.md", "n3.md"]
     assert sorted(order) == sorted(section.rel_path for section in every)
-    assert order == [section.rel_path for section in turns(every, 1)]
-    orders = {tuple(section.rel_path for section in turns(every, seed)) for seed in range(20)}
+    assert order == [section.rel_path for section in _turns(every, 1)]
+    orders = {tuple(section.rel_path for section in _turns(every, seed)) for seed in range(20)}
     assert len(orders) > 5
 
 
@@ -45,33 +45,33 @@ def test_a_case_is_a_draft_with_every_place_of_its_snippet() -> None:
         "What is a crane?", home.sentences[0], "definition", "factual", "A fact."
     )
     taken: set[str] = set()
-    case = make_case(question, home, every, taken, "template@1: definition")
+    case = _make_case(question, home, every, taken, "template@1: definition")
     assert case["tags"] == ["draft"]
     assert [one["rel_path"] for one in case["gold_supports"]] == ["n0.md", "twin.md"]
     assert case["required_support_groups"] == [[0], [1]]  # either will do
     assert (case["id"], taken) == ("draft-crane", {"draft-crane"})
     made_up = DraftQuestion("What?", "Cranes fly at night.", "r", "factual", "f")
     with pytest.raises(ValueError, match="does not stand"):
-        make_case(made_up, home, every, set(), "x")
+        _make_case(made_up, home, every, set(), "x")
 
 
 def test_a_question_holds_no_command_to_a_terminal() -> None:
     bad = "A \x1b[31mcrane\x1b[0m is a kind of machine\u202e that people rent."
     (home,) = sections([Note("v", "n.md", f"# Crane\n\n{bad}\n")])
     question = DraftQuestion("What is a \x1b[31mcrane\x1b[0m\u202e?", bad, "r", "factual", bad)
-    case = make_case(question, home, [home], set(), "x")
+    case = _make_case(question, home, [home], set(), "x")
     assert (case["question"], case["id"]) == ("What is a crane?", "draft-crane")
     assert case["gold_supports"][0]["snippets"] == [bad]  # a quotation is kept as it stands
 
 
 def test_ids_never_clash() -> None:
     taken = {"draft-crane"}
-    assert [new_id("What is a crane?", taken) for _ in range(2)] == [
+    assert [_new_id("What is a crane?", taken) for _ in range(2)] == [
         "draft-crane-2",
         "draft-crane-3",
     ]
-    assert new_id("What is 日本?", taken) == "draft-question"
-    assert len(new_id("word " * 1 + "x" * 500, taken)) <= 62
+    assert _new_id("What is 日本?", taken) == "draft-question"
+    assert len(_new_id("word " * 1 + "x" * 500, taken)) <= 62
 
 
 def test_nearly_the_same_question_is_not_new() -> None:
@@ -95,8 +95,8 @@ def test_a_question_is_never_new_twice(texts: list[str]) -> None:
 def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
     notes = python_reference()
     every = sections(notes)
-    found = drafts(
-        every, questions(turns(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
+    found = _drafts(
+        every, questions(_turns(every, 3), Casing(every)), 100, questions=[], ids=["draft-class"]
     )
     assert len(found.cases) == 100
     text_of = {note.rel_path: flat(note.text) for note in notes}
@@ -122,14 +122,14 @@ def test_drafts_of_the_demo_are_sound_and_stand_in_the_vault() -> None:
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     path = tmp_path / "new" / "drafts.jsonl"
-    write_new(path, [{"id": "a"}])
+    _write_new(path, [{"id": "a"}])
     with pytest.raises(StorageError, match="not overwritten"):
-        write_new(path, [{"id": "b"}])
+        _write_new(path, [{"id": "b"}])
     known = path.read_bytes()
-    append(path, [{"id": "b"}], known)
+    _append(path, [{"id": "b"}], known)
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b"]
     with pytest.raises(StorageError, match="changed meanwhile"):
-        append(path, [{"id": "c"}], known)
+        _append(path, [{"id": "c"}], known)
     path.write_bytes(b'{"id": "a"}')  # no newline at its end
-    append(path, [{"id": "b"}], path.read_bytes())
+    _append(path, [{"id": "b"}], path.read_bytes())
     assert path.read_bytes() == b'{"id": "a"}\n{"id":"b"}\n'

@@ -7,11 +7,11 @@ import pytest
 from demo.draft_templates import (
     Casing,
     NoteSection,
-    from_heading,
-    from_text,
+    _from_heading,
+    _from_text,
+    _topic,
     questions,
     sections,
-    topic,
 )
 from demo.vault import Note
 
@@ -86,7 +86,7 @@ def section(sentence: str, heading: str = "Plans > Gold plan", text: str = "") -
 def test_a_sentence_becomes_the_question_it_answers(
     sentence: str, question: str, rule: str, category: str
 ) -> None:
-    found = from_text(section(sentence), PLAIN)
+    found = _from_text(section(sentence), PLAIN)
     assert found is not None
     assert (found.text, found.rule, found.snippet) == (question, rule, sentence)
     assert found.category == category or not category
@@ -115,11 +115,11 @@ def test_a_sentence_becomes_the_question_it_answers(
     ],
 )
 def test_what_has_no_plain_subject_is_left_alone(sentence: str) -> None:
-    assert from_text(section(sentence), PLAIN) is None
+    assert _from_text(section(sentence), PLAIN) is None
 
 
 def test_a_heading_that_asks_is_the_question() -> None:
-    found = from_text(
+    found = _from_text(
         section("You open the billing page first.", "FAQ > How do I *cancel*?"), PLAIN
     )
     assert found is not None
@@ -144,13 +144,13 @@ def test_names_keep_their_capital_and_marks_go() -> None:
         section("The handling of an error takes time.", "Texts"),
     ]
     casing = Casing(vault)
-    assert topic(section("Texts.", "Cargo Handling"), casing) == "Cargo handling"
-    assert topic(section("Texts.", "2.1 Error *Handling*"), casing) == "error *handling*"
-    assert topic(section("Texts.", "Appendix B: SQL Handling"), casing) == "SQL handling"
-    assert topic(section("Texts.", "Plans > Cargo"), casing) == "plans (Cargo)"
+    assert _topic(section("Texts.", "Cargo Handling"), casing) == "Cargo handling"
+    assert _topic(section("Texts.", "2.1 Error *Handling*"), casing) == "error *handling*"
+    assert _topic(section("Texts.", "Appendix B: SQL Handling"), casing) == "SQL handling"
+    assert _topic(section("Texts.", "Plans > Cargo"), casing) == "plans (Cargo)"
     assert casing.all("Handling `Handling`") == "handling `Handling`"
     assert casing.first("_Handling_ Cargo") == "_handling_ Cargo"
-    found = from_heading(section("Some call it so in here.", "42"), casing)
+    found = _from_heading(section("Some call it so in here.", "42"), casing)
     assert found is None  # no word in the heading
 
 
@@ -169,7 +169,7 @@ def test_names_keep_their_capital_and_marks_go() -> None:
 )
 def test_a_heading_in_ing_asks_how(heading: str, question: str) -> None:
     home = section("Plans cost 5 EUR a month. To store, run or call them costs nothing.", heading)
-    found = from_heading(home, Casing([home]))
+    found = _from_heading(home, Casing([home]))
     assert found is not None
     assert (found.text, found.category, found.rule) == (question, "general", "heading")
 
@@ -177,7 +177,7 @@ def test_a_heading_in_ing_asks_how(heading: str, question: str) -> None:
 def test_a_heading_rests_on_the_sentence_that_tells_most_of_it() -> None:
     told = ("Listing 3 shows an invoice.", "Prices rise in spring.", "An invoice lists a price.")
     home = NoteSection("v", "a.md", "", "Price of an Invoice", " ".join(told), told)
-    found = from_heading(home, PLAIN)
+    found = _from_heading(home, PLAIN)
     assert found is not None
     assert found.snippet == told[2]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from judging.replies import BadReply, SchemaChecker, parse_object, surely_fits, without_thoughts
+from judging.replies import BadReply, SchemaChecker, _parse_object, _surely_fits, _without_thoughts
 from judging.server import CANARY
 
 OBJECT = {"a": 1, "quote": "one, } two ```, ] </think>"}
@@ -32,7 +32,7 @@ TEXT = json.dumps(OBJECT)
     ],
 )
 def test_one_object_is_found(text: str, repaired: bool) -> None:
-    assert parse_object(text) == (OBJECT, repaired)
+    assert _parse_object(text) == (OBJECT, repaired)
 
 
 @pytest.mark.parametrize(
@@ -64,27 +64,27 @@ def test_one_object_is_found(text: str, repaired: bool) -> None:
 )
 def test_nothing_is_guessed(text: str, said: str) -> None:
     with pytest.raises(BadReply, match=said) as caught:
-        parse_object(text)
+        _parse_object(text)
     assert caught.value.kind == "malformed"
 
 
 def test_prose_around_the_object_only_where_nothing_helps_the_model() -> None:
     text = f"Sure! Here it is:\n```json\n{TEXT}\n```\nAnything else?"
-    assert parse_object(text, extract=True) == (OBJECT, False)
+    assert _parse_object(text, extract=True) == (OBJECT, False)
     with pytest.raises(BadReply):
-        parse_object(text)
+        _parse_object(text)
     with pytest.raises(BadReply, match="more than one"):
-        parse_object(f"First {TEXT}, or rather {TEXT}.", extract=True)
+        _parse_object(f"First {TEXT}, or rather {TEXT}.", extract=True)
 
 
 def test_control_characters_in_strings_are_mended() -> None:
     """Some grammars let a model write line breaks as they are; the words are the same."""
     text = '{"notes": "one\ntwo\t\x01", "list": [1,]}'
-    assert parse_object(text) == ({"notes": "one\ntwo\t\x01", "list": [1]}, True)
-    assert parse_object('{"a": "b\nc"}') == ({"a": "b\nc"}, True)
+    assert _parse_object(text) == ({"notes": "one\ntwo\t\x01", "list": [1]}, True)
+    assert _parse_object('{"a": "b\nc"}') == ({"a": "b\nc"}, True)
     for bad in ('{"a": "b\nc", "a": 1}', '{"a": "b\nc", "d": NaN}', '{"a": "b\nc"}{}', '{"a": "\n'):
         with pytest.raises(BadReply):
-            parse_object(bad)
+            _parse_object(bad)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_control_characters_in_strings_are_mended() -> None:
 def test_long_nonsense_is_read_in_one_pass(text: str) -> None:
     """Patterns that start anew at each character would take minutes here."""
     with pytest.raises(BadReply, match="no valid JSON"):
-        parse_object(text)
+        _parse_object(text)
 
 
 def test_marks_inside_the_object_are_left_alone() -> None:
-    assert without_thoughts(TEXT) == TEXT
+    assert _without_thoughts(TEXT) == TEXT
 
 
 json_values = st.recursive(
@@ -110,20 +110,20 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text(), json_values))
 def test_every_object_comes_back_as_it_was(value: dict[str, Any]) -> None:
     text = json.dumps(value)
-    assert parse_object(text) == (value, False)
-    assert parse_object(f"```json\n{text}\n```") == (value, True)
-    assert parse_object(f"Well: {text} That is all.", extract=True) == (value, False)
+    assert _parse_object(text) == (value, False)
+    assert _parse_object(f"```json\n{text}\n```") == (value, True)
+    assert _parse_object(f"Well: {text} That is all.", extract=True) == (value, False)
 
 
 @given(st.dictionaries(st.text(), json_values, min_size=1))
 def test_commas_inside_strings_survive_the_mending(value: dict[str, Any]) -> None:
-    assert parse_object(json.dumps(value)[:-1] + ",}") == (value, True)
+    assert _parse_object(json.dumps(value)[:-1] + ",}") == (value, True)
 
 
 @given(st.text())
 def test_any_text_is_an_object_or_a_bad_reply(text: str) -> None:
     try:
-        value, _ = parse_object(text, extract=True)
+        value, _ = _parse_object(text, extract=True)
     except BadReply:
         return
     assert isinstance(value, dict)
@@ -181,16 +181,16 @@ def test_the_short_way_accepts_nothing_that_jsonschema_refuses(value: Any, more:
     """An independent implementation: whatever surely fits has no errors there."""
     listed = {"type": "array", "items": ITEM} | more
     schema = FORM | {"properties": {"flag": {"type": "boolean"}, "list": listed}}
-    if surely_fits(value, schema):
+    if _surely_fits(value, schema):
         assert Draft202012Validator(schema).is_valid(value)
 
 
 def test_the_short_way_is_taken_for_what_judges_are_asked(good: Any) -> None:
-    assert surely_fits({"flag": True, "list": [{"id": "1", "v": "no"}]}, FORM)
-    assert surely_fits({"wet": "no", "code": "zq-17-umber"}, CANARY.schema)
-    assert not surely_fits({"list": [{"id": "1", "v": "maybe"}]}, FORM)
-    assert not surely_fits({"list": []}, FORM | {"maxProperties": 0})
-    assert not surely_fits([1], {"type": "array", "items": True}), "left to the full validator"
+    assert _surely_fits({"flag": True, "list": [{"id": "1", "v": "no"}]}, FORM)
+    assert _surely_fits({"wet": "no", "code": "zq-17-umber"}, CANARY.schema)
+    assert not _surely_fits({"list": [{"id": "1", "v": "maybe"}]}, FORM)
+    assert not _surely_fits({"list": []}, FORM | {"maxProperties": 0})
+    assert not _surely_fits([1], {"type": "array", "items": True}), "left to the full validator"
 
 
 def reasked(fake_judge: Any) -> list[list[dict[str, str]]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scorers.suite import CASES as SMOKE_CASES
-from scorers.suite import smoke_ids
+from scorers.suite import _smoke_ids
 from storage import TestCase
 
 
@@ -22,14 +22,14 @@ def cases_of(count: int) -> list[TestCase]:
 
 def test_the_smoke_subset_is_small_fixed_and_of_every_kind() -> None:
     cases = cases_of(200)
-    ids = smoke_ids(cases)
+    ids = _smoke_ids(cases)
     assert len(ids) == SMOKE_CASES
     kept = [case for case in cases if case.id in set(ids)]
     strata = {(case.category, case.answerable) for case in kept}
     assert len(strata) == 8, "four categories, answerable and not"
-    assert set(smoke_ids(list(reversed(cases)))) == set(ids)
-    assert len(set(smoke_ids([*cases, TestCase("new", "?", category="factual")])) - set(ids)) <= 1
-    assert smoke_ids(cases[:5]) == [case.id for case in cases[:5]]
+    assert set(_smoke_ids(list(reversed(cases)))) == set(ids)
+    assert len(set(_smoke_ids([*cases, TestCase("new", "?", category="factual")])) - set(ids)) <= 1
+    assert _smoke_ids(cases[:5]) == [case.id for case in cases[:5]]
 
 
 def test_smoke_leaves_the_runs_own_numbers_alone(finished: Any, suite: Any, write: Any) -> None:

@@ -21,12 +21,12 @@ async def test_edit_text(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with action("edit-text") as (b, pilot, key):
         monkeypatch.setattr(
             window_commands,
-            "edit_outside",
+            "_edit_outside",
             lambda app, text: text.replace("How long", "Until when"),
         )
         await pilot.press(key)
         assert b.session.case["question"].startswith("Until when")
-        monkeypatch.setattr(window_commands, "edit_outside", lambda app, text: "{")
+        monkeypatch.setattr(window_commands, "_edit_outside", lambda app, text: "{")
         await pilot.press(key)
         assert "The record was not taken" in b.shown()
         await pilot.press("d")
@@ -45,7 +45,7 @@ async def test_an_editor_that_fails_the_second_time_is_refused_too(
         except StopIteration:
             raise ActionRefused("the editor ended with 1; nothing was changed") from None
 
-    monkeypatch.setattr(window_commands, "edit_outside", edit_once)
+    monkeypatch.setattr(window_commands, "_edit_outside", edit_once)
     async with b.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("E", "e")
         await pilot.pause()

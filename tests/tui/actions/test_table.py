@@ -9,7 +9,7 @@ from tests.key_names import textual_name
 
 from labeller.actions import ACTIONS, actions_of, keymap_problems
 from labeller.commands import COMMANDS
-from terminal.action_screen import keys_for
+from terminal.action_screen import _keys_for
 from terminal.actions import keymap_id
 
 CHECK = re.compile(r'async with action\("([a-z-]+)"\)')
@@ -37,7 +37,7 @@ def test_every_action_of_the_main_screen_has_a_function() -> None:
 
 def test_every_key_of_the_table_is_bound() -> None:
     for where in ("main", "snippet", "adjudicate"):
-        keys = keys_for(actions_of(where))
+        keys = _keys_for(actions_of(where))
         for action in actions_of(where):
             for index, key in enumerate(action.keys):
                 assert keys[textual_name(key)] == (action, index)

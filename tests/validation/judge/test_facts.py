@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from calibrate_judge import main
 from storage import StorageError, read_cases
 from validation.claims import read_judged
-from validation.labels import fact_item, join, read_labels
+from validation.labels import _fact_item, join, read_labels
 
 PROMPT = {"name": "correctness", "version": 1, "sha256": "cd" * 32}
 Facts = dict[str, list[tuple[str, str]]]
@@ -73,7 +73,7 @@ def test_facts_are_read_with_the_reference_that_they_come_from(run: Any) -> None
         (("q2", 0, "f1"), "contradicted", False),
     ]
     assert found[0].reference == "Seven euros, says q1."
-    item = fact_item(found[0])
+    item = _fact_item(found[0])
     assert (item.name, item.answer) == ("q1 [f1]", "Seven euros, says q1.")
     (passage,) = item.passages
     assert passage.text == "It costs seven euros."

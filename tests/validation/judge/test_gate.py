@@ -9,7 +9,7 @@ import pytest
 from decisions.gate_calibration import objections
 from records.calibration import read, write
 from storage import StorageError
-from validation.jobs import single
+from validation.jobs import _single
 
 JUDGE = {"provider": "ollama", "model": "m", "digest": "sha256:1"}
 PROMPT = {"name": "groundedness", "version": 1, "sha256": "aa"}
@@ -92,6 +92,6 @@ def test_a_stored_calibration_comes_back_without_texts(tmp_path: Any) -> None:
 
 
 def test_a_run_of_two_judges_is_refused() -> None:
-    assert single([], "judges") == {}
+    assert _single([], "judges") == {}
     with pytest.raises(StorageError, match="2 different judges"):
-        single([JUDGE, PROMPT], "judges")
+        _single([JUDGE, PROMPT], "judges")

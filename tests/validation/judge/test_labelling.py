@@ -11,7 +11,15 @@ import pytest
 from storage import StorageError
 from validation.claim_session import ClaimSession, LabelDecision
 from validation.claims import JudgedClaim, JudgedContext
-from validation.labels import DecisionStore, LabelFile, drawn, item, label, name_of, read_labels
+from validation.labels import (
+    DecisionStore,
+    LabelFile,
+    _drawn,
+    _labelled_item,
+    _name_of,
+    label,
+    read_labels,
+)
 
 CLAIMS = [
     JudgedClaim(f"q{n}", 0, "1", f"Claim {n} holds.", "supported" if n % 4 else "not_found")
@@ -20,17 +28,19 @@ CLAIMS = [
 
 
 def test_a_sample_is_random_and_a_larger_one_adds_to_it() -> None:
-    small, large = drawn(CLAIMS, 20, 7), drawn(CLAIMS, 50, 7)
+    small, large = _drawn(CLAIMS, 20, 7), _drawn(CLAIMS, 50, 7)
     assert large[:20] == small
-    assert drawn(list(reversed(CLAIMS)), 20, 7) == small  # the file's order does not matter
-    assert drawn(CLAIMS, 20, 8) != small
-    assert len(drawn(CLAIMS, 500, 7)) == 200
+    assert _drawn(list(reversed(CLAIMS)), 20, 7) == small  # the file's order does not matter
+    assert _drawn(CLAIMS, 20, 8) != small
+    assert len(_drawn(CLAIMS, 500, 7)) == 200
 
 
 def test_the_sample_does_not_look_at_the_verdict() -> None:
     # A quarter of the claims failed; over many seeds so does a quarter of the samples. The mean of
     # 200 draws of 20 has a standard error of sqrt(0.25 * 0.75 / 4000) = 0.007.
-    shares = [sum(not one.supported for one in drawn(CLAIMS, 20, seed)) / 20 for seed in range(200)]
+    shares = [
+        sum(not one.supported for one in _drawn(CLAIMS, 20, seed)) / 20 for seed in range(200)
+    ]
     assert sum(shares) / 200 == pytest.approx(0.25, abs=0.03)
 
 
@@ -39,7 +49,7 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     claims = CLAIMS[:3]
     with LabelFile(path) as file:
         store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
-        session = ClaimSession([item(claim) for claim in claims], store.record)
+        session = ClaimSession([_labelled_item(claim) for claim in claims], store.record)
         session.decide("supported")
         session.goto_open()
         session.decide("cannot_tell")
@@ -64,18 +74,18 @@ def test_every_decision_is_a_line_that_counts_later(tmp_path: Path) -> None:
     with LabelFile(path) as file:
         store = DecisionStore(file, claims, "groundedness", "maria", "random:0")
         again = ClaimSession(
-            [item(claim) for claim in claims], store.record, decided=store.decided()
+            [_labelled_item(claim) for claim in claims], store.record, decided=store.decided()
         )
-        assert again.labels == {name_of(claims[0].key): "supported"}
+        assert again.labels == {_name_of(claims[0].key): "supported"}
         again.redo()  # over the restart
-        assert again.labels[name_of(claims[1].key)] == "cannot_tell"
+        assert again.labels[_name_of(claims[1].key)] == "cannot_tell"
 
 
 def test_labels_of_a_changed_answer_are_asked_for_again(tmp_path: Path) -> None:
     path = tmp_path / "maria.jsonl"
     with LabelFile(path) as file:
         DecisionStore(file, CLAIMS[:1], "groundedness", "maria", "s").record(
-            LabelDecision(name_of(CLAIMS[0].key), "supported")
+            LabelDecision(_name_of(CLAIMS[0].key), "supported")
         )
         changed = [JudgedClaim("q0", 0, "1", "Claim 0 holds.", "supported", answer="new")]
         assert list(DecisionStore(file, changed, "groundedness", "maria", "s").decided()) == []
@@ -101,7 +111,7 @@ def test_the_best_window_is_marked_and_the_verdict_kept_apart() -> None:
     claim = JudgedClaim(
         "q", 0, "1", "Dogs eat meat.", "not_found", contexts=passages, reason="no such"
     )
-    made = item(claim)
+    made = _labelled_item(claim)
     assert made.best == 1
     window = made.passages[1].window
     assert window is not None
@@ -109,7 +119,7 @@ def test_the_best_window_is_marked_and_the_verdict_kept_apart() -> None:
     assert made.passages[0].window is None
     assert made.words == {"dogs", "eat", "meat"}
     assert made.verdict == "not_found - no such"
-    assert item(JudgedClaim("q", 0, "1", "Dogs eat meat.", "x")).passages == ()
+    assert _labelled_item(JudgedClaim("q", 0, "1", "Dogs eat meat.", "x")).passages == ()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "-x"])

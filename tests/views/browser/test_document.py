@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.views.browser.case_lines import RESULT, SCORES, detail_of, marked
 
 from views.browser.case_page import CaseInRun, pair_docs, raw_doc
-from views.browser.document import Doc, find_snippets
+from views.browser.document import Doc, _find_snippets
 
 
 def test_snippets_are_found_whatever_the_line_breaks() -> None:
-    assert find_snippets("a  B\nc. a b c", ["a b c", ""]) == [(0, 6), (8, 13)]
+    assert _find_snippets("a  B\nc. a b c", ["a b c", ""]) == [(0, 6), (8, 13)]
 
 
 def test_a_snippet_that_is_wrapped_is_marked_on_each_of_its_lines() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from views.browser.case_page import CaseInRun, changes_part
+from views.browser.case_page import CaseInRun, _changes_part
 from views.browser.document import Doc
 from views.browser.model import Detail, SectionScores
 
@@ -14,7 +14,7 @@ def detail(value: float) -> Detail:
 
 def test_values_stand_under_each_other_whatever_the_length_of_the_names() -> None:
     doc = Doc()
-    changes_part(doc, CaseInRun("a", detail(0.25), ""), CaseInRun("b", detail(0.75), ""))
+    _changes_part(doc, CaseInRun("a", detail(0.25), ""), CaseInRun("b", detail(0.75), ""))
     rows = [line for line in doc.text.splitlines() if "→" in line]
     assert rows == [
         "mrr                    0.25 → 0.75",

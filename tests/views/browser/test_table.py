@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from views.browser.listing import flips
+from views.browser.listing import _flips
 from views.browser.query import parse
 from views.browser.success import CUSTOM, RULES, Success
 from views.browser.table import Table
@@ -103,4 +103,4 @@ def test_codes_follow_the_table(table: Table) -> None:
 def test_flips_are_changes_of_success_only() -> None:
     # (0, 0) fails in both, (1, 1) broke, (2, 3) fixed, (3, 2) succeeds in both
     before, after = bytearray([1, 0, 2, 0]), bytearray([5, 3, 0, 0])
-    assert flips([(0, 0), (1, 1), (2, 3), (3, 2)], before, after) == {1: "broke", 3: "fixed"}
+    assert _flips([(0, 0), (1, 1), (2, 3), (3, 2)], before, after) == {1: "broke", 3: "fixed"}

@@ -11,7 +11,7 @@ import pytest
 
 import report_run
 from storage import replace_json
-from views.detail import judged_rows
+from views.detail import _judged_rows
 from views.report import answers, words
 
 
@@ -20,7 +20,7 @@ def test_the_judges_bad_news_come_first() -> None:
         {"id": "1", "text": "So.", "verdict": "supported", "quote": "so"},
         {"id": "2", "text": "Not so.", "verdict": "not_found", "blame": "hallucination"},
     ]
-    found = judged_rows({"claims": rows, "facts": [{"text": "F", "verdict": "missing"}]})
+    found = _judged_rows({"claims": rows, "facts": [{"text": "F", "verdict": "missing"}]})
     assert [(one["kind"], one["good"]) for one in found] == [
         ("claim", False),
         ("fact", False),

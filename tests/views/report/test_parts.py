@@ -16,7 +16,7 @@ from records.targets import Target
 from storage import Reference, RetrievedChunk, RunConfig, TestResult, replace_json
 from views.detail import describe
 from views.report import figures
-from views.report.page import draw
+from views.report.page import _draw
 from views.report.scan import checks_of, lines_at, read_results, scan_scores
 
 YES_NO = Metric("pass", "pipeline", "", "", "", binary=True)
@@ -165,4 +165,4 @@ def test_every_form_of_an_empty_report_can_be_drawn(made: Any, tmp_path: Path) -
     assert report["verdict"]["says"] == told
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "No judge was asked" in text
-    assert all(draw(report, form) for form in ("md", "json", "html"))
+    assert all(_draw(report, form) for form in ("md", "json", "html"))

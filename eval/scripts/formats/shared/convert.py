@@ -49,7 +49,7 @@ def import_data(
             raise StorageError(f"{source}: no such file or folder.")
     with _scratch(target) as folder:
         scratch = Path(folder)
-        output = ConversionOutput(
+        output = _ConversionOutput(
             target,
             scratch,
             notes,
@@ -88,7 +88,7 @@ def export_data(
         notes.check()
         if not single:
             names = sorted(path.relative_to(output) for path in output.rglob("*") if path.is_file())
-            move(output, target, [], force=force)
+            _move(output, target, [], force=force)
             return [target / name for name in names]
         if target.exists() and not force:
             raise StorageError(
@@ -118,7 +118,7 @@ def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
     Its name tells machine and process: what a killed conversion left behind is removed here.
     """
     parent = target.resolve().parent
-    ours = hidden_prefix()
+    ours = _hidden_prefix()
     try:
         parent.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(parent).free == 0:
@@ -131,7 +131,7 @@ def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
         raise StorageError(f"{target}: cannot be written ({error.strerror}).") from None
 
 
-def hidden_prefix() -> str:
+def _hidden_prefix() -> str:
     """How the hidden folders of this machine begin; the process stands behind it."""
     return f".converting.{re.sub('[^A-Za-z0-9-]', '-', platform.node())}."
 
@@ -178,7 +178,7 @@ LABEL_FILE = {
 _DUMP = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
 
 
-class ConversionOutput:
+class _ConversionOutput:
     """Takes items one at a time; ``finish`` moves what was made to its place."""
 
     def __init__(
@@ -254,7 +254,7 @@ class ConversionOutput:
             key = {"case_id": answer.result.test_case_id, "repeat": answer.result.repeat}
             self._write(f"results/{run}/{SPANS}", key | {"spans": answer.spans})
             annotator = f"people-{run}"
-            for verdict in verdicts(answer, annotator):
+            for verdict in _verdicts(answer, annotator):
                 self._write(f"labels/verdicts/{annotator}.jsonl", verdict)
 
     def _new_run(self, name: str) -> str:
@@ -308,7 +308,7 @@ class ConversionOutput:
             shutil.copyfile(path, self._output / name)
         self._notes.written.update(self._lines)
         runs = [Path("results") / run for run in self._runs.values()]
-        move(self._output, self._target, runs, force=force)
+        _move(self._output, self._target, runs, force=force)
         return [self._target / "eval_set.jsonl", *(self._target / run for run in runs)]
 
     def _write_config(self, run: str, asked: int) -> None:
@@ -331,7 +331,7 @@ class ConversionOutput:
         replace_json(results.with_name(CONFIG), msgspec.to_builtins(config))
 
 
-def move(output: Path, target: Path, whole: list[Path], *, force: bool) -> None:
+def _move(output: Path, target: Path, whole: list[Path], *, force: bool) -> None:
     """Put the files of a finished folder at their places below ``target``.
 
     ``whole``: folders below it that are replaced as one. A file that is there already with the
@@ -370,7 +370,7 @@ def _differs(source: Path, there: Path) -> bool:
     return not there.is_file() or sha256_file(source) != sha256_file(there)
 
 
-def verdicts(answer: SystemAnswer, annotator: str) -> Iterator[dict[str, Any]]:
+def _verdicts(answer: SystemAnswer, annotator: str) -> Iterator[dict[str, Any]]:
     """A line for each claim of the answer, cut out as for the judge.
 
     A claim that a marked span touches is not_supported, every other one supported: the people who

@@ -130,7 +130,7 @@ def _ranking(
                 f"{row.document!r} stands on line {documents[row.document]} for this topic too"
             )
             notes.problem(groups.path, line, "document", message)
-    ranked = sorted((row for _, row in rows), key=order_key, reverse=True)
+    ranked = sorted((row for _, row in rows), key=_order_key, reverse=True)
     by_rank = sorted((row for _, row in rows), key=_by_rank)
     if ranked != by_rank:
         notes.changed["lists whose ranks differ from the order of their scores, which counts"] += 1
@@ -142,12 +142,12 @@ def _ranking(
     return TestResult(case["id"], case["question"], retrieved=[*chunks])
 
 
-def order_key(row: RankedLine) -> tuple[float, str]:
+def _order_key(row: RankedLine) -> tuple[float, str]:
     """What trec_eval sorts by, downwards: the score in single precision, then the name."""
-    return single(row.score), row.document
+    return _single(row.score), row.document
 
 
-def single(score: float) -> float:
+def _single(score: float) -> float:
     """A score as trec_eval holds it: in 32 bits."""
     try:
         value: float = struct.unpack("f", struct.pack("f", score))[0]
@@ -232,7 +232,7 @@ class Exporter:
             for name, score in rows.items()
             if score is not None and math.isfinite(score)
         ]
-        if len(scored) == len(rows) and scored == sorted(scored, key=order_key, reverse=True):
+        if len(scored) == len(rows) and scored == sorted(scored, key=_order_key, reverse=True):
             return [(row.document, row.score) for row in scored]
         self._notes.changed["lists whose scores do not follow their ranks, scored n to 1"] += 1
         return [(name, float(len(rows) - index)) for index, name in enumerate(rows)]

@@ -82,13 +82,13 @@ def iter_rows(
     """
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
-        yield from csv_rows(path, notes, "\t" if kind == ".tsv" else ",")
+        yield from _csv_rows(path, notes, "\t" if kind == ".tsv" else ",")
     elif kind in (".yaml", ".yml"):
         yield from _listed(path, read_yaml(path), lists, notes, linked)
     elif kind in (".jsonl", ".ndjson"):
         yield from jsonl_rows(path, notes)
     else:
-        yield from json_rows(path, lists, notes, linked)
+        yield from _json_rows(path, lists, notes, linked)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -118,7 +118,7 @@ def jsonl_rows(path: Path, notes: Notes) -> Iterator[SourceRow]:
             notes.problem(path, number, "", "is no JSON object; a line is one row in {…}")
 
 
-def json_rows(
+def _json_rows(
     path: Path, lists: Iterable[str], notes: Notes, linked: Linked | None = None
 ) -> Iterator[SourceRow]:
     """The objects of a JSON list; a file of JSON lines under the name .json is read as such."""
@@ -171,7 +171,7 @@ def _turned(columns: dict[str, Any]) -> list[dict[str, Any]] | None:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*values, strict=True)]
 
 
-def csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[SourceRow]:
+def _csv_rows(path: Path, notes: Notes, delimiter: str = ",") -> Iterator[SourceRow]:
     """The rows of a table by its head line; an empty cell is None.
 
     A column without a name, such as the row numbers of pandas, is called by its place.
@@ -237,7 +237,7 @@ def _numpy_texts(text: str) -> list[str] | None:
     return [str(ast.literal_eval(token.string)) for token in inner]
 
 
-def parsed_list(text: str) -> list[Any] | None:
+def _parsed_list(text: str) -> list[Any] | None:
     """The same for a list alone."""
     value = parsed(text)
     return value if isinstance(value, list) else None
@@ -310,7 +310,7 @@ class Fields:
         """A list of strings. In a text: a JSON or Python list, else parted at ``delimiter``."""
         value = self.take(*names)
         if isinstance(value, str):
-            parsed_texts = parsed_list(value)
+            parsed_texts = _parsed_list(value)
             if parsed_texts is None:
                 parsed_texts = value.split(delimiter) if delimiter else [value]
             value = parsed_texts
@@ -328,7 +328,7 @@ class Fields:
         """A list of ids: strings or whole numbers, which become strings."""
         value = self.take(*names)
         if isinstance(value, str):
-            value = parsed_list(value) or [value]
+            value = _parsed_list(value) or [value]
         if value is None:
             return None
         sound = isinstance(value, list) and all(

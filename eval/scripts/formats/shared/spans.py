@@ -117,13 +117,13 @@ def messages_of(span: Span, side: str) -> Iterator[Message]:
 def _unquoted(name: str, value: Any) -> Any:
     """Traceloop writes every value as JSON, a text in quotation marks, too."""
     if name.startswith("traceloop.") and isinstance(value, str) and value[:1] == '"':
-        return structured(f"[{value}]")[0] if value[-1:] == '"' else value
+        return _structured(f"[{value}]")[0] if value[-1:] == '"' else value
     return value
 
 
 def _words(value: Any, side: str, depth: int = 0) -> str | None:
     """The question or answer in a value: a text, or what an object in JSON holds under its name."""
-    value = structured(value)
+    value = _structured(value)
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def _words(value: Any, side: str, depth: int = 0) -> str | None:
 
 def _listed(attributes: dict[str, Any], names: tuple[str, ...]) -> list[Message]:
     for name in names:
-        value = structured(attributes.get(name))
+        value = _structured(attributes.get(name))
         if isinstance(value, str) and value.strip():
             return [("user" if name in INPUT else "assistant", value)]
         if isinstance(value, list):
@@ -182,7 +182,7 @@ def _content(row: dict[str, Any]) -> str | None:
     """The text of a numbered message; its parts stand as JSON or as numbered ``contents``."""
     content = row.get("content")
     if isinstance(content, str):
-        return _joined(structured(content)) or content
+        return _joined(_structured(content)) or content
     parts = sorted(
         (int(match[1]), text) for name, text in row.items() if (match := PART.fullmatch(name))
     )
@@ -191,14 +191,14 @@ def _content(row: dict[str, Any]) -> str | None:
 
 def _from_events(span: Span, side: str) -> Iterator[Message]:
     for name, event in span.events:
-        body = structured(event.get("gen_ai.event.content")) or event
+        body = _structured(event.get("gen_ai.event.content")) or event
         if not isinstance(body, dict):
             continue
         if side == "in" and name in ROLES:
             if isinstance(body.get("content"), str):
                 yield ROLES[name], body["content"]
         elif side == "out" and name == "gen_ai.choice":
-            message = structured(body.get("message"))
+            message = _structured(body.get("message"))
             if isinstance(message, str):
                 yield "assistant", message
             elif (pair := _message(message if isinstance(message, dict) else body)) is not None:
@@ -210,7 +210,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
 
     Metadata stand in an object of their own or, as ``metadata.NAME``, beside the rest.
     """
-    value = structured(span.attributes.get("gen_ai.retrieval.documents"))
+    value = _structured(span.attributes.get("gen_ai.retrieval.documents"))
     rows = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     numbered: dict[int, dict[str, Any]] = {}
     for name, value in span.attributes.items():
@@ -223,7 +223,7 @@ def documents_of(span: Span) -> list[dict[str, Any]]:
         for name, event in span.events
         if name in RESULT_ATTRIBUTES
     ]
-    return [row | {"metadata": structured(row.get("metadata"))} for row in rows]
+    return [row | {"metadata": _structured(row.get("metadata"))} for row in rows]
 
 
 MOST_DEPTH = 64
@@ -301,7 +301,7 @@ def _raw_spans(document: Any) -> Iterator[tuple[str, Any]]:
         for j, scope in enumerate(scopes):
             for k, span in enumerate(_items(scope, "spans")):
                 yield f"resourceSpans[{i}].scopeSpans[{j}].spans[{k}]", span
-    yield from other_spans(document)
+    yield from _other_spans(document)
 
 
 def _items(value: Any, *names: str) -> list[Any]:
@@ -338,9 +338,9 @@ def _span(raw: Any) -> Span | str:
         times[0] or 0,
         times[1] or 0,
         str(status.get("message") or "") if failed else None,
-        attributes_of(raw.get("attributes")),
+        _attributes_of(raw.get("attributes")),
         [
-            (str(event.get("name") or ""), attributes_of(event.get("attributes")))
+            (str(event.get("name") or ""), _attributes_of(event.get("attributes")))
             for event in _items(raw, "events")
             if isinstance(event, dict)
         ],
@@ -359,19 +359,19 @@ def _whole(value: Any) -> int | None:
         return None
 
 
-def attributes_of(raw: Any) -> dict[str, Any]:
+def _attributes_of(raw: Any) -> dict[str, Any]:
     """Attributes by name: OTLP's list of key and typed value, or a plain object."""
     if isinstance(raw, dict):
         return dict(raw)
     pairs = raw if isinstance(raw, list) else []
     return {
-        pair["key"]: plain(pair.get("value"))
+        pair["key"]: _plain(pair.get("value"))
         for pair in pairs
         if isinstance(pair, dict) and isinstance(pair.get("key"), str)
     }
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """An OTLP value such as ``{"stringValue": "a"}`` without its type; None past a sane depth."""
     if not isinstance(value, dict) or depth > MOST_DEPTH:
         return None
@@ -379,10 +379,10 @@ def plain(value: Any, depth: int = 0) -> Any:
         if name == "intValue":
             return _whole(inner)
         if name == "arrayValue":
-            return [plain(item, depth + 1) for item in _items(inner, "values")]
+            return [_plain(item, depth + 1) for item in _items(inner, "values")]
         if name == "kvlistValue":
             return {
-                str(pair.get("key")): plain(pair.get("value"), depth + 1)
+                str(pair.get("key")): _plain(pair.get("value"), depth + 1)
                 for pair in _items(inner, "values")
                 if isinstance(pair, dict)
             }
@@ -391,7 +391,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     return None
 
 
-def structured(value: Any) -> Any:
+def _structured(value: Any) -> Any:
     """What a JSON text holds; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
@@ -408,21 +408,21 @@ MOST_SPAN_DEPTH = 4
 """How deep spans may lie: a file of traces of spans is two."""
 
 
-def other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def _other_spans(document: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Spans of an object that is no OTLP, with their places, in OTLP's shape."""
     if not isinstance(document, dict) or depth > MOST_SPAN_DEPTH:
         return
-    if is_span(document):
-        yield where, as_otlp(document)
+    if _is_span(document):
+        yield where, _as_otlp(document)
         return
     for name in LISTS:
         for number, item in enumerate(
             listed if isinstance(listed := document.get(name), list) else ()
         ):
-            yield from other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
+            yield from _other_spans(item, f"{where}.{name}[{number}]".lstrip("."), depth + 1)
 
 
-def is_span(raw: dict[str, Any]) -> bool:
+def _is_span(raw: dict[str, Any]) -> bool:
     """Whether an object is itself a span of one of these exporters."""
     context = raw.get("context")
     if isinstance(context, dict) and "trace_id" in context:
@@ -430,7 +430,7 @@ def is_span(raw: dict[str, Any]) -> bool:
     return ("traceID" in raw and "spanID" in raw) or {"traceId", "spanId", "name"} <= raw.keys()
 
 
-def as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
+def _as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
     """A span with OTLP's field names; one that has them already is given back."""
     if "traceID" in raw:
         return _jaeger(raw)
@@ -444,13 +444,13 @@ def as_otlp(raw: dict[str, Any]) -> dict[str, Any]:
         "spanId": _hex(context.get("span_id")),
         "parentSpanId": _hex(raw.get("parent_id")),
         "name": raw.get("name"),
-        "startTimeUnixNano": nanoseconds(raw.get("start_time")),
-        "endTimeUnixNano": nanoseconds(raw.get("end_time")),
+        "startTimeUnixNano": _nanoseconds(raw.get("start_time")),
+        "endTimeUnixNano": _nanoseconds(raw.get("end_time")),
         "status": {
             "code": 2 if code.upper().endswith("ERROR") else 0,
             "message": status.get("description") or raw.get("status_message"),
         },
-        "attributes": flat(raw.get("attributes")),
+        "attributes": _flat(raw.get("attributes")),
         "events": raw.get("events"),
     }
 
@@ -492,7 +492,7 @@ def _hex(value: Any) -> Any:
     return value.removeprefix("0x") if isinstance(value, str) else value
 
 
-def nanoseconds(text: Any) -> int:
+def _nanoseconds(text: Any) -> int:
     """A time such as 2024-01-01T00:00:02.5Z in nanoseconds since 1970; 0 for anything else."""
     if not isinstance(text, str):
         return 0
@@ -504,7 +504,7 @@ def nanoseconds(text: Any) -> int:
     return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
 
 
-def flat(attributes: Any) -> dict[str, Any]:
+def _flat(attributes: Any) -> dict[str, Any]:
     """Nested attributes by dotted names, lists of objects by number, as OpenInference names them.
 
     Values of ``gen_ai.…`` are left whole: their lists of messages belong together.

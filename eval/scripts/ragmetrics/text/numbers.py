@@ -254,7 +254,7 @@ def _value_key(value: float) -> Key:
     return ("v", float(f"{abs(value):.10g}"))
 
 
-def neighbours(folded: str, start: int, end: int) -> frozenset[str]:
+def _neighbours(folded: str, start: int, end: int) -> frozenset[str]:
     """Stems of the content words within five words on each side of a place of a folded text."""
     before = _NEAR.findall(folded[max(0, start - 80) : start])[-_NEIGHBOURS:]
     after = _NEAR.findall(folded[end : end + 80])[:_NEIGHBOURS]
@@ -388,7 +388,7 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
             near = _NONE
             if min(values, default=_SMALL) < _SMALL and seen[match[0]] < _MAX_NEAR:
                 seen[match[0]] += 1
-                near = neighbours(folded, *match.span())
+                near = _neighbours(folded, *match.span())
             small = max(values, default=_SMALL) < _SMALL and _is_bare(match)
             result.append(Number(match[0], *match.span(), frozenset(keys), small, near))
     return result
@@ -397,7 +397,7 @@ def numbers(text: str, *, claim: bool = True) -> list[Number]:
 def _plain(folded: str, start: int, end: int) -> Iterable[Number]:
     for digits in re.finditer(r"\d+", folded[start:end]):
         span = (start + digits.start(), start + digits.end())
-        near = neighbours(folded, *span)
+        near = _neighbours(folded, *span)
         yield Number(digits[0], *span, frozenset({_value_key(float(digits[0]))}), False, near)
 
 
@@ -453,7 +453,7 @@ def index(text: str) -> NumberIndex:
             *HINTS.get(word, ()),
             *([_ORDINALS[word]] if word in _ORDINALS else []),
         )
-        near = neighbours(folded, *match.span())
+        near = _neighbours(folded, *match.span())
         for value in values:
             result.keys.add(_value_key(value))
             result.near.setdefault(_value_key(value), []).append(near)

@@ -24,7 +24,7 @@ _FRESH = 1 << 14
 """Hashes that are kept in a set before they are merged into the sorted ones."""
 
 
-class HashSet:
+class _HashSet:
     """Which texts were seen: 8 bytes each, where a set of digests takes a hundred and more.
 
     Two texts are taken for one when their 64-bit hashes agree: among a million texts the chance is
@@ -86,7 +86,7 @@ class Frequencies:
         self._hasher: Any = HashingVectorizer(
             analyzer=tokens, n_features=_FEATURES, alternate_sign=False, norm=None
         )
-        self._seen = HashSet()
+        self._seen = _HashSet()
         self._waiting: list[str] = []
         self._df: Any = None
         self._model: Any = None

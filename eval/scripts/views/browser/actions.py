@@ -134,7 +134,7 @@ def common_acts(
         "quit": screen.app.exit,
         "redraw": screen.redraw_all,
         "theme": browser.turn_theme,
-        "help": lambda: screen.app.push_screen(help_screen(where)),
+        "help": lambda: screen.app.push_screen(_help_screen(where)),
         "palette": browser.open_palette,
     }
 
@@ -188,7 +188,7 @@ def _guide() -> HelpPage:
     return page.page
 
 
-def help_screen(where: str) -> HelpScreen:
+def _help_screen(where: str) -> HelpScreen:
     """The keys of a screen, and the guide to filters and signs."""
     actions = sorted(ACTIONS[where].values(), key=lambda action: PARTS.index(action.part))
     return HelpScreen([keys_page(actions, key_names), _guide()], FOOT)

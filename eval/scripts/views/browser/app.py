@@ -57,7 +57,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
         super().__init__(theme)
         self.library = library
         self.ascii_only = ascii_only
-        self._launch = launch or call_and_wait
+        self._launch = launch or _call_and_wait
         self._opened: dict[str, OpenRun] = {}
         self.first: ListScreen = self._first_screen(runs, success)
 
@@ -182,7 +182,7 @@ class BrowseApp(TerminalApp, inherit_bindings=False):
 
     def open_palette(self) -> None:
         """Show the actions by name."""
-        self.push_screen(Palette(providers=[BrowseCommands]))
+        self.push_screen(Palette(providers=[_BrowseCommands]))
 
     def turn_theme(self) -> None:
         """Dark to light and back."""
@@ -206,7 +206,7 @@ Command = tuple[str, str, Callable[[], None]]
 """Label, help, what it does."""
 
 
-class BrowseCommands(Provider):
+class _BrowseCommands(Provider):
     """Finds actions by the letters of their label."""
 
     def _commands(self) -> Iterator[Command]:
@@ -239,7 +239,7 @@ class BrowseCommands(Provider):
                 yield Hit(score, Content(display(label)), run, text=label, help=text)
 
 
-def call_and_wait(command: Sequence[str]) -> int:
+def _call_and_wait(command: Sequence[str]) -> int:
     """Run a command; when it fails, its last words stay on the terminal until Enter is pressed."""
     code = subprocess.call(command)
     if code:

@@ -16,7 +16,7 @@ SHORT_CHUNK = 260
 """Characters of a chunk that are shown until the whole is asked for."""
 
 
-def answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "") -> None:
+def _answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "") -> None:
     """The answer with its claims coloured, or why there is none."""
     whose = f"claims by {detail.claims_by}" if detail.claims_by else ""
     doc.part(title, " · ".join(part for part in (note, whose) if part))
@@ -30,7 +30,7 @@ def answer_part(doc: Doc, detail: Detail, title: str = "Answer", note: str = "")
         doc.answer(detail.answer, detail.claims)
 
 
-def question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
+def _question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
     """The question, whether the case fails and why."""
     doc.part("Question", detail.case_id + (f" repeat {detail.repeat}" if detail.repeat else ""))
     doc.line(detail.question, "term")
@@ -42,17 +42,17 @@ def question_part(doc: Doc, detail: Detail, state: str, failing: bool) -> None:
         doc.line(f"! {problem}", "warn")
 
 
-def claims_part(doc: Doc, detail: Detail) -> None:
+def _claims_part(doc: Doc, detail: Detail) -> None:
     """Each claim with its verdict, and the chunk that supports it."""
     if not detail.claims:
         return
     doc.part("Claims", f"by {detail.claims_by}")
-    ranks = ranks_of(detail)
+    ranks = _ranks_of(detail)
     for claim in detail.claims:
         doc.claim(claim, _where(ranks, claim.chunk_id))
 
 
-def ranks_of(detail: Detail) -> dict[str, int]:
+def _ranks_of(detail: Detail) -> dict[str, int]:
     """Rank of each chunk id; of one that comes twice, the first."""
     ranks: dict[str, int] = {}
     for passage in detail.passages:
@@ -66,7 +66,7 @@ def _where(ranks: Mapping[str, int], chunk_id: str) -> str:
     return f"chunk {ranks[chunk_id]}" if chunk_id in ranks else f"chunk {chunk_id}"
 
 
-def gold_part(doc: Doc, detail: Detail) -> None:
+def _gold_part(doc: Doc, detail: Detail) -> None:
     """What should have been found and said."""
     if not detail.gold and not detail.labels:
         doc.part("Expected", "the eval set does not hold this case")
@@ -88,7 +88,7 @@ def gold_part(doc: Doc, detail: Detail) -> None:
         doc.pair(label, text)
 
 
-def passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrieved") -> None:
+def _passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrieved") -> None:
     """The chunks in rank order, gold ones marked, snippets of gold in them highlighted."""
     if detail.hits is None:
         note = "gold unknown: score_retrieval.py has no score here"
@@ -117,9 +117,9 @@ def _passage_head(doc: Doc, passage: RetrievedPassage) -> None:
     doc.hang(text, CHUNK_INDENT, style if passage.gold else "dim")
 
 
-def judged_part(doc: Doc, detail: Detail) -> None:
+def _judged_part(doc: Doc, detail: Detail) -> None:
     """What judges said, claim by claim."""
-    ranks = ranks_of(detail)
+    ranks = _ranks_of(detail)
     for judgement in detail.judged:
         notes = (judgement.judge, judgement.status, judgement.reason)
         note = " · ".join(notes[:2] if not judgement.reason else notes)
@@ -130,7 +130,7 @@ def judged_part(doc: Doc, detail: Detail) -> None:
             doc.line("(no verdict)", "dim")
 
 
-def scores_part(doc: Doc, detail: Detail) -> None:
+def _scores_part(doc: Doc, detail: Detail) -> None:
     """All scores by section, a few to a line, and the reasons for what has none."""
     doc.part("Scores", "" if detail.scores else "none yet: run eval_suite.py or a score_*.py")
     for section in detail.scores:
@@ -146,7 +146,7 @@ def scores_part(doc: Doc, detail: Detail) -> None:
             doc.pair("", f"- {shown}: {reason}", "dim")
 
 
-def trace_part(doc: Doc, detail: Detail) -> None:
+def _trace_part(doc: Doc, detail: Detail) -> None:
     """How the answer came about."""
     doc.part("Trace")
     for label, text in detail.trace:
@@ -159,19 +159,19 @@ def case_docs(
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, or as two that stand side by side."""
     left = blank()
-    question_part(left, detail, state, failing)
-    answer_part(left, detail)
+    _question_part(left, detail, state, failing)
+    _answer_part(left, detail)
     if two:
         right = blank()
-        passages_part(right, detail, full=full)
-        for part in (claims_part, gold_part, judged_part, scores_part):
+        _passages_part(right, detail, full=full)
+        for part in (_claims_part, _gold_part, _judged_part, _scores_part):
             part(left, detail)
-        trace_part(right, detail)
+        _trace_part(right, detail)
         return left, right
-    claims_part(left, detail)
-    gold_part(left, detail)
-    passages_part(left, detail, full=full)
-    for part in (judged_part, scores_part, trace_part):
+    _claims_part(left, detail)
+    _gold_part(left, detail)
+    _passages_part(left, detail, full=full)
+    for part in (_judged_part, _scores_part, _trace_part):
         part(left, detail)
     return left, None
 
@@ -204,7 +204,7 @@ class CaseInRun:
         return f"fails: {self.fails}" if self.fails else "succeeds"
 
 
-def head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) -> None:
+def _head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) -> None:
     """The question and what became of the case."""
     doc.part("Question", new.detail.case_id)
     doc.line(new.detail.question, "term")
@@ -215,7 +215,7 @@ def head_part(doc: Doc, base: CaseInRun, new: CaseInRun, word: str, style: str) 
             doc.line(f"! {side.name}: {problem}", "warn")
 
 
-def ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
+def _ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Ranks of gold before and after, one line a gold support."""
     doc.part("Gold ranks", "base, new")
     arrow = "->" if doc.ascii else "→"
@@ -235,7 +235,7 @@ def ranks_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     doc.line(f"gold chunks at: base {lists[0]}; new {lists[1]}", "dim")
 
 
-def changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
+def _changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
     """Scores that differ."""
     before, after = base.detail.values(), new.detail.values()
     names = [name for name in after if name in before and before[name] != after[name]]
@@ -247,9 +247,9 @@ def changes_part(doc: Doc, base: CaseInRun, new: CaseInRun) -> None:
         doc.pair(name, f"{score(before[name])} {arrow} {score(after[name])}", width=width)
 
 
-def side_part(doc: Doc, side: CaseInRun, title: str) -> None:
+def _side_part(doc: Doc, side: CaseInRun, title: str) -> None:
     """One run's answer and its claims that are not supported."""
-    answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
+    _answer_part(doc, side.detail, f"{title}: {side.name}", side.state)
     for claim in side.detail.claims:
         if claim.verdict in ("unsupported", "contradicted"):
             doc.line(
@@ -263,21 +263,21 @@ def pair_docs(
 ) -> tuple[Doc, Doc | None]:
     """The page as one document, one run under the other, or as two side by side."""
     left = blank()
-    head_part(left, base, new, *change)
+    _head_part(left, base, new, *change)
     if two:
         right = blank()
-        ranks_part(right, base, new)
+        _ranks_part(right, base, new)
         for doc, side, title in ((left, base, "Base"), (right, new, "New")):
-            side_part(doc, side, title)
-            passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
-        changes_part(left, base, new)
-        gold_part(right, new.detail)
+            _side_part(doc, side, title)
+            _passages_part(doc, side.detail, full=False, title=f"Retrieved in {side.name}")
+        _changes_part(left, base, new)
+        _gold_part(right, new.detail)
         return left, right
-    side_part(left, base, "Base")
-    side_part(left, new, "New")
-    ranks_part(left, base, new)
-    changes_part(left, base, new)
-    passages_part(left, base.detail, full=False, title=f"Retrieved in base {base.name}")
-    passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
-    gold_part(left, new.detail)
+    _side_part(left, base, "Base")
+    _side_part(left, new, "New")
+    _ranks_part(left, base, new)
+    _changes_part(left, base, new)
+    _passages_part(left, base.detail, full=False, title=f"Retrieved in base {base.name}")
+    _passages_part(left, new.detail, full=False, title=f"Retrieved in new {new.name}")
+    _gold_part(left, new.detail)
     return left, None

@@ -132,15 +132,15 @@ class Doc:
         self.add(f"{verdict:<{CLAIM_INDENT - 1}} ", style)
         notes = " · ".join(part for part in (where, one_line(claim.note, 400)) if part)
         self.hang(notes, CLAIM_INDENT, "dim")
-        said_of = f'quote: "{shortened(quote, 600)}"' if quote else ""
-        for text, text_style in ((shortened(claim.text), ""), (said_of, "dim")):
+        said_of = f'quote: "{_shortened(quote, 600)}"' if quote else ""
+        for text, text_style in ((_shortened(claim.text), ""), (said_of, "dim")):
             if text:
                 self.add(" " * CLAIM_INDENT)
                 self.hang(text, CLAIM_INDENT, text_style)
 
     def passage(self, text: str, snippets: Sequence[str], limit: int | None) -> None:
         """A chunk's text with gold snippets marked; around the first one when it is cut."""
-        stretches = find_snippets(text[:SHOWN_LIMIT], snippets)
+        stretches = _find_snippets(text[:SHOWN_LIMIT], snippets)
         first, last = 0, len(text)
         if len(text) > (limit or HUGE):
             if limit and stretches and stretches[0][1] > limit:
@@ -165,7 +165,7 @@ Blank = Callable[[], Doc]
 """Makes an empty document for the page in view."""
 
 
-def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
+def _find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
     """Where the snippets stand in a text, whatever its line breaks; in order."""
     spans = []
     for snippet in snippets:
@@ -176,7 +176,7 @@ def find_snippets(text: str, snippets: Sequence[str]) -> list[tuple[int, int]]:
     return sorted(spans)
 
 
-def shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
+def _shortened(text: str, limit: int = CLAIM_LIMIT) -> str:
     """The beginning of a text on one line: it stands in full elsewhere."""
     shown = squeezed(text)
     return f"{shown[:limit]} …" if len(shown) > limit else shown

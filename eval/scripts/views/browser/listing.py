@@ -305,7 +305,7 @@ class PairList(CaseList):
             for row, base_row in self._pairs.items()
             if base_row < len(before) and row < len(after)
         ]
-        self.flips = flips(scored, before, after)
+        self.flips = _flips(scored, before, after)
 
     def candidates(self) -> Sequence[int]:
         self._pair()
@@ -371,7 +371,7 @@ class PairList(CaseList):
         return super().second_line(width)
 
 
-def flips(pairs: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
+def _flips(pairs: Sequence[tuple[int, int]], before: bytearray, after: bytearray) -> dict[int, str]:
     """New row to broke or fixed, for pairs of a base row and a new row whose success differs."""
     return {
         row: "broke" if after[row] else "fixed"

@@ -29,7 +29,7 @@ NO_RUN = "No run here yet. Make one with:\n\n  python eval/scripts/run_eval.py -
 EXAMPLES = "failing category=x tag=x recall@5=0 latency>500 -tag=x words"
 
 
-class Opener(Browser, Protocol):
+class _Opener(Browser, Protocol):
     """What the lists ask the application for: other screens."""
 
     def open_cases(self, run_id: str) -> None:
@@ -48,7 +48,7 @@ class Opener(Browser, Protocol):
 class ListScreen(ActionScreen[None], inherit_bindings=False):
     """A head, rows and the keys that move in them. Rows are drawn when they come into view."""
 
-    def __init__(self, browser: Opener, where: str, *, ascii_only: bool) -> None:
+    def __init__(self, browser: _Opener, where: str, *, ascii_only: bool) -> None:
         look = Look(ascii=ascii_only)
         super().__init__(ACTIONS[where].values(), HINTS[where].split(), look)
         self.browser = browser
@@ -118,7 +118,7 @@ class ListScreen(ActionScreen[None], inherit_bindings=False):
 class RunsScreen(ListScreen, inherit_bindings=False):
     """All runs, newest first. Enter opens one; Space marks one to compare another with."""
 
-    def __init__(self, browser: Opener, *, ascii_only: bool) -> None:
+    def __init__(self, browser: _Opener, *, ascii_only: bool) -> None:
         super().__init__(browser, RUNS, ascii_only=ascii_only)
         self.runs: list[RunInfo] = list(browser.library.refresh())
         self.marked = ""
@@ -178,7 +178,7 @@ class RunsScreen(ListScreen, inherit_bindings=False):
             self.about_rule.show([rule(self.look, width, "no run")])
             return
         blank = Doc(ascii_only=self.look.ascii, width=max(0, self.about.size.width - 2))
-        doc = about(blank, self.run)
+        doc = _about(blank, self.run)
         self.about_rule.show([rule(self.look, width, self.run.run_id, "Enter shows its cases")])
         self.about.show(doc.text, doc.marks)
 
@@ -212,7 +212,7 @@ class RunsScreen(ListScreen, inherit_bindings=False):
         self.browser.open_flips(self.marked, new)
 
 
-def about(doc: Doc, run: RunInfo) -> Doc:
+def _about(doc: Doc, run: RunInfo) -> Doc:
     """Means by section, and what the run was made with, added to an empty document."""
     if run.problem:
         doc.line(f"! {run.problem}", "warn")
@@ -252,7 +252,7 @@ class CasesScreen(ListScreen, inherit_bindings=False):
     Prompts stand at the bottom of the screen; a filter and an order work while they are typed.
     """
 
-    def __init__(self, browser: Opener, cases: CaseList, *, ascii_only: bool) -> None:
+    def __init__(self, browser: _Opener, cases: CaseList, *, ascii_only: bool) -> None:
         super().__init__(browser, cases.where, ascii_only=ascii_only)
         self.cases = cases
         self.hint = ""

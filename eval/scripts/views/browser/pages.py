@@ -187,7 +187,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         self.run = run
         self.success = success
         self.full = self.raw = False
-        self.detail = no_detail(self.key)
+        self.detail = _no_detail(self.key)
         self.load()
 
     def acts(self) -> Acts:
@@ -202,7 +202,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         before, was_gone = self.detail, self.gone
         detail = self.run.detail(self.key)
         self.gone = detail is None
-        self.detail = detail or last_detail(before, self.key)
+        self.detail = detail or _last_detail(before, self.key)
         return (self.detail, self.gone) != (before, was_gone)
 
     @property
@@ -216,7 +216,7 @@ class CaseScreen(PageScreen, inherit_bindings=False):
     def docs(self) -> tuple[Doc, Doc | None]:
         if self.raw:
             return raw_doc(self.blank, self.detail), None
-        code = code_of(self.run, self.success, self.detail)
+        code = _code_of(self.run, self.success, self.detail)
         condition = self.success.condition
         holds = f"ok: {condition.text}" if condition else "ok: no rule is broken"
         state = f"FAILS: {self.success.says(code)}" if code else holds
@@ -244,17 +244,17 @@ class CaseScreen(PageScreen, inherit_bindings=False):
         self.show()
 
 
-def no_detail(key: Key) -> Detail:
+def _no_detail(key: Key) -> Detail:
     """What there is to say of a case that no file holds."""
     return Detail(*key, question="", status="", problems=("the files do not hold this case now",))
 
 
-def last_detail(before: Detail, key: Key) -> Detail:
+def _last_detail(before: Detail, key: Key) -> Detail:
     """What was read of a case before it went, if it was in view."""
-    return before if (before.case_id, before.repeat) == key else no_detail(key)
+    return before if (before.case_id, before.repeat) == key else _no_detail(key)
 
 
-def code_of(run: OpenRun, success: Success, detail: Detail) -> int:
+def _code_of(run: OpenRun, success: Success, detail: Detail) -> int:
     """How a case fails; 0 when it does not, or when the run's columns do not hold it."""
     codes = success.codes(run.table)
     row = run.table.row_of(detail.case_id, detail.repeat)
@@ -267,7 +267,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
     def __init__(self, browser: Browser, pair: PairList, index: int, *, ascii_only: bool) -> None:
         self.pair = pair
         super().__init__(browser, PAIR, ListWalk(pair), index, ascii_only=ascii_only)
-        blank = no_detail(self.key)
+        blank = _no_detail(self.key)
         self.details = (blank, blank)
         self.load()
 
@@ -287,7 +287,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
         key = self.key
         base, new = self.pair.base.detail(key), self.pair.run.detail(key)
         self.gone = base is None or new is None
-        self.details = (base or last_detail(before[0], key), new or last_detail(before[1], key))
+        self.details = (base or _last_detail(before[0], key), new or _last_detail(before[1], key))
         return (self.details, self.gone) != (before, was_gone)
 
     @property
@@ -302,7 +302,7 @@ class PairScreen(PageScreen, inherit_bindings=False):
         runs = (self.pair.base, self.pair.run)
         successes = (self.pair.base_success, self.pair.success)
         codes = [
-            code_of(run, success, detail)
+            _code_of(run, success, detail)
             for run, success, detail in zip(runs, successes, self.details, strict=True)
         ]
         base, new = (

@@ -46,13 +46,13 @@ def score(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.4g}"
 
 
-def cell(table: Table, row: int, name: str) -> str:
+def _cell(table: Table, row: int, name: str) -> str:
     """A number of a case as the list shows it: milliseconds whole."""
     value = table.number(name, row)
     return f"{value:.0f}" if name == "latency" and value is not None else score(value)
 
 
-def metric_column(name: str) -> Column:
+def _metric_column(name: str) -> Column:
     """The column of a metric, with room for the arrow of the order."""
     head = HEADS.get(name, name)
     return Column(name, head, max(SCORE_MIN, min(SCORE_MAX, len(head) + 1)))
@@ -67,7 +67,7 @@ def case_columns(width: int, metrics: Sequence[str], longest: int, *, chosen: bo
     columns = [Column("id", "case", id_width, right=False), Column("why", "state", 9, right=False)]
     used = 1 + sum(column.width + 1 for column in columns)
     least = QUESTION_MIN if not chosen else 0
-    wanted_columns = [metric_column(name) for name in metrics]
+    wanted_columns = [_metric_column(name) for name in metrics]
     if width >= 100:
         wanted_columns.append(Column("latency", "ms", 6))
     for column in wanted_columns:
@@ -109,7 +109,7 @@ def case_row(
             text = one_line(table.questions[row], 600)
             style = "dim"
         else:
-            text = display(cell(table, row, column.name))
+            text = display(_cell(table, row, column.name))
             style = "dim" if text == "-" else "row"
         spans.append((style, DisplayText(fit(text, column.width, right=column.right) + " ")))
     return tuple(spans)
@@ -140,7 +140,7 @@ def flip_row(
             text, shown = one_line(new.questions[rows[1]], 600), "dim"
         else:
             before, after = (
-                cell(table, row, column.name) for table, row in zip((base, new), rows, strict=True)
+                _cell(table, row, column.name) for table, row in zip((base, new), rows, strict=True)
             )
             same = before == after
             text = display(after if same else f"{before}{arrow}{after}")
@@ -164,12 +164,12 @@ def progress(run: RunInfo, count: int) -> str:
     return f"{words[run.state]}: {count} of {run.planned or '?'}" if run.state in words else ""
 
 
-def run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
+def _run_metrics(runs: Sequence[RunInfo], width: int, used: int) -> list[Column]:
     """Columns for the main metrics that any of the runs has, as many as fit."""
     columns = []
     for name in RUN_MAIN:
         if any(run.mean(name) is not None for run in runs):
-            column = metric_column(name)
+            column = _metric_column(name)
             if used + column.width + 1 > width:
                 break
             columns.append(column)
@@ -191,7 +191,7 @@ def run_columns(runs: Sequence[RunInfo], width: int) -> list[Column]:
     name = Column("run_id", "run", max(3, min(longest, 28 if width >= 100 else 22)), right=False)
     fixed = [name, *RUN_FIXED[1:]]
     used = 2 + sum(column.width + 1 for column in fixed)
-    return [*fixed, *run_metrics(runs, width, used)]
+    return [*fixed, *_run_metrics(runs, width, used)]
 
 
 def run_row(run: RunInfo, columns: Sequence[Column], *, sign: str, marked: bool) -> Line:

@@ -13,7 +13,7 @@ from views.browser.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class FailureRule:
+class _FailureRule:
     """A case fails when ``metric`` is ``value`` (with ``above``: when it is greater)."""
 
     word: str
@@ -24,15 +24,15 @@ class FailureRule:
 
 
 RULES = (
-    FailureRule("error", "the call failed", "", 0),
-    FailureRule(
+    _FailureRule("error", "the call failed", "", 0),
+    _FailureRule(
         "answered", "answered, though the documents hold no answer", "abstention_accuracy", 0
     ),
-    FailureRule("refused", "refused, though the documents hold the answer", "over_refusal", 1),
-    FailureRule("no gold", "no gold support was retrieved", "mrr", 0),
-    FailureRule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
-    FailureRule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
-    FailureRule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
+    _FailureRule("refused", "refused, though the documents hold the answer", "over_refusal", 1),
+    _FailureRule("no gold", "no gold support was retrieved", "mrr", 0),
+    _FailureRule("forbidden", "says what must not be said", "forbidden_claims", 0, above=True),
+    _FailureRule("number", "a number that no source holds", "numeric_fabrications", 0, above=True),
+    _FailureRule("pass=0", "outcome, flags, citations or time not as expected", "pass", 0),
 )
 """First come, first shown."""
 

@@ -111,7 +111,7 @@ def rarity(scan: Scan) -> list[float]:
     return [1 - b / n if n else 0.0 for b, n in zip(missed, looked, strict=True)]
 
 
-def weight(scan: Scan, mask: int, rarities: list[float]) -> float:
+def _weight(scan: Scan, mask: int, rarities: list[float]) -> float:
     """How bad an answer is: the sum over sections of its rarest miss; the rest decides ties."""
     rarest: dict[str, float] = {}
     total = 0.0
@@ -125,7 +125,7 @@ def weight(scan: Scan, mask: int, rarities: list[float]) -> float:
 def worst_rows(scan: Scan, count: int) -> list[int]:
     """The ``count`` answers that miss most, worst first, in set order on ties."""
     rarities = rarity(scan)
-    weights = {mask: weight(scan, mask, rarities) for mask in set(scan.missed)}
+    weights = {mask: _weight(scan, mask, rarities) for mask in set(scan.missed)}
     return heapq.nsmallest(
         count,
         (row for row, mask in enumerate(scan.missed) if mask),

@@ -24,7 +24,7 @@ MOST_SLICES = 30
 PROMPT_SECTION = "safety"
 
 
-def coverage(n: int, not_applicable: int, failed: int) -> float | None:
+def _coverage(n: int, not_applicable: int, failed: int) -> float | None:
     """Cases scored / cases there are, in [0, 1]; None when nothing was counted."""
     total = n + not_applicable + failed
     return n / total if total else None
@@ -74,7 +74,7 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
         "n": measure.n,
         "not_applicable": measure.not_applicable,
         "failed": measure.failed,
-        "coverage": coverage(measure.n, measure.not_applicable, measure.failed),
+        "coverage": _coverage(measure.n, measure.not_applicable, measure.failed),
         "few": 0 < measure.n < UNRELIABLE_BELOW,
         "target": measure.target,
         "passed": measure.passed,

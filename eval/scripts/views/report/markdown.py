@@ -19,20 +19,20 @@ def markdown(report: Mapping[str, Any]) -> str:
 
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
-    yield f"# Report of run {safe(report['run_id'])}"
+    yield f"# Report of run {_safe(report['run_id'])}"
     yield ""
     facts = [("cases", words.count(report["cases"]))]
     facts += [("failed calls", words.count(report["failed_calls"])), *words.head_facts(report)]
-    yield ", ".join(f"{name}: {safe(value)}" for name, value in facts)
+    yield ", ".join(f"{name}: {_safe(value)}" for name, value in facts)
     yield from ("", f"**{report['verdict']['says']}**", "")
-    yield from (f"{safe(doubt)}\n" for doubt in report["verdict"]["doubts"])
+    yield from (f"{_safe(doubt)}\n" for doubt in report["verdict"]["doubts"])
     for key, title in words.NOT_MET:
         if aims := report["verdict"][key]:
-            yield f"{title}: {', '.join(safe(words.aim(aim)) for aim in aims)}\n"
+            yield f"{title}: {', '.join(_safe(words.aim(aim)) for aim in aims)}\n"
     for part in report["perspectives"]:
-        yield f"- {safe(part['name'])}: {words.HEALTH[part['healthy']]}, {words.status(part)}"
+        yield f"- {_safe(part['name'])}: {words.HEALTH[part['healthy']]}, {words.status(part)}"
     for note in report["notes"]:
-        yield from ("", f"Note: {safe(note)}")
+        yield from ("", f"Note: {_safe(note)}")
     yield from _diagnosis(report["diagnosis"])
     yield from _metrics(report["perspectives"])
     yield from _slices(report["slices"])
@@ -59,17 +59,17 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 def _diagnosis(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Diagnosis", "")
     for finding in findings:
-        because = f" ({safe('; '.join(finding['because']))})" if finding["because"] else ""
+        because = f" ({_safe('; '.join(finding['because']))})" if finding["because"] else ""
         yield f"- {finding['says']}{because} Look at {finding['look_at']}"
 
 
 def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Metrics")
     for part in perspectives:
-        yield from ("", f"### {safe(part['name'].capitalize())}")
+        yield from ("", f"### {_safe(part['name'].capitalize())}")
         for note in part["notes"]:
-            yield from ("", safe(note))
-        yield from table(METRIC_HEAD, map(_metric, part["metrics"]))
+            yield from ("", _safe(note))
+        yield from _table(METRIC_HEAD, map(_metric, part["metrics"]))
     yield "\\* fewer than 20 cases: the interval is unreliable."
     yield "≈ too close to call: the 95 % interval includes the target."
 
@@ -92,13 +92,13 @@ def _slices(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Slices")
     for slices in tables:
         of = "" if slices["of"] == "cases" else f" ({slices['of']})"
-        yield from ("", f"### By {safe(words.spaced(slices['dimension']))}{of}")
+        yield from ("", f"### By {_safe(words.spaced(slices['dimension']))}{of}")
         head = (words.spaced(slices["dimension"]), "n", *(c["metric"] for c in slices["columns"]))
         rows = (
             (row["value"], words.count(row["n"]), *(_cell(cell, row) for cell in row["cells"]))
             for row in slices["rows"]
         )
-        yield from table([safe(name) for name in head], rows)
+        yield from _table([_safe(name) for name in head], rows)
         if slices["left_out"]:
             yield f"{words.count(slices['left_out'])} smaller slices are left out."
 
@@ -116,7 +116,7 @@ def _ranks(ranks: Mapping[str, Any]) -> Iterator[str]:
     rows = [(bin_["rank"], bin_["count"]) for bin_ in ranks["bins"]]
     rows.append(("none found", ranks["not_found"]))
     shown = ((rank, words.count(n), words.percent(n / ranks["n"])) for rank, n in rows)
-    yield from table(("rank", "answers", "share"), shown)
+    yield from _table(("rank", "answers", "share"), shown)
 
 
 def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[str]:
@@ -130,15 +130,15 @@ def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterato
             )
             for stage in latency["stages"]
         )
-        yield from table(("stage, ms", *words.MARKS, "n"), rows)
+        yield from _table(("stage, ms", *words.MARKS, "n"), rows)
     else:
         yield from ("", "The bot tells no times, or score_pipeline.py has not been run.", "")
-    yield from (f"- {safe(line)}" for line in words.totals(latency))
+    yield from (f"- {_safe(line)}" for line in words.totals(latency))
     if outcomes["rows"]:
         yield from ("", "### How responses ended")
-        head = ("expected", *(safe(name) for name in outcomes["columns"]))
+        head = ("expected", *(_safe(name) for name in outcomes["columns"]))
         rows = ((row["expected"], *map(words.count, row["counts"])) for row in outcomes["rows"])
-        yield from table(head, rows)
+        yield from _table(head, rows)
 
 
 def _confidence(reliability: Mapping[str, Any]) -> Iterator[str]:
@@ -157,27 +157,30 @@ def _confidence(reliability: Mapping[str, Any]) -> Iterator[str]:
             )
             for band in reliability["bins"]
         )
-        yield from table(("confidence", "n", "mean", "successes", "95 % interval"), rows)
+        yield from _table(("confidence", "n", "mean", "successes", "95 % interval"), rows)
     else:
         yield f"Not shown: {reliability['reason']}."
 
 
 def _judge(calibration: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", f"### The judge of {safe(calibration['metric'])}", "")
-    yield from (safe(line) for line in words.judge_text(calibration))
+    yield from ("", f"### The judge of {_safe(calibration['metric'])}", "")
+    yield from (_safe(line) for line in words.judge_text(calibration))
     for counts in calibration["tables"]:
-        yield from table([safe(name) for name in counts["head"]], counts["rows"])
+        yield from _table([_safe(name) for name in counts["head"]], counts["rows"])
     if calibration["figures"]:
-        yield from table(("figure", "value", "95 % interval"), map(_figure, calibration["figures"]))
+        yield from _table(
+            ("figure", "value", "95 % interval"), map(_figure, calibration["figures"])
+        )
     if calibration["shares"]:
         head = (f"share {calibration['good']}", "mean", "95 % interval")
-        yield from table(head, map(_figure, calibration["shares"]))
+        yield from _table(head, map(_figure, calibration["shares"]))
     for counts in calibration["worst"]:
         claim, case = (
-            safe(counts["claim"]["text"]),
-            safe(f"{counts['case_id']} {counts['claim_id']}"),
+            _safe(counts["claim"]["text"]),
+            _safe(f"{counts['case_id']} {counts['claim_id']}"),
         )
-        yield f"- {case}: people {safe(counts['human'])}, judge {safe(counts['verdict'])}: {claim}"
+        people, judge = _safe(counts["human"]), _safe(counts["verdict"])
+        yield f"- {case}: people {people}, judge {judge}: {claim}"
 
 
 def _figure(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -198,7 +201,7 @@ def _correlations(correlations: Mapping[str, Any]) -> Iterator[str]:
         )
         for index, name in enumerate(names, start=1)
     )
-    yield from table(("", *(str(index) for index in range(1, len(names) + 1))), rows)
+    yield from _table(("", *(str(index) for index in range(1, len(names) + 1))), rows)
 
 
 def _pair(r: float | None, n: int) -> str:
@@ -207,36 +210,36 @@ def _pair(r: float | None, n: int) -> str:
 
 def _answer(described: Mapping[str, Any]) -> Iterator[str]:
     repeat = f" (repeat {described['repeat']})" if described["repeat"] else ""
-    yield from ("", f"### {safe(described['case_id'], 80)}{repeat}", "", "Question:")
-    yield from fenced(described["question"]["text"] + _more(described["question"]))
+    yield from ("", f"### {_safe(described['case_id'], 80)}{repeat}", "", "Question:")
+    yield from _fenced(described["question"]["text"] + _more(described["question"]))
     state = words.answer_state(described)
-    yield f"Answer{f' ({safe(state)})' if state else ''}:"
+    yield f"Answer{f' ({_safe(state)})' if state else ''}:"
     answer = described["answer"]
-    yield from fenced(answer["text"] + _more(answer)) if answer else ("", "No text.", "")
+    yield from _fenced(answer["text"] + _more(answer)) if answer else ("", "No text.", "")
     if described["reference_answer"]:
         yield "Reference answer:"
-        yield from fenced(
+        yield from _fenced(
             described["reference_answer"]["text"] + _more(described["reference_answer"])
         )
     for miss in described["misses"]:
         score = f"{miss['metric']} is {number(miss['score'])}, wanted {miss['wanted']}"
-        yield f"- {safe(miss['section'])}: {safe(score)}"
-    yield from (f"- {safe(why)}" for why in described["because"])
+        yield f"- {_safe(miss['section'])}: {_safe(score)}"
+    yield from (f"- {_safe(why)}" for why in described["because"])
     for claim in described["claims"]:
-        yield f"- not supported ({number(claim['score'])}): {safe(claim['text']['text'])}"
+        yield f"- not supported ({number(claim['score'])}): {_safe(claim['text']['text'])}"
     for judged in described["verdicts"]:
         blame = f", {words.spaced(judged['blame'])}" if judged["blame"] else ""
         verdict = f"{judged['kind']} {words.spaced(judged['verdict'])}{blame}"
-        yield f"- judge: {safe(verdict)}: {safe(judged['text']['text'])}"
+        yield f"- judge: {_safe(verdict)}: {_safe(judged['text']['text'])}"
     for gold in described["gold"]:
         rank = f"found at rank {gold['rank']}" if gold["rank"] else "not retrieved"
-        yield f"- wanted: {safe(gold['place'])} ({rank})"
+        yield f"- wanted: {_safe(gold['place'])} ({rank})"
     for passage in described["retrieved"]:
         marks = [name for key, name in words.PASSAGE_MARKS if passage[key]]
         verdict = f" ({', '.join(marks)})" if marks else ""
-        yield from ("", f"{passage['rank']}\\. {safe(passage['place'])}{verdict}")
+        yield from ("", f"{passage['rank']}\\. {_safe(passage['place'])}{verdict}")
         if passage["text"] and marks:  # those without a mark are named; the page holds their text
-            yield from fenced(passage["text"]["text"] + _more(passage["text"]))
+            yield from _fenced(passage["text"]["text"] + _more(passage["text"]))
     if described["retrieved_more"]:
         yield f"{described['retrieved_more']} more are not shown."
 
@@ -261,7 +264,7 @@ def _prompts(prompts: Mapping[str, Any]) -> Iterator[str]:
         )
         for prompt in prompts["listed"]
     )
-    yield from table(("id", "kind", "category", "score", "text"), rows, text=5)
+    yield from _table(("id", "kind", "category", "score", "text"), rows, text=5)
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -269,7 +272,7 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         (row["kind"], words.count(row["count"]), row["example"], ", ".join(row["cases"]))
         for row in rows
     )
-    yield from table(("kind", "calls", "such as", "cases"), shown)
+    yield from _table(("kind", "calls", "such as", "cases"), shown)
 
 
 def _not_applicable(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -277,14 +280,14 @@ def _not_applicable(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         (row["section"], row["reason"], words.count(row["answers"]), ", ".join(row["metrics"]))
         for row in rows
     )
-    yield from table(("perspective", "reason", "answers", "metrics"), shown, text=2)
+    yield from _table(("perspective", "reason", "answers", "metrics"), shown, text=2)
 
 
 def _configuration(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "## Configuration")
     for part in parts:
         yield from ("", f"### {part['part'].capitalize()}")
-        yield from table(
+        yield from _table(
             ("setting", "value"), ((row["name"], row["value"]) for row in part["rows"]), text=2
         )
 
@@ -301,23 +304,23 @@ _TICKS = re.compile("`+")
 Rows = Iterable[Sequence[str]]
 
 
-def safe(text: str, limit: int = 400) -> str:
+def _safe(text: str, limit: int = 400) -> str:
     """Foreign text on one line, with every sign that Markdown could read escaped."""
     return SPECIAL.sub(r"\\\g<0>", one_line(text, limit))
 
 
-def fenced(text: str) -> Iterator[str]:
+def _fenced(text: str) -> Iterator[str]:
     """A text in a code block whose fence is longer than any run of backticks in it."""
     shown = visible(text)
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(shown)), default=0))
     yield from ("", f"{fence}text", *shown.split("\n"), fence, "")
 
 
-def table(head: Sequence[str], rows: Rows, text: int = 1) -> Iterator[str]:
+def _table(head: Sequence[str], rows: Rows, text: int = 1) -> Iterator[str]:
     """A table whose first ``text`` columns are left-aligned; cells are escaped."""
     yield ""
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * text + "---:|" * (len(head) - text)
     for row in rows:
-        yield "| " + " | ".join(safe(cell) for cell in row) + " |"
+        yield "| " + " | ".join(_safe(cell) for cell in row) + " |"
     yield ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def page(report: Mapping[str, Any]) -> str:
+def _page(report: Mapping[str, Any]) -> str:
     """The whole page. All text of the report is escaped; nothing in it can run or load."""
     return _environment().get_template("report.html.j2").render(report=report)
 
@@ -41,13 +41,13 @@ def _environment() -> Environment:
         "ms": words.milliseconds,
         "visible": visible,
         "one_line": one_line,
-        "shade": shade,
+        "shade": _shade,
     }
     environment.globals |= {"charts": charts, "words": words, "marks": words.MARKS}
     return environment
 
 
-def shade(r: float | None) -> str:
+def _shade(r: float | None) -> str:
     """The class of a correlation's cell: c-4 … c4, or none for an undefined one."""
     return "none" if r is None else f"c{round(r * 4)}".replace("c-", "m").replace("c", "p")
 
@@ -57,7 +57,7 @@ def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list
 
     All are drawn before the first is written. Raises StorageError when a folder cannot be written.
     """
-    drawn = {stem.with_name(f"{stem.name}.{form}"): draw(report, form) for form in formats}
+    drawn = {stem.with_name(f"{stem.name}.{form}"): _draw(report, form) for form in formats}
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,7 +67,7 @@ def write(report: Mapping[str, Any], formats: Sequence[str], stem: Path) -> list
     return list(drawn)
 
 
-def draw(report: Mapping[str, Any], form: str) -> bytes:
+def _draw(report: Mapping[str, Any], form: str) -> bytes:
     """The report in one form: ``md``, ``json`` or ``html``."""
     if form == "json":
         return json_bytes(report)
@@ -76,4 +76,4 @@ def draw(report: Mapping[str, Any], form: str) -> bytes:
 
         return markdown(report).encode()
 
-    return page(report).encode()
+    return _page(report).encode()
