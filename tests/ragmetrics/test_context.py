@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragmetrics import context
-from ragmetrics.context import find_facts, ngram_overlap, score_case, shared_end
+from ragmetrics.context import ngram_overlap, score_case, shared_end
+from ragmetrics.facts import find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
 from records.results import RetrievedChunk

@@ -10,7 +10,7 @@ warning. Measured agreement with people stands in EVAL.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -217,9 +217,7 @@ def score_claim(
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
     }
-    needed = THRESHOLDS[kind or claim_type(plain)] if threshold is None else threshold
-    if sum(map(len, sentences)) < _MIN_CONTENT:
-        needed = 1.0
+    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)], threshold)
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
     window = _window(chunk, weakest.first, size) if chunk else None
     present = _window_words(chunk, weakest.first, size) if chunk else set()
@@ -236,6 +234,45 @@ def score_claim(
             chunk and window and _has_negation(plain) != _has_negation(chunk.text[slice(*window)])
         ),
     )
+
+
+def _needed(
+    sentences: Sequence[Mapping[str, str]], usual: float, threshold: float | None = None
+) -> float:
+    """The share of a claim's words that supports it; of very few words all."""
+    if sum(map(len, sentences)) < _MIN_CONTENT:
+        return 1.0
+    return usual if threshold is None else threshold
+
+
+def supported_together(
+    claim: str,
+    chunks: Sequence[PreparedChunk],
+    *,
+    question: NumberIndex | None = None,
+    kind: ClaimType | None = None,
+    lead: str = "",
+) -> bool:
+    """True when the best windows of all these chunks together hold enough of a claim's words.
+
+    As ``score_claim``, but what one chunk lacks another may hold: the numbers likewise. False for a
+    claim without a content word.
+    """
+    plain = bare(clean(claim))
+    sentences = _sentences(plain, lead)
+    if not sentences:
+        return False
+    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)])
+    for sentence in sentences:
+        held: set[str] = set()
+        for chunk in chunks:
+            count, first = best_window(tuple(sentence), chunk)
+            held |= _window_words(chunk, first, WINDOW) if count else set()
+        if len(held & sentence.keys()) < needed * len(sentence):
+            return False
+    stated = numbers(plain)
+    verdicts = text_numbers.judge(stated, merged(chunks), question) if stated else []
+    return "fabricated" not in verdicts
 
 
 CLAIM_RULES = 1

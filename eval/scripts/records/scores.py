@@ -60,6 +60,7 @@ class GroundednessEvidence(msgspec.Struct):
     numbers: NumberEvidence = msgspec.field(default_factory=NumberEvidence)
     expected_claims_missing: list[str] = []
     forbidden_claims_found: list[str] = []
+    nuggets_missing: list[str] = []
 
 
 class OverBudget(msgspec.Struct):

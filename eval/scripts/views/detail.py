@@ -228,7 +228,11 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
     evidence = _evidence(lines, "groundedness", GroundednessEvidence)
     key_facts = dict.fromkeys(case.expected_key_facts)
-    gold_facts = dict.fromkeys(gold.fact for gold in case.gold_facts if gold.fact not in key_facts)
+    gold_facts = {
+        gold.fact: "gold fact" if gold.vital else "gold fact (okay)"
+        for gold in case.gold_facts
+        if gold.fact not in key_facts
+    }
     pairs = [
         ("answerable", answerable),
         ("category", case.category or ""),
@@ -236,10 +240,11 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
         ("tags", ", ".join(case.tags)),
         ("reference answer", case.reference_answer or ""),
         *(("key fact", fact) for fact in key_facts),
-        *(("gold fact", fact) for fact in gold_facts),
+        *((label, fact) for fact, label in gold_facts.items()),
         *(("forbidden claim", claim) for claim in case.forbidden_claims),
         ("expected outcome", case.expected_outcome or ""),
         *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),
+        *(("gold fact not in the answer", fact) for fact in evidence.nuggets_missing),
     ]
     return tuple((label, text) for label, text in pairs if text)
 

@@ -78,7 +78,9 @@ def test_a_perfect_answer_is_exactly_one(scored: Scored) -> None:
 def test_nothing_to_judge(scored: Scored, answer: str | None, abstained: bool, reason: str) -> None:
     found = scored(answer, abstained=abstained)
     for name in METRICS:
-        if name not in groundedness.CHECKS and name != "answer_quality":
+        if name.startswith("nugget_recall"):
+            assert found.reasons[name] == "no gold_facts"
+        elif name not in groundedness.CHECKS and name != "answer_quality":
             assert found.values[name] is None
             assert found.reasons[name] == reason
 
