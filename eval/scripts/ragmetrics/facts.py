@@ -56,18 +56,18 @@ def find_facts(texts: Sequence[str], facts: Sequence[Fact]) -> FactScores:
     )
 
 
-def nugget_recall(credits: Sequence[float], vital: Sequence[bool]) -> dict[str, float | None]:
+def nugget_recall(worth: Sequence[float], vital: Sequence[bool]) -> dict[str, float | None]:
     """How much of the gold facts an answer holds: of the vital ones, and of all; in [0, 1].
 
-    ``credits``: of each fact 1 when the answer holds it, 0 when not, 1/2 where a judge finds a part
+    ``worth``: of each fact 1 when the answer holds it, 0 when not, 1/2 where a judge finds a part
     of it. None without a vital fact, or without any. Source: nugget recall of TREC RAG 2024
     (Pradeep et al. 2024), whose "okay" facts count in the second alone.
     """
-    pairs = list(zip(credits, vital, strict=True))
+    pairs = list(zip(worth, vital, strict=True))
     needed = [credit for credit, must in pairs if must]
     return {
         "vital": sum(needed) / len(needed) if needed else None,
-        "all": sum(credits) / len(pairs) if pairs else None,
+        "all": sum(worth) / len(pairs) if pairs else None,
     }
 
 

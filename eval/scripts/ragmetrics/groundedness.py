@@ -375,9 +375,9 @@ def score_case(
     """All groundedness metrics of one answer.
 
     An empty answer, an abstention, or an answer in a language whose words and phrases are not known
-    has no score but its quality checks and what it holds of the gold facts. Texts that were cut, or that the bot does not send, leave
-    the metrics that need them without a score; no contexts at all under an answer that claims
-    something is a score of 0 with the reason ``no contexts``.
+    has no score but its quality checks and what it holds of the gold facts. Texts that were cut, or
+    that the bot does not send, leave the metrics that need them without a score; no contexts at all
+    under an answer that claims something is a score of 0 with the reason ``no contexts``.
 
     Args:
         answer: what the bot said.

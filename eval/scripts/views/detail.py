@@ -360,8 +360,10 @@ def _evidence_judged(metric: str, number: int, judgement: Judgement) -> JudgedMe
     for line in judgement.lines:
         inputs = line["input"]
         chunks = {chunk["id"]: chunk for chunk in inputs.get("contexts", ())}
-        both = (*inputs.get("facts", ()), *inputs.get("claims", ()))
-        asked = chunks | {item["id"]: item for item in both}
+        numbered = (
+            item for name in ("facts", "claims", "nuggets") for item in inputs.get(name, ())
+        )
+        asked = chunks | {item["id"]: item for item in numbered}
         items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
     judge = judgement.lines[0]["judge"]
     opinion = f" (opinion {number + 1})" if number else ""
@@ -563,7 +565,7 @@ def _passage_row(chunk: RetrievedChunk, rank: int, gold: bool, cited: bool) -> d
     }
 
 
-GOOD_VERDICTS = {"supported", "present", "attributed"}
+GOOD_VERDICTS = {"supported", "present", "attributed", "support"}
 
 MOST_VERDICTS = 12
 
@@ -571,7 +573,8 @@ MOST_VERDICTS = 12
 def _judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the judge said of the claims and facts of one answer, the bad news first."""
     rows: list[tuple[str, Mapping[str, Any]]] = []
-    for kind, name in (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts")):
+    kinds = (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts"))
+    for kind, name in (*kinds, ("nugget", "nuggets")):
         items: Sequence[Mapping[str, Any]] = evidence.get(name) or ()
         rows += [(kind, item) for item in items]
     rows.sort(key=lambda row: row[1].get("verdict") in GOOD_VERDICTS)
