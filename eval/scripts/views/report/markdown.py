@@ -113,10 +113,9 @@ def _ranks(ranks: Mapping[str, Any]) -> Iterator[str]:
     if not ranks["n"]:
         yield from ("", words.NO_RANKS)
         return
-    rows = [(bin_["rank"], bin_["count"]) for bin_ in ranks["bins"]]
-    rows.append(("none found", ranks["not_found"]))
-    shown = ((rank, words.count(n), words.percent(n / ranks["n"])) for rank, n in rows)
-    yield from _table(("rank", "answers", "share"), shown)
+    yield from ("", words.rank_text(ranks))
+    rows = ((group["rank"], *words.rank_cells(group, ranks)) for group in words.rank_groups(ranks))
+    yield from _table(("rank", *words.rank_head(ranks)), rows)
 
 
 def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[str]:

@@ -193,6 +193,44 @@ def _meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(texts.items())
 
 
+def rank_groups(ranks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows of the table of ranks, the last one for answers without a relevant passage."""
+    return [*ranks["bins"], {"rank": "none found"} | ranks["nowhere"]]
+
+
+def rank_head(ranks: Mapping[str, Any]) -> tuple[str, ...]:
+    """Its columns behind the rank; without success where nothing says which answers are right."""
+    return ("answers", "share") + (("successes", "95 % interval") if ranks["says"] else ())
+
+
+def rank_cells(group: Mapping[str, Any], ranks: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row of it."""
+    cells = (count(group["count"]), percent(group["count"] / ranks["n"]))
+    if not ranks["says"]:
+        return cells
+    fewer = f" ({count(group['known'])})" if 0 < group["known"] < group["count"] else ""
+    ends_ = group["ci95"]
+    return (
+        *cells,
+        percent(group["success"]) + fewer,
+        "–" if ends_ is None else " – ".join(map(percent, ends_)),
+    )
+
+
+def rank_text(ranks: Mapping[str, Any]) -> str:
+    """What the table of ranks shows, in sentences."""
+    text = (
+        f"{ranks['n']:,} answers with gold; of {ranks['not_found']:,} no relevant passage was "
+        "retrieved."
+    )
+    if ranks["says"]:
+        text += (
+            f" Success: {ranks['says']}. If success falls with the rank although gold was "
+            "retrieved, the bot overlooks what stands further down in its context."
+        )
+    return text
+
+
 def totals(latency: Mapping[str, Any]) -> list[str]:
     """Budgets of the run, tokens and cost, a sentence each; nothing that is not there."""
     lines = []
