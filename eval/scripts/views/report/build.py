@@ -167,13 +167,14 @@ def _first_relevant(
         None if isnan(score) else figures.is_success(score, metric, bound)
         for score in scan.column(success)
     )
-    return figures.ranks(scan.first_ranks, outcomes) | {"says": _in_words(metric, bound)}
+    says = _in_words(success[1], metric, bound)
+    return figures.ranks(scan.first_ranks, outcomes) | {"says": says}
 
 
-def _in_words(metric: Metric, bound: float) -> str:
+def _in_words(name: str, metric: Metric, bound: float) -> str:
     """When an answer is a success."""
     sign = "=" if metric.binary else "≥" if metric.higher_is_better else "≤"
-    return f"{metric.name} {sign} {bound:g}"
+    return f"{name} {sign} {bound:g}"
 
 
 def _says(sections: Mapping[str, Any], name: Name) -> bool:
@@ -266,7 +267,7 @@ def _confidence(
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
         return {"reason": f"no answer counts ({counts or 'none was read'})"}
     return {
-        "success": _in_words(metric, bound),
+        "success": _in_words(name, metric, bound),
         "left_out": {why: count for why, count in left_out.items() if count},
         **figures.reliability(pairs),
     }
