@@ -23,7 +23,7 @@ import click
 
 import options
 import storage
-from records.targets import TARGETS, read_targets
+from records.targets import TARGETS, read_advisory, read_targets
 
 FORMATS = ("md", "json", "html")
 
@@ -109,8 +109,9 @@ def main(
     from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
-    targets = read_targets(targets_file or TARGETS)
-    report = build(folder, ReportOptions(eval_set, labels_dir, targets, **choices))
+    path = targets_file or TARGETS
+    bounds = {"targets": read_targets(path), "advisory": read_advisory(path)}
+    report = build(folder, ReportOptions(eval_set, labels_dir, **bounds, **choices))
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)
