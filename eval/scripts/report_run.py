@@ -109,9 +109,11 @@ def main(
     from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
-    path = targets_file or TARGETS
-    bounds = {"targets": read_targets(path), "advisory": read_advisory(path)}
-    report = build(folder, ReportOptions(eval_set, labels_dir, **bounds, **choices))
+    bounds = targets_file or TARGETS
+    asked = ReportOptions(
+        eval_set, labels_dir, read_targets(bounds), read_advisory(bounds), **choices
+    )
+    report = build(folder, asked)
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)
