@@ -63,7 +63,14 @@ class ClaimSupport:
     vetoing: tuple[str, ...]
     derived: tuple[str, ...]
     rounded: tuple[str, ...]
-    negation_mismatch: bool
+    negated: bool
+    """The claim has a negation."""
+    window_negated: bool
+
+    @property
+    def negation_mismatch(self) -> bool:
+        """One of the two is negated, the other is not."""
+        return self.chunk is not None and self.negated != self.window_negated
 
     @property
     def strength(self) -> float:
@@ -230,10 +237,31 @@ def score_claim(
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
-        negation_mismatch=bool(
-            chunk and window and _has_negation(plain) != _has_negation(chunk.text[slice(*window)])
-        ),
+        negated=_has_negation(plain),
+        window_negated=bool(chunk and window and _has_negation(chunk.text[slice(*window)])),
     )
+
+
+_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
+
+
+def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
+    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
+
+    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
+    capitalised anyway.
+    """
+    plain = bare(clean(claim))
+    names: dict[str, None] = {}
+    for unit in units(plain):
+        sentence = plain[unit.start : unit.end]
+        first = sentence.split(maxsplit=1)[:1]
+        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
+        for match in _NAME.finditer(rest):
+            stems = spelled(fold(match[0]))
+            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
+                names.setdefault(match[0])
+    return tuple(names)
 
 
 def _needed(

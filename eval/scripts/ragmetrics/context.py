@@ -6,6 +6,7 @@ the whole run (``Frequencies``), so that a word that all notes use does not make
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -27,9 +28,13 @@ METRICS = (
     "redundant_chunks_tfidf",
     "fact_dispersion",
     "fact_coverage",
+    "mattr",
     "unique_token_ratio",
     "diversity_ok",
 )
+
+WINDOW = 100
+"""Words of a window of the moving-average type-token ratio."""
 
 BANDS: dict[str, tuple[float, float]] = {
     "faq": (0.0, 0.6),
@@ -118,6 +123,28 @@ def _mean(pairs: Mapping[tuple[int, int], float]) -> float:
     return sum(pairs.values()) / len(pairs) if pairs else 0.0
 
 
+def mattr(chunks: Sequence[Sequence[str]], window: int = WINDOW) -> float | None:
+    """Moving-average type-token ratio over all chunks, in (0, 1]; None without a word.
+
+    The mean, over all runs of ``window`` consecutive words of the chunks one after the other, of
+    distinct words / words. Fewer words: distinct / all of them. Unlike the plain ratio it does not
+    fall with the length of a text. Source: Covington and McFall 2010.
+    """
+    every = [word for chunk in chunks for word in chunk]
+    if not every:
+        return None
+    size = min(window, len(every))
+    counts = Counter(every[:size])
+    distinct = total = len(counts)
+    for leaving, entering in zip(every, every[size:], strict=False):
+        counts[leaving] -= 1
+        distinct -= not counts[leaving]
+        distinct += not counts[entering]
+        counts[entering] += 1
+        total += distinct
+    return total / ((len(every) - size + 1) * size)
+
+
 def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
     """Distinct words / words over all chunks, in (0, 1]; None without a word."""
     every = [word for chunk in chunks for word in chunk]
@@ -152,7 +179,7 @@ def score_case(
         values["redundancy_ngram"] = _mean(grams)
         values["redundant_chunks_ngram"] = _share_redundant(grams, len(worded))
     else:
-        reasons |= dict.fromkeys((*METRICS[:4], "unique_token_ratio"), NO_WORDS)
+        reasons |= dict.fromkeys((*METRICS[:4], "mattr", "unique_token_ratio"), NO_WORDS)
     if frequencies is None and worded:
         reasons |= dict.fromkeys(METRICS[1:4:2], "no document frequencies of the run")
     elif frequencies is not None and worded:
@@ -160,7 +187,7 @@ def score_case(
         cosines = {pair: float(table[pair]) for pair in grams}
         values["redundancy_tfidf"] = _mean(cosines)
         values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(worded))
-    values["unique_token_ratio"] = unique_token_ratio(read)
+    values["mattr"], values["unique_token_ratio"] = mattr(read), unique_token_ratio(read)
     facts = find_facts(texts, gold_facts)
     values["fact_coverage"], values["fact_dispersion"] = facts.coverage, facts.dispersion
     if facts.coverage is None:

@@ -31,6 +31,7 @@ from ragmetrics.claims import (
     merged,
     prepare,
     score_claim,
+    unknown_names,
 )
 from ragmetrics.facts import Fact, find_facts, nugget_recall
 from ragmetrics.text import numbers
@@ -79,6 +80,8 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         )
         if support is not None:
             supports.append(support)
+            names = unknown_names(claim.text, parts.chunks)
+            row |= {"unknown_names": list(names)} if names else {}
             rows.append(row | _evidence(support, chunks))
     scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
     scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
@@ -104,7 +107,8 @@ def _evidence(support: ClaimSupport, chunks: Sequence[Passage]) -> dict[str, Any
         "vetoed_by": list(support.vetoing),
         "derived": list(support.derived),
         "rounded": list(support.rounded),
-        "negation_mismatch": support.negation_mismatch,
+        # The other way round says nothing: a window of three sentences negates something else.
+        "negation_mismatch": support.negated and support.negation_mismatch,
     }
     return row | {name: value for name, value in named.items() if value}
 

@@ -45,6 +45,7 @@ class ClaimEvidence(msgspec.Struct):
     missing: list[str] = []
     vetoed_by: list[str | float] = []
     negation_mismatch: bool = False
+    unknown_names: list[str] = []
 
 
 class NumberEvidence(msgspec.Struct):

@@ -123,7 +123,9 @@ def _claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> li
     if claim.get("vetoed_by"):
         lines.append(f"         found nowhere: {plain(', '.join(claim['vetoed_by']))}")
     if claim.get("negation_mismatch"):
-        lines.append("         note: one of the two is negated")
+        lines.append("         note: the claim is negated, the passage is not")
+    if claim.get("unknown_names"):
+        lines.append(f"         names in no passage: {plain(', '.join(claim['unknown_names']))}")
     return lines
 
 

@@ -341,7 +341,9 @@ def _note(claim: ClaimEvidence) -> str:
     if claim.missing:
         parts.append(f"missing: {', '.join(claim.missing)}")
     if claim.negation_mismatch:
-        parts.append("a negation differs")
+        parts.append("the claim is negated, the passage is not")
+    if claim.unknown_names:
+        parts.append(f"names in no passage: {', '.join(claim.unknown_names)}")
     return "; ".join(parts)
 
 

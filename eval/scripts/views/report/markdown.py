@@ -124,12 +124,14 @@ def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterato
         rows = (
             (
                 stage["stage"],
-                *(words.milliseconds(stage[m]) for m in words.MARKS),
+                *(words.percentile(stage, mark) for mark in words.MARKS),
                 words.count(stage["n"]),
             )
             for stage in latency["stages"]
         )
         yield from _table(("stage, ms", *words.MARKS, "n"), rows)
+        if starred := words.largest_text(latency["stages"]):
+            yield _safe(starred)
     else:
         yield from ("", "The bot tells no times, or score_pipeline.py has not been run.", "")
     yield from (f"- {_safe(line)}" for line in words.totals(latency))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragmetrics.pipeline import is_largest
 from terminal.tables import number
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -62,6 +63,18 @@ def count(n: int) -> str:
 
 def milliseconds(value: float) -> str:
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def percentile(stage: Mapping[str, Any], mark: str) -> str:
+    """A percentile of a stage in milliseconds; a star when it is the longest time."""
+    return milliseconds(stage[mark]) + ("*" if is_largest(mark, stage["n"]) else "")
+
+
+def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
+    """What the stars of the table of times mean; "" where there is none."""
+    if any(is_largest(mark, stage["n"]) for stage in stages for mark in MARKS):
+        return "* with so few responses the percentile is the longest time."
+    return ""
 
 
 def interval(metric: Mapping[str, Any]) -> str:
