@@ -207,7 +207,7 @@ def test_rates_equal_the_published_formulas(seed: int) -> None:
         judged.blame_claim(
             S if bears.any() else N, S if good else N, bool((bears & relevant).any())
         )
-        for bears, good in zip(borne, right, strict=True)
+        for bears, good in zip(list(borne), right.tolist(), strict=True)
     ]
     assert judged.claim_rates(blames) == pytest.approx(
         {
