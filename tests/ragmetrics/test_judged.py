@@ -217,7 +217,7 @@ def test_rates_equal_the_published_formulas(seed: int) -> None:
             "claim_self_knowledge": (~borne.any(axis=1) & right).mean(),
         }
     )
-    recalled = held.any(axis=1)
+    recalled = np.asarray(held.any(axis=1))
     rates = judged.fact_rates(
         [P if said else M for said in stated],
         ["attributed" if found else "not_attributed" for found in recalled],
