@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.processes import call_script
 from tests.validation.judge.judged_run import JudgedRun, mixed
-
-from calibrate_judge import main
 
 
 @pytest.fixture
@@ -32,9 +30,6 @@ def calibrate() -> Callable[..., subprocess.CompletedProcess[str]]:
         run: JudgedRun | None, *words: str, typed: str = ""
     ) -> subprocess.CompletedProcess[str]:
         arguments = [*(run.options() if run else []), *words]
-        done = CliRunner().invoke(main, arguments, input=typed, env={"COLUMNS": "80"})
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+        return call_script("calibrate_judge", *arguments, typed=typed)
 
     return call
