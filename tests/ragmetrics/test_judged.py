@@ -220,7 +220,7 @@ def test_rates_equal_the_published_formulas(seed: int) -> None:
     recalled = np.asarray(held.any(axis=1))
     rates = judged.fact_rates(
         [P if said else M for said in stated],
-        ["attributed" if found else "not_attributed" for found in recalled],
+        ["attributed" if found else "not_attributed" for found in recalled.tolist()],
     )
     assert rates["claim_retriever_miss"] == pytest.approx(1 - recalled.mean())
     if recalled.any():
