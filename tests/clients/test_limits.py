@@ -161,7 +161,7 @@ def test_waiting_takes_nothing_from_the_time_of_a_call() -> None:
 
 
 def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
-    """Real HTTP, 1,200 a minute, 20 in each second: 41 calls take 2 s and none is refused."""
+    """Real HTTP: 20 in any second are taken, 16 a second are sent, so that a tenth may come late."""
     seen: list[float] = []
     refused: list[float] = []
 
@@ -178,7 +178,7 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
     bot: Any = FakeBot()
     bot.default = behave
     transport = HttpTransport(bot.url, connections=8)
-    limits = CallLimits(8, rpm=1200)
+    limits = CallLimits(8, rpm=960)
 
     def ask(number: int) -> int:
         def send(allowed: float) -> Reply:
@@ -187,6 +187,6 @@ def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
         return call_with_retries(send, RetryPolicy(), threading.Event(), limits=limits)[1]
 
     start = time.monotonic()
-    assert list(ask_all(range(41), ask, 8, threading.Event())) == [1] * 41
+    assert list(ask_all(range(33), ask, 8, threading.Event())) == [1] * 33
     assert refused == []
     assert time.monotonic() - start >= 2.0

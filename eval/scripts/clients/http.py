@@ -540,18 +540,19 @@ def _limited(attempt_call: Callable[[float], Answer], allowed: float, limits: Ca
     """One try, of whose end the limits are told."""
     status: int | None = None
     wait: float | None = None
-    reply: Any = None
+    done = False
     try:
-        reply = attempt_call(allowed)
+        answer = attempt_call(allowed)
+        if isinstance(answer, Reply):
+            done = True
+            limits.answered(answer.seconds, answer.headers)
+        return answer
     except CallError as error:
         status, wait = error.status, error.retry_after
         raise
     finally:
-        if isinstance(reply, Reply):
-            limits.answered(reply.seconds, reply.headers)
-        else:
+        if not done:
             limits.failed(status, wait)
-    return reply
 
 
 def _retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
