@@ -161,7 +161,7 @@ def test_waiting_takes_nothing_from_the_time_of_a_call() -> None:
 
 
 def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
-    """Real HTTP: 20 in any second are taken, 16 a second are sent, so that a tenth may come late."""
+    """Real HTTP: 20 in any second are taken, 16 a second are sent: some may come late."""
     seen: list[float] = []
     refused: list[float] = []
 
