@@ -45,6 +45,7 @@ class ClaimEvidence(msgspec.Struct):
     missing: list[str] = []
     vetoed_by: list[str | float] = []
     negation_mismatch: bool = False
+    unknown_names: list[str] = []
 
 
 class NumberEvidence(msgspec.Struct):
@@ -60,6 +61,7 @@ class GroundednessEvidence(msgspec.Struct):
     numbers: NumberEvidence = msgspec.field(default_factory=NumberEvidence)
     expected_claims_missing: list[str] = []
     forbidden_claims_found: list[str] = []
+    nuggets_missing: list[str] = []
 
 
 class OverBudget(msgspec.Struct):
