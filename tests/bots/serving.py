@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(Answer({"detail": "JSON decode error"}, 400))
             return
-        self._send(view(body, self.headers))
+        self._send(view(body, dict(self.headers)))
 
     do_GET = do_POST = do_PUT = do_DELETE = _serve
 

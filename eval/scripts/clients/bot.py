@@ -10,6 +10,7 @@ it never becomes an answer.
 from __future__ import annotations
 
 import threading
+import uuid
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -36,10 +37,13 @@ from clients.secrets import (
     url_in_message,
     url_secrets,
 )
+from clients.streams import ACCEPTED, Stream, read_stream
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
+
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class Question:
     user_roles: tuple[str, ...] = ()
     repeat: int = 0
     seed: int | None = None
+    run_id: str | None = None
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""
@@ -68,6 +73,8 @@ class Question:
             "case_id": self.case_id,
             "repeat": self.repeat,
             "seed": self.seed,
+            "run_id": self.run_id,
+            "uuid": str(uuid.uuid4()),
         }
 
 
@@ -106,9 +113,9 @@ class ChatApi:
         headers = headers or Headers()
         self._headers = {
             "User-Agent": user_agent,
-            "Accept": "application/json",
+            "Accept": f"{ACCEPTED[profile.stream.form]}, {JSON}" if profile.stream else JSON,
             "Accept-Encoding": "gzip, deflate",
-            **({} if profile.body is None else {"Content-Type": "application/json"}),
+            **({} if profile.body is None else {"Content-Type": JSON}),
             **headers.values,
         }
         hidden = url_secrets(url)
@@ -128,11 +135,12 @@ class ChatApi:
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
             redactor=self.redactor,
+            timed=profile.stream is not None,
         )
 
     def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
-        values = question.values()
+        values = {**question.values(), **self._profile.sweep}
         url = self._url_for(values)
         body = None if self._body is None else orjson.dumps(render(self._body, values))
 
@@ -162,13 +170,17 @@ class ChatApi:
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))
 
     def _read(self, reply: Reply, question: Question) -> BotAnswer:
-        payload = self.redactor.data(_parse(reply))
+        payload, first_token = parse_reply(reply, self._profile.stream)
+        payload = self.redactor.data(payload)
         answer = self._profile.answer
         fields_seen = [] if self._seen else payload_fields(payload)
         fields = answer.fields(payload, retrieval_only=self._retrieval_only)
         latency = fields.get("latency_ms", {})
         if isinstance(latency, dict) and latency.get("total") is None:
-            fields["latency_ms"] = latency | {"total": round(reply.seconds * 1000, 3)}
+            latency = latency | {"total": round(reply.seconds * 1000, 3)}
+            fields["latency_ms"] = latency
+        if isinstance(latency, dict) and first_token is not None:
+            fields["latency_ms"] = {"first_token": round(first_token * 1000, 3)} | latency
         result = build_result(fields, question.case_id, question.text, question.repeat)
         self._seen = True
         return BotAnswer(result, answer.found_facts(payload), fields_seen)
@@ -179,6 +191,23 @@ class ChatApi:
             question.case_id, question.text, "error", error=info, repeat=question.repeat
         )
         return BotAnswer(result, connected=not isinstance(error, NotConnected))
+
+
+def parse_reply(reply: Reply, stream: Stream | None) -> tuple[Any, float | None]:
+    """The value of an answer, and for a stream the seconds to its first piece of text.
+
+    Raises CallError of kind ``malformed``.
+    """
+    if stream is None:
+        return _parse(reply), None
+    try:
+        payload, size = read_stream(reply.body, stream)
+    except RecursionError:
+        raise CallError("malformed", "the stream is nested too deeply") from None
+    if too_deep(reply.body, payload):
+        raise CallError("malformed", f"the body is nested deeper than {MAX_DEPTH} levels")
+    arrived = (seconds for total, seconds in reply.arrivals if size and total >= size)
+    return payload, next(arrived, None)
 
 
 def _parse(reply: Reply) -> Any:
