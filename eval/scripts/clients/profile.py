@@ -98,9 +98,13 @@ class Profile:
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    raw = read_toml(path)
-    check = _Check(str(path))
-    profile = check.profile(path.stem, raw)
+    return check_profile(path.stem, read_toml(path), str(path))
+
+
+def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
+    check = _Check(source)
+    profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
     return profile
