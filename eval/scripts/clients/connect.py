@@ -34,6 +34,7 @@ from clients.place_check import (
 )
 from clients.probe import Answered, Heard, K, Prober, Try, read_reply
 from clients.profile import METHODS, check_profile
+from clients.profile import TABLES as TABLES_KNOWN
 from clients.run_plan import PROFILES, header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of
@@ -279,6 +280,7 @@ class _Job:
         before = check_places(raw)
         known = [path for case in self._cases for path, _ in _gold(case)]
         found = by_hand or suggest(raw, known)
+        found = {name: value for name, value in found.items() if name in TABLES_KNOWN}
         settings.update(found)
         after = check_places(self._asked(self._read()))
         self._verdict = Verdict(after, before, found, self._stable())
@@ -311,9 +313,7 @@ class _Job:
             rows=self._rows(),
             tries=tries,
             verdict=self._verdict,
-            measurable=measurable(
-                self._proposal.tables, self._results, self._verdict and self._verdict.stable
-            ),
+            measurable=measurable(self._proposal.tables, self._results, self._stable()),
             notes=[*self._proposal.notes, *self._faults],
             variables=variables,
             usage=dict(usage),
@@ -376,8 +376,8 @@ class _Job:
             rows.append(FieldRow(name, path, _sample(path, payloads)))
         lists = {"chunk": "retrieved", "reference": "references"}
         for table, name in lists.items():
-            path = proposal.tables["response"].get(name)
-            items = [item for each in payloads if path for item in _list(path, each)]
+            where = proposal.tables["response"].get(name)
+            items = [item for each in payloads if where for item in _list(where, each)]
             for key, expression in proposal.tables[table].items():
                 rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
         for key, path in proposal.tables["facts"].items():

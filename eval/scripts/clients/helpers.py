@@ -112,8 +112,8 @@ def search_options() -> Any:
             return function(*values)
 
         method.__name__ = f"_func_{name}"
-        signature = functions.signature(*({"types": list(kinds)} for kinds in types))
-        members[method.__name__] = signature(method)
+        arguments: list[Any] = [{"types": list(kinds)} for kinds in types]
+        members[method.__name__] = functions.signature(*arguments)(method)
     registry: Any = type("Helpers", (functions.Functions,), members)
     return jmespath.Options(custom_functions=registry())
 

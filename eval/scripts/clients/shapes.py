@@ -410,7 +410,7 @@ def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape
         filled = [QUESTION] if value == [] and old == QUESTION else _missing(name)
         if filled == old or (value is None and old is not None):
             return None
-        free = name_rank(name, field_names.QUESTION) > 0 and "openapi" not in shape.origin
+        free = _holds(filled) and "openapi" not in shape.origin
         kept = {key: item for key, item in part.items() if not (free and item == QUESTION)}
         new = _put(kept, path, filled)
     else:
