@@ -30,6 +30,7 @@ from scorers.common import (
     in_rank_order,
     place_of,
     resolve,
+    whole_text,
 )
 from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
 
@@ -128,7 +129,11 @@ class RetrievalScorer:
             docs = [doc_of(chunk) for chunk in chunks]
             return matching.match_ids(gold.keys, docs, len(gold.grades))
         if gold.mode == "anchor":
-            return matching.match_anchors(gold.keys, [place_of(chunk) for chunk in chunks])
+            places = [place_of(chunk) for chunk in chunks]
+            texts = [whole_text(chunk) for chunk in chunks]
+            return matching.match_anchors(
+                gold.keys, places, gold.snippets, texts, self.min_similarity
+            )
         texts = [chunk.text or "" for chunk in chunks]
         return matching.match_texts(gold.keys, texts, self.min_similarity)
 
@@ -139,7 +144,7 @@ class RetrievalScorer:
         attribution, no_attribution = self._attribution(result, gold, chunks)
         scope, no_scope = _scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
-        recency, no_recency = _recency_of(case, result)
+        recency, no_recency = _recency_of(case, result, self.min_similarity)
         missing = (no_scope, no_attribution, no_snippets, no_recency)
         return (scope, attribution, *snippets, recency), missing
 
@@ -230,7 +235,7 @@ def _scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     return matching.scope_miss(paths, result.folder_selection.chosen), ""
 
 
-def _recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tuple[Value, str]:
     """recency_rule_ok of one result, or why it has none."""
     rule = case.recency_conflict_rule
     if rule is None:
@@ -245,10 +250,17 @@ def _recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
-    anchors = [place_of(resolve(reference, chunks)) for reference in result.references]
+    sources = [resolve(reference, chunks) for reference in result.references]
     cited = [
-        [index for index, support in enumerate(gold) if anchor and matching.covers(support, anchor)]
-        for anchor in anchors
+        [
+            index
+            for index, (support, place) in enumerate(zip(case.gold_supports, gold, strict=True))
+            if (anchor := place_of(source))
+            and matching.matches_anchor(
+                place, anchor, support.snippets, whole_text(source), min_similarity
+            )
+        ]
+        for source in sources
     ]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]
