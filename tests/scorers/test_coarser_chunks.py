@@ -75,7 +75,7 @@ def evidence_recall(case: TestCase, pieces: list[Piece], texts: bool) -> float:
 def test_the_same_text_in_coarser_chunks_keeps_its_evidence_recall(texts: bool) -> None:
     """Two chunks of 4,000 characters, and the same text in chunks of 1,200 and 400.
 
-    A support without a snippet in the part of it that was retrieved may be lost: at most 2 %. Without
+    A support without a snippet in the part that was retrieved may be lost: at most 2 %. Without
     texts nothing tells, and coarse chunks then find much less.
     """
     coarse = vault()[SIZES[-1]]

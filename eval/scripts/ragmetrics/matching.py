@@ -22,6 +22,9 @@ _SLACK = 1e-9
 """What a similarity may fall short by and still be the least one that is asked for: 28 right of 35
 characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
+SEPARATOR = " > "
+"""What parts the segments of a heading path."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -61,7 +64,7 @@ def heading_segments(heading_path: str) -> tuple[str, ...]:
     ('Guide', 'Set up')
     """
     text = _SPACE.sub(" ", unicodedata.normalize("NFC", heading_path)).strip()
-    parts = (part.strip().lstrip("#").strip() for part in f" {text} ".split(" > "))
+    parts = (part.strip().lstrip("#").strip() for part in f" {text} ".split(SEPARATOR))
     return tuple(part for part in parts if part)
 
 
