@@ -108,7 +108,7 @@ def test_the_first_run_gives_the_right_figures(stage: Stage) -> None:
     assert stage.connect("--json").exit_code == 0
     results = str(stage.folder / "results")
     common = ["--eval-set", str(QUESTIONS), "--results-dir", results]
-    words = ["--api-url", stage.server.url, "--profile", str(stage.profile), "--k", "3", *common]
+    words = ["--api-url", stage.server.url, "--profile", str(stage.profile), *common]
     run = CliRunner().invoke(run_eval.main, [*words, "--run-id", "first"], env=ENVIRON)
     assert run.exit_code == 0, run.output
     scored = CliRunner().invoke(score_retrieval.main, ["--run", "first", *common, "--json", "-q"])

@@ -34,7 +34,6 @@ from clients.place_check import (
 )
 from clients.probe import Answered, Heard, K, Prober, Try, read_reply
 from clients.profile import METHODS, check_profile
-from clients.profile import TABLES as TABLES_KNOWN
 from clients.run_plan import PROFILES, header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of
@@ -280,7 +279,6 @@ class _Job:
         before = check_places(raw)
         known = [path for case in self._cases for path, _ in _gold(case)]
         found = by_hand or suggest(raw, known)
-        found = {name: value for name, value in found.items() if name in TABLES_KNOWN}
         settings.update(found)
         after = check_places(self._asked(self._read()))
         self._verdict = Verdict(after, before, found, self._stable())

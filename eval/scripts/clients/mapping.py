@@ -14,6 +14,7 @@ import msgspec
 
 from clients.helpers import search_options, unknown_function
 from clients.http import CallError
+from ragmetrics.matching import SEPARATOR, heading_segments, normalise_path
 from records.results import Reference, RetrievedChunk, TestResult
 
 Getter = Callable[[Any], Any]
@@ -75,6 +76,51 @@ def compile_path(expression: str) -> Getter:
     return get
 
 
+ANY_TITLE = "*"
+"""The heading_root that drops the first heading, whatever it is."""
+
+
+@dataclass(frozen=True)
+class PlaceForm:
+    """How a bot writes where a passage stands, if not as the labels do (``a.md``, ``A > B``).
+
+    ``separator``: what parts its headings. ``heading_root``: a title that all of its headings begin
+    with and the labels lack; ``path_root``: a folder likewise. Each is dropped where it is there.
+    """
+
+    separator: str = ""
+    heading_root: str = ""
+    path_root: str = ""
+
+    def applied(self, item: Any) -> Any:
+        """A mapped passage or source with its place as the labels write it."""
+        if isinstance(item, dict):
+            for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
+                if isinstance(text := item.get(name), str):
+                    item = item | {name: read(text)}
+        return item
+
+    def _heading(self, text: str) -> str:
+        if not self.separator and not self.heading_root:
+            return text
+        if self.separator:
+            text = SEPARATOR.join(part.strip() for part in text.split(self.separator))
+        parts = heading_segments(text)
+        root = heading_segments(self.heading_root)
+        if self.heading_root == ANY_TITLE:
+            parts = parts[1:]
+        elif parts[: len(root)] == root:
+            parts = parts[len(root) :]
+        return SEPARATOR.join(parts)
+
+    def _path(self, text: str) -> str:
+        if not self.path_root:
+            return text
+        root = normalise_path(self.path_root).rstrip("/")
+        path = normalise_path(text)
+        return path.removeprefix(f"{root}/")
+
+
 @dataclass(frozen=True)
 class AnswerMap:
     """Where each field of a result is found in an answer; compiled from a profile."""
@@ -89,6 +135,7 @@ class AnswerMap:
     prices: Mapping[str, float] = field(default_factory=dict)
     """US dollars for a million of each field of ``usage``."""
     error: Getter | None = None
+    places: PlaceForm = PlaceForm()
     reads_text: frozenset[str] = frozenset()
     """Which of ``chunk`` and ``reference`` have an expression with ``@``: they read plain strings,
     too, which are ids otherwise."""
@@ -151,12 +198,16 @@ class AnswerMap:
                 )
 
     def _item(self, item: Any, getters: Mapping[str, Getter], reads_text: bool) -> Any:
-        if not getters or type(item) is int or (isinstance(item, str) and not reads_text):
+        if type(item) is int or (isinstance(item, str) and not (getters and reads_text)):
             return {"chunk_id": item} if isinstance(item, str) else item
+        if not getters:
+            return self.places.applied(item)
         mapped = {name: get(item) for name, get in getters.items()}
         if isinstance(item, str) and not any(mapped.values()):
             return {"chunk_id": item}
-        return {name: value for name, value in mapped.items() if value is not None}
+        return self.places.applied(
+            {name: value for name, value in mapped.items() if value is not None}
+        )
 
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
         """What the bot tells of its index, retriever and answerer; only objects count."""

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from ragmetrics.matching import Anchor, anchor, covers, heading_segments, normalise_path
+from clients.mapping import ANY_TITLE, PlaceForm
+from ragmetrics.matching import (
+    SEPARATOR,
+    Anchor,
+    anchor,
+    heading_segments,
+    matches_anchor,
+    normalise_path,
+)
 from records.results import RetrievedChunk, TestResult
 
 SEPARATORS = ("/", "»", "›", "→", "::", "|", ">", " - ", " – ", " — ", "\\", ".", ",")
@@ -58,7 +66,7 @@ def check_places(asked: Sequence[Asked]) -> PlaceCheck:
             gold += 1
             same_file = [chunk for chunk in anchors if chunk.path == place.path]
             paths += bool(same_file)
-            if any(covers(place, chunk) for chunk in same_file):
+            if any(matches_anchor(place, chunk) for chunk in same_file):
                 headings += 1
             elif same_file:
                 shown = max(same_file, key=lambda chunk: _shared(chunk.heading, place.heading))
@@ -109,8 +117,8 @@ def _path_root(asked: Sequence[Asked], known: set[str]) -> str:
 
 
 def _without_root(path: str, root: str) -> str:
-    path = normalise_path(path)
-    return path.removeprefix(f"{root}/") if root else path
+    read = PlaceForm(path_root=root).applied({"rel_path": path})
+    return normalise_path(read["rel_path"])
 
 
 def _heading_settings(pairs: Sequence[tuple[tuple[str, ...], str]]) -> dict[str, str]:
@@ -123,8 +131,8 @@ def _heading_settings(pairs: Sequence[tuple[tuple[str, ...], str]]) -> dict[str,
         return len(golds)
 
     best, most = {}, matched("", "")
-    roots = {"": 0} | {
-        " > ".join(_segments(text, separator, "")[:level]): level
+    roots = {"": 0, ANY_TITLE: MOST_LEVELS + 1} | {
+        SEPARATOR.join(_segments(text, separator, "")[:level]): level
         for separator in ("", *SEPARATORS)
         for _, text in pairs
         for level in range(1, MOST_LEVELS + 1)
@@ -139,10 +147,9 @@ def _heading_settings(pairs: Sequence[tuple[tuple[str, ...], str]]) -> dict[str,
 
 
 def _segments(text: str, separator: str, root: str) -> tuple[str, ...]:
-    if separator:
-        text = " > ".join(part.strip() for part in text.split(separator) if part.strip())
-    segments, leading = heading_segments(text), heading_segments(root)
-    return segments[len(leading) :] if segments[: len(leading)] == leading else segments
+    """The headings of a bot as a profile with these settings reads them."""
+    read = PlaceForm(separator, root).applied({"heading_path": text})
+    return heading_segments(read["heading_path"])
 
 
 @dataclass(frozen=True)
@@ -258,8 +265,8 @@ class Verdict:
             lines.append(f'A heading that does not match: labels "{label}", bot "{bot}".')
         if after.coarse:
             lines.append(
-                "Some of the bot's headings end above those of the labels: label whole sections, "
-                "or let the bot name the passage's own heading, too."
+                "Some of the bot's headings end above those of the labels: such a passage counts "
+                "only where its text holds the label's snippet."
             )
         return lines
 

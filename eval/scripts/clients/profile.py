@@ -27,6 +27,7 @@ from clients.mapping import (
     RESULT_FIELDS,
     AnswerMap,
     Getter,
+    PlaceForm,
     compile_path,
 )
 from clients.secrets import Headers, fill_variables, resolve_headers
@@ -49,6 +50,9 @@ TABLES = {
     "stream": str,
     "stream_delta": str,
     "stream_last": str,
+    "heading_separator": str,
+    "heading_root": str,
+    "path_root": str,
     "required": list,
     "request": dict,
     "retrieval_only": dict,
@@ -248,6 +252,7 @@ class _Check:
             latency_unit=self._unit(top.get("latency_unit", "ms")),
             prices=self._prices(top.get("prices", {})),
             error=self._path("response.error", error) if error is not None else None,
+            places=self._places(top),
             reads_text=frozenset(
                 table
                 for table in ("chunk", "reference")
@@ -265,6 +270,13 @@ class _Check:
             if name not in mapped:
                 self._add("required", f"{name!r} is not mapped under response")
         return frozenset(names)
+
+    def _places(self, top: Mapping[str, Any]) -> PlaceForm:
+        names = ("heading_separator", "heading_root", "path_root")
+        for name in names:
+            if name in top and not top[name].strip():
+                self._add(name, "is empty; write what the bot's places have, or leave it out")
+        return PlaceForm(*(top.get(name, "") for name in names))
 
     def _unit(self, unit: str) -> str:
         if unit not in UNITS:

@@ -14,6 +14,8 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 Targets = Mapping[str, Mapping[str, Target]]
 
+NONE: Targets = {}
+
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 
 WORST_BAND = "poor"
@@ -22,7 +24,8 @@ WORST_BAND = "poor"
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One number. ``passed`` is None without a target, without a mean (no mean never passes), and
-    for a mean of too few texts to tell, which has no band either."""
+    for a mean of too few texts to tell, which has no band either. ``advisory``: a bound that is
+    shown and decides nothing."""
 
     section: str
     metric: str
@@ -36,24 +39,29 @@ class Measure:
     target: str | None = None
     passed: bool | None = None
     band: str | None = None
+    advisory: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def measures(
-    sections: Sections, targets: Targets, custom: Iterable[Metric] = ()
+    sections: Sections,
+    targets: Targets,
+    custom: Iterable[Metric] = (),
+    advisory: Targets = NONE,
 ) -> dict[tuple[str, str], Measure]:
     """Every metric of every section, by (section, metric).
 
-    Targets for metrics that no section holds are rows without a mean.
+    Targets for metrics that no section holds are rows without a mean; ``advisory`` ones are not.
     """
     rows = known_metrics(custom)
     rows_by_key: dict[tuple[str, str], Measure] = {}
     for name, section in sections.items():
         for metric in section["mean"]:
             target = targets.get(name, {}).get(metric)
-            rows_by_key[name, metric] = _measure(name, section, metric, target, rows)
+            bound = advisory.get(name, {}).get(metric)
+            rows_by_key[name, metric] = _measure(name, section, metric, target, bound, rows)
         for metric, target in targets.get(name, {}).items():
             if (name, metric) not in rows_by_key:
                 rows_by_key[name, metric] = Measure(
@@ -72,6 +80,7 @@ def _measure(
     section: Mapping[str, Any],
     metric: str,
     target: Target | None,
+    advisory: Target | None,
     rows: Mapping[str, Metric],
 ) -> Measure:
     definition = section["definitions"].get(metric, "")
@@ -93,6 +102,7 @@ def _measure(
         str(target) if target else None,
         target.passed(mean) if target and tells else None,
         band(mean, row) if row and tells else None,
+        str(advisory) if advisory else None,
     )
 
 

@@ -166,8 +166,9 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
+    from decisions.diagnosis import place_mismatch
     from ragmetrics.stats.means import UNRELIABLE_BELOW
-    from records.targets import read_targets
+    from records.targets import read_advisory, read_targets
     from terminal import tables
 
     modes = section["by"].get("match", {})
@@ -175,7 +176,11 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
+    if mismatch := place_mismatch(section):
+        text = f"{mismatch.says} Look at {mismatch.look_at}"
+        console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
+    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+    tables.print_section(console, section, targets, UNRELIABLE_BELOW)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))

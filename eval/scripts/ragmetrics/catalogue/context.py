@@ -65,7 +65,6 @@ ROWS: tuple[Metric, ...] = (
         "unique_token_ratio",
         "distinct words / words of all chunks together",
         headline=5,
-        target="unique_token_ratio",
     ),
     _row(
         "diversity_ok",

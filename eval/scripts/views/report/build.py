@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class ReportOptions:
     eval_set: Path
     labels_dir: Path | None
     targets: Mapping[str, Mapping[str, Target]]
+    advisory: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
     worst: int = 20
     worst_by: str | None = None
     confidence_by: str | None = None
@@ -71,7 +72,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         raise StorageError(
             f"{folder / METRICS}: holds no section; score the run first (eval_suite.py)."
         )
-    rated = measures(sections, options.targets)
+    rated = measures(sections, options.targets, advisory=options.advisory)
     perspectives = [figures.perspective(name, sections[name], rated) for name in order]
     scan, success, absent = _scan(folder, sections, options)
     rows = _worst(scan, sections, options)
@@ -98,7 +99,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             missing_remark(metrics),
         ),
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
-        "diagnosis": [finding.to_dict() for finding in diagnose(rated)],
+        "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
         "first_relevant": figures.ranks(scan.first_ranks),

@@ -79,7 +79,7 @@ def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         name,
         number(metric["mean"]),
-        metric["target"] or "",
+        metric["target"] or metric["advisory"] or "",
         " ".join(words.mark(metric)).strip() + (words.CLOSE if metric["close"] else ""),
         words.interval(metric),
         words.count(metric["n"]),
