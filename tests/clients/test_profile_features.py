@@ -221,6 +221,13 @@ def test_events_become_one_value() -> None:
     assert first == SSE.index(b"\r\n\r\n") + 4  # the empty line that ends the event with "On"
 
 
+def test_a_stream_of_plain_words() -> None:
+    """Words that look like numbers or lists are words; a JSON string is the text that it holds."""
+    body = b'data: It \n\ndata: costs\n\ndata: " \\n"\n\ndata: 12\n\ndata: [1]\n\n'
+    payload, _ = read_stream(body, Stream("sse", compile_path("data")))
+    assert payload["text"] == "It costs \n12[1]"
+
+
 def test_lines_of_json_become_one_value() -> None:
     body = b'{"d": "a"}\n\n{"d": "b"}\n{"end": 1, "n": 2}'
     payload, first = read_stream(body, Stream("ndjson", DELTA, END))
@@ -233,6 +240,7 @@ def test_lines_of_json_become_one_value() -> None:
         (SSE[: SSE.index(b'data: {"d":\n')], Stream("sse", DELTA, END), "broke off after 2 events"),
         (SSE.replace(b"[DONE]", b""), Stream("sse", DELTA, needs_mark=True), "broke off"),
         (b'{"answer": "x"}', Stream("sse", DELTA), "no sse stream"),
+        (b'data: {"d": "x', Stream("sse", DELTA), "an event is no JSON"),
         (b"", Stream("ndjson", DELTA), "no ndjson stream"),
         (b'{"d": 1}\n{"d', Stream("ndjson", DELTA), "line 2 of the stream is no JSON"),
     ],

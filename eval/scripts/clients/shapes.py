@@ -338,7 +338,7 @@ def corrected(shape: Shape, body: bytes) -> Shape | None:
     """The request that answers what the bot said against this one; None when it names nothing."""
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = body.decode("utf-8", "replace")
     new, changed = shape, False
     for where, name, value in _complaints(said):

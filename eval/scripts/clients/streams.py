@@ -106,11 +106,15 @@ def _named(name: str, text: str) -> Any:
         return END_MARK
     try:
         value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
+        if text.startswith('{"'):
+            reason = f"the data of an event is no JSON: {error}"
+            raise CallError("malformed", reason) from None
         value = text
     if isinstance(value, dict):
         return {"event": name, **value} if name else value
-    return {"event": name, "data": value} if name else {"data": value}
+    data = value if isinstance(value, str) else text  # a word of the answer may look like a number
+    return {"event": name, "data": data} if name else {"data": data}
 
 
 def _ndjson(body: bytes) -> Iterator[_Event]:
