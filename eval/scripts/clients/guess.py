@@ -242,15 +242,12 @@ def _answer(
         texts = _strings(column.present)
         if not texts or set(texts) & set(questions):
             continue
-        weight = (
-            name_rank(column.name, field_names.ANSWER)
-            or name_rank("".join(column.names[-2:-1]), field_names.ANSWER) / 2
-        )
-        if (
-            set(name_words(column.name)) & field_names.NO_ANSWER
-            and column.name.lower() not in field_names.ANSWER
-        ):
+        other = set(name_words(column.name)) & field_names.NO_ANSWER
+        if other and column.name.lower() not in field_names.ANSWER:
             continue
+        parent = "".join(column.names[-2:-1]).removesuffix("s")
+        of_parent = name_rank(parent, field_names.ANSWER) / 2
+        weight = name_rank(column.name, field_names.ANSWER) or of_parent
         weight += 4 if _mean_words(texts) >= 3 else -4
         weight += 2 if len(set(texts)) > 1 else 0
         weight -= 0.3 * len(column.names)
@@ -272,7 +269,7 @@ def _passages(columns: Sequence[_Column]) -> _Column | None:
     best, most = None, 8.0
     for column in columns:
         items = _items(column)
-        if not items or "[0]" in column.path.removeprefix("choices[0]").partition("| [0]")[2]:
+        if not items:
             continue
         weight = name_rank(column.name, field_names.PASSAGES)
         if all(isinstance(item, str) for item in items):
@@ -338,6 +335,8 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
         return 0.0 if texts and _mean_words(texts) <= 25 else _NEVER
 
     def is_id(column: _Column) -> float:
+        if "_".join(name_words(column.name)) in field_names.DOC_ID:
+            return _NEVER
         values = [value for value in column.present if isinstance(value, (str, int))]
         most = max((len(value) for value in passages.present if isinstance(value, list)), default=0)
         unique = len(set(map(str, values))) >= most
@@ -366,7 +365,7 @@ def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
         chunk["heading_path"] = "join(' > ', [" + ", ".join(c.path for _, c in levels) + "])"
     take("rel_path", field_names.FILE, is_file)
     if not levels:
-        take("heading_path", field_names.HEADING, is_heading)
+        take("heading_path", field_names.HEADING, is_heading, 3.0)
     for name, table in field_names.SCORES.items():
         take(name, table, lambda column: 0.0 if _numbers(column) else _NEVER)
     take("chunk_id", field_names.CHUNK_ID, is_id)
