@@ -12,11 +12,11 @@ from clients.guess import guess_stream, propose
 from clients.http import CallError, NotConnected, Reply, RetryPolicy
 from clients.mapping import AnswerMap, compile_path
 from clients.profile import Profile, fill
-from clients.run_counts import printable
 from clients.secrets import SECRET_HEADER, Redactor, url_in_message
 from clients.shapes import Shape, corrected, known_shapes, openapi_shapes
 from clients.streams import END_MARK, Stream
 from records.errors import StorageError, Unreachable
+from terminal.tables import printable
 
 MOST_TRIES = 8
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
-from clients.run_counts import printable
 from clients.secrets import public_url
 from records.cases import TestCase
 from records.errors import StorageError
@@ -21,6 +20,7 @@ from records.files import git_commit, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig
 from records.runs import ROOT, VERSION, check_run_id
+from terminal.tables import printable
 
 PROFILES = ROOT / "eval" / "profiles"
 
