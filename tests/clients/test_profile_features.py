@@ -12,9 +12,10 @@ import pytest
 from tests.fake_bot import Exchange, FakeBot
 
 from clients.bot import BotAnswer, ChatApi, Question
+from clients.helpers import HELPERS
 from clients.http import CallError, RetryPolicy
 from clients.mapping import compile_path
-from clients.profile import Profile, fill, load_profile
+from clients.profile import PLACEHOLDERS, TABLES, Profile, fill, load_profile
 from clients.streams import Stream, read_stream
 from records.errors import StorageError
 
@@ -40,6 +41,14 @@ def ask(bot: FakeBot, profile: Profile, **fields: Any) -> BotAnswer:
         return client.ask(Question("q1", "Why?", **fields))
     finally:
         client.close()
+
+
+def test_the_shipped_profile_explains_every_helper_and_placeholder() -> None:
+    path = Path(__file__).parents[2] / "eval" / "profiles" / "default.toml"
+    text = path.read_text("utf-8")
+    assert [name for name in HELPERS if f"{name}(" not in text] == []
+    assert [name for name in PLACEHOLDERS if f"{{{name}}}" not in text] == []
+    assert [name for name in TABLES if name not in text] == []
 
 
 @pytest.mark.parametrize(

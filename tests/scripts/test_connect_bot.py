@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -244,6 +245,24 @@ def test_a_saved_answer_needs_no_bot(fake_bot: FakeBot, connect: Connect, tmp_pa
     bad = connect("/x", "--from-response", str(tmp_path / "other.json"))
     assert bad.exit_code == options.Exit.BAD_INPUT
     assert "neither an answer nor passages" in said(bad)
+
+
+def test_at_a_terminal_fields_are_accepted_or_changed(
+    fake_bot: FakeBot, tmp_path: Path, pseudo_terminal: Callable[..., Any]
+) -> None:
+    """A real process in a real terminal: look at the tree, a wrong path, a right one, accept."""
+    fake_bot.question = lambda exchange: exchange.path
+    fake_bot.default = lambda exchange: exchange.reply({}, 404)
+    fake_bot.script("/ask", reply({**GOOD, "short": "Thirty days."}))
+    target = tmp_path / "bot.toml"
+    script = str(Path(connect_bot.__file__))
+    command = [sys.executable, script, f"{fake_bot.url}/ask", "--name", str(target)]
+    with pseudo_terminal(command, columns=100, rows=40, env={}, cwd=tmp_path) as terminal:
+        for answer in ("t", "answer=short.", "answer=short", "abc", ""):
+            terminal.wait_for(b"q stops")
+            terminal.write(f"{answer}\r".encode())
+        assert terminal.wait() == 0
+    assert tomllib.loads(target.read_text())["response"]["answer"] == "short"
 
 
 @pytest.mark.parametrize(
