@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.fake_bot import Exchange, FakeBot
 
+import run_eval
 from clients.bot import BotAnswer, ChatApi, Question
 from clients.helpers import HELPERS
 from clients.http import CallError, RetryPolicy
@@ -188,6 +190,21 @@ def test_settings_that_a_grid_may_set(tmp_path: Path, fake_bot: FakeBot) -> None
     assert [exchange.json()["top"] for exchange in fake_bot.seen] == [5, 9]
     with pytest.raises(StorageError, match="no setting 'tpo'; it has: top"):
         profile.with_sweep({"tpo": 1})
+
+
+def test_a_run_sends_its_id_and_records_the_settings(tmp_path: Path, fake_bot: FakeBot) -> None:
+    text = SWEEP.replace('"{question}"', '"{question}"\nrun = "{run_id}"')
+    profile = tmp_path / "mine.toml"
+    profile.write_text(text, encoding="utf-8")
+    (tmp_path / "set.jsonl").write_text('{"id": "q1", "question": "Why?"}\n')
+    fake_bot.default = lambda it: it.reply({"answer": "So."})
+    words = ["--api-url", fake_bot.url, "--profile", str(profile), "--run-id", "monday"]
+    words += ["--eval-set", str(tmp_path / "set.jsonl"), "--results-dir", str(tmp_path)]
+    done = CliRunner().invoke(run_eval.main, words)
+    assert done.exit_code == 0, done.output
+    assert fake_bot.seen[0].json() == {"question": "Why?", "run": "monday", "top": 5}
+    config = json.loads((tmp_path / "monday" / "config.json").read_text())
+    assert config["retriever"]["requested"]["sweep"] == {"top": 5}
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,32 @@ def test_no_secret_of_a_curl_command_is_written_or_shown(
     assert "export BOT_TOKEN=" in said(done)
 
 
+def test_parameters_of_the_url_go_along_and_a_key_among_them_is_a_variable(
+    fake_bot: FakeBot, connect: Connect
+) -> None:
+    fake_bot.script("/ask", reply(GOOD))
+    done = connect("/ask?version=2&api_key=" + SECRET, "--dry-run")
+    assert done.exit_code == 0, done.output
+    request = tomllib.loads(done.stdout)["request"]
+    assert request["query"] == {"version": "2", "api_key": "${BOT_API_KEY}"}
+    assert fake_bot.seen[-1].path == f"/ask?version=2&api_key={SECRET}"
+    assert SECRET not in done.output
+
+
+def test_graphql_by_curl(fake_bot: FakeBot, connect: Connect) -> None:
+    """Braces of the query are sent as they are; the question stands in the variables."""
+    body = {"query": "query Q($q: String!) { ask(q: $q) { answer } }", "variables": {"q": "Why?"}}
+    fake_bot.script("/graphql", reply({"data": {"ask": {"answer": "Because it is so."}}}))
+    curl = f"curl {fake_bot.url}/graphql -d '{json.dumps(body)}'"
+    done = connect("", "--curl", curl, "--ask", "Why?", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert tomllib.loads(done.stdout)["response"]["answer"] == "data.ask.answer"
+    assert fake_bot.seen[0].json()["query"] == body["query"]
+    asked_texts = [exchange.json()["variables"]["q"] for exchange in fake_bot.seen]
+    assert asked_texts[0] == asked_texts[-1] == "Why?"  # the first question is asked twice
+    assert len(asked_texts) == 4
+
+
 def test_paths_set_by_hand_win(fake_bot: FakeBot, connect: Connect) -> None:
     fake_bot.script("/ask", reply({**GOOD, "short": "Thirty days."}))
     done = connect("/ask", "--set", "answer=short", "--set", "chunk.text=", "--dry-run")

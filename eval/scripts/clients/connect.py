@@ -36,7 +36,7 @@ from clients.probe import Answered, Heard, K, Prober, Try, read_reply
 from clients.profile import METHODS, check_profile
 from clients.run_plan import PROFILES, header_templates
 from clients.secrets import Redactor, public_url
-from clients.shapes import SecretFinder, Shape, known_shapes, shape_of
+from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes
@@ -215,10 +215,12 @@ def connect(
     finder = SecretFinder()
     headers = header_templates(options.header)
     given = _given_shape(options, request, path, url_query, finder)
+    plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
     names = _variable_names(finder, talk)
     given = _renamed(given, names) if given else None
+    query = _renamed(plain, names).query
     environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
-    prober = Prober(base, headers, environ, talk.tell, options.timeout)
+    prober = Prober(base, headers, environ, talk.tell, options.timeout, query)
     if options.from_response:
         shape = given or known_shapes(path)[0]
         answered, heard, repeat = _from_file(options, shape, questions[0])
@@ -454,11 +456,6 @@ def _given_shape(
 ) -> Shape | None:
     """The user's own request without its secrets."""
     if request is None:
-        if url_query:
-            raise StorageError(
-                "the URL has parameters: say with --method GET that they are the request, or leave "
-                "them out."
-            )
         return None
     request.query = {**url_query, **request.query}
     asked = [text for text in options.ask if text]

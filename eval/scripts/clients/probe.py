@@ -101,12 +101,16 @@ class Prober:
         environ: Mapping[str, str],
         tell: Callable[[str], None],
         timeout: float,
+        query: Mapping[str, Any] | None = None,
         max_bytes: int = 64 * 2**20,
     ) -> None:
-        """``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values."""
+        """``headers``: name and value with ``${VARIABLE}``; ``environ``: the variables' values.
+
+        ``query``: parameters of the user's URL, which every request but a given one gets."""
         self.tries: list[Try] = []
         self._url, self._headers, self._environ = url, headers, environ
         self._tell, self._timeout, self._max_bytes = tell, timeout, max_bytes
+        self._query = query or {}
         self._waited = self._reached = False
         self._last: Shape | None = None
 
@@ -200,7 +204,8 @@ class Prober:
         except (CallError, ValueError, RecursionError) as error:
             if isinstance(error, CallError) and error.status in (401, 403) and path == "/":
                 self._refuse_login(error.status, shape)
-        return openapi_shapes(document, path) or known_shapes(path)
+        shapes = openapi_shapes(document, path) or known_shapes(path)
+        return [replace(each, query={**self._query, **each.query}) for each in shapes]
 
     def _answer(
         self, shape: Shape, reply: Reply, redactor: Redactor, question: Question

@@ -211,7 +211,8 @@ def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
 def _server_prefix(document: Mapping[str, Any]) -> str:
     """The path that all operations stand behind; another host in it is not asked."""
     servers = document.get("servers")
-    url = servers[0].get("url", "") if isinstance(servers, list) and servers else ""
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url", "") if isinstance(first, Mapping) else ""
     return url.rstrip("/") if isinstance(url, str) and url.startswith("/") else ""
 
 
@@ -227,7 +228,7 @@ def _operation_shape(
     origin = f"openapi.json: {operation.get('summary') or operation.get('operationId') or path}"
     parameters = operation.get("parameters")
     properties, required = {}, []
-    for raw in parameters if isinstance(parameters, list) else ():
+    for raw in _a_list(parameters):
         parameter = _resolved(document, raw)
         if parameter.get("in") == "query" and isinstance(parameter.get("name"), str):
             properties[parameter["name"]] = parameter.get("schema", {"type": "string"})
@@ -259,8 +260,7 @@ def _resolved(document: Mapping[str, Any], node: Any, depth: int = 0) -> Mapping
             target = target.get(step) if isinstance(target, Mapping) else None
         return _resolved(document, target, depth + 1)
     for key in ("anyOf", "oneOf"):
-        choices = node.get(key)
-        for choice in choices if isinstance(choices, list) else ():
+        for choice in _a_list(node.get(key)):
             chosen = _resolved(document, choice, depth + 1)
             if chosen and chosen.get("type") != "null":
                 return {**chosen, **{k: v for k, v in node.items() if k != key}}
@@ -269,8 +269,9 @@ def _resolved(document: Mapping[str, Any], node: Any, depth: int = 0) -> Mapping
         merged: dict[str, Any] = {"properties": {}, "required": []}
         for part in [*parts, {key: value for key, value in node.items() if key != "allOf"}]:
             resolved = _resolved(document, part, depth + 1)
-            merged["properties"] |= resolved.get("properties", {})
-            merged["required"] += resolved.get("required", [])
+            properties = resolved.get("properties")
+            merged["properties"] |= properties if isinstance(properties, Mapping) else {}
+            merged["required"] += _a_list(resolved.get("required"))
         return merged
     return node
 
@@ -282,7 +283,7 @@ def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dic
     if not isinstance(properties, Mapping) or depth > 3:
         return {}, 0.0
     schemas = {str(name): _resolved(document, value) for name, value in properties.items()}
-    required = set(schema.get("required") or ())
+    required = {name for name in _a_list(schema.get("required")) if isinstance(name, str)}
     ranked = [
         (name_rank(name, field_names.QUESTION), name)
         for name, each in schemas.items()
@@ -306,6 +307,11 @@ def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dic
             elif name in required:
                 value[name] = _default(each)
     return value, rank
+
+
+def _a_list(value: Any) -> list[Any]:
+    """The value if it is a list: what a stranger sends may be anything."""
+    return value if isinstance(value, list) else []
 
 
 def _field(name: str, schema: Mapping[str, Any]) -> Any:
@@ -359,7 +365,7 @@ def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
     details = said.get("detail") if isinstance(said, dict) else None
     if isinstance(details, list) and all(isinstance(item, dict) for item in details):
         for item in details:
-            where, *path = [str(part) for part in item.get("loc", ())] or ["body"]
+            where, *path = list(map(str, _a_list(item.get("loc")))) or ["body"]
             kind = str(item.get("type", ""))
             if where not in ("body", "query") or not path:
                 continue
