@@ -146,8 +146,8 @@ class RetrievalScorer:
             return matching.match_anchors(
                 gold.keys, places, gold.snippets, texts, self.min_similarity
             )
-        texts = [chunk.text or "" for chunk in chunks]
-        return matching.match_texts(gold.keys, texts, self.min_similarity)
+        passages = [chunk.text or "" for chunk in chunks]
+        return matching.match_texts(gold.keys, passages, self.min_similarity)
 
     def _extra(
         self, case: TestCase, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
