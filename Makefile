@@ -43,7 +43,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
-  label label-verdicts calibrate drafts import export judge-demo judge-cache \
+  label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test static check format golden bench docs lock clean
 
 help: ## list the targets
@@ -135,6 +135,9 @@ label-verdicts: setup ## say of a judge's claims whether they hold: what calibra
 
 calibrate: setup ## how far the judge of a run agrees with people
 	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) $(ARGS)
+
+init: setup ## write what a bot's repository needs to be evaluated: make init TO=../mybot
+	$(PY) $(SCRIPTS)/init_repo.py $(TO) $(ARGS)
 
 drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
 	$(PY) $(SCRIPTS)/generate_cases.py --vault $(VAULT) --output $(or $(TO),drafts.jsonl) $(ARGS)

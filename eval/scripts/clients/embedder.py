@@ -56,8 +56,8 @@ def _bundled_model() -> Path:
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingUnavailable(
-            "The bundled embedding model is not installed: run `make setup LIGHT=0`, or name another "
-            "model."
+            "The bundled embedding model is not installed: run `make setup LIGHT=0`, or name "
+            "another model."
         )
     return Path(spec.submodule_search_locations[0]) / "model"
 
