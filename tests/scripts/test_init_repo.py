@@ -1,0 +1,72 @@
+"""A bot's repository gets what it needs, and it works there with the demo bot."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner
+
+import init_repo
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
+    first = CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    assert first.exit_code == 0, first.output
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    again = CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    assert again.exit_code == 2
+    assert "rag-eval/Makefile" in again.output
+    assert written == {path: path.read_bytes() for path in written}
+
+
+def test_the_files_can_be_read(tmp_path: Path) -> None:
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    own = tmp_path / "rag-eval"
+    for name in ("gates.toml", "targets.toml", "profiles/default.toml"):
+        tomllib.loads((own / "eval" / name).read_text("utf-8"))
+    workflow = yaml.safe_load((tmp_path / ".github/workflows/rag-eval.yml").read_text("utf-8"))
+    assert workflow["jobs"]["gate"]["env"]["RAG_EVAL_HOME"].endswith("/rag-eval")
+    assert f"TOOLKIT ?= {ROOT}\n" in (own / "Makefile").read_text("utf-8")
+    assert (own / ".gitignore").exists()
+
+
+def test_the_chain_runs_there_with_the_demo_bot(tmp_path: Path) -> None:
+    """What check-init does, by the words of its own recipe; packages are those of this process."""
+    CliRunner().invoke(init_repo.main, [str(tmp_path)])
+    own = tmp_path / "rag-eval"
+    env = {name: text for name, text in os.environ.items() if not name.startswith("RAG_EVAL_")}
+    words = ["make", "-C", str(own), "check-init", f"PY={sys.executable}", "-o", "setup"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list((own / "eval" / "results").iterdir()) == [], "the trial run is taken away again"
+
+
+def test_the_image_takes_only_what_is_there() -> None:
+    """Sources of COPY exist, the user is not root, no layer needs a GPU."""
+    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+    assert copied
+    for name in (name for names in copied for name in names):
+        assert (ROOT / name).exists(), name
+    users = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert users
+    assert users[-1] not in ("root", "0")
+    assert any("whl/cpu" in line for line in lines)
+
+
+def test_the_action_runs_scripts_that_exist() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    assert action["runs"]["using"] == "composite"
+    text = (ROOT / "action.yml").read_text("utf-8")
+    for name in set(re.findall(r"scripts/(\w+\.py)", text)):
+        assert (ROOT / "eval" / "scripts" / name).exists(), name
+    inputs = set(re.findall(r"inputs\.([\w-]+)", text))
+    assert inputs == set(action["inputs"])
