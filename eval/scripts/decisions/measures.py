@@ -36,6 +36,8 @@ class Measure:
     target: str | None = None
     passed: bool | None = None
     band: str | None = None
+    mark: str = ""
+    """Why the interval is to be doubted, or is not there."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,6 +95,7 @@ def _measure(
         str(target) if target else None,
         target.passed(mean) if target and tells else None,
         band(mean, row) if row and tells else None,
+        section.get("marks", {}).get(metric, ""),
     )
 
 
