@@ -13,7 +13,6 @@ from typing import Any
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
-from clients.run_counts import printable
 from clients.secrets import Headers, public_url, resolve_headers
 from records.asked import filter_values, passes, patterns_of
 from records.cases import TestCase
@@ -22,6 +21,7 @@ from records.files import git_commit, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig
 from records.runs import ROOT, VERSION, check_run_id
+from terminal.tables import printable
 
 PROFILES = ROOT / "eval" / "profiles"
 

@@ -166,7 +166,7 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
-    from records.targets import read_targets
+    from records.targets import read_advisory, read_targets
     from terminal import tables
 
     modes = section["by"].get("match", {})
@@ -174,7 +174,8 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}))
+    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+    tables.print_section(console, section, targets)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
