@@ -101,7 +101,10 @@ class _PromptEvidence(msgspec.Struct):
 
 
 class ScoreLine(msgspec.Struct, omit_defaults=True):
-    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any."""
+    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
+
+    ``cluster``: the number of its case's cluster while a section is made; it stands in no file.
+    """
 
     case_id: str
     repeat: int
@@ -109,6 +112,7 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     scores: Scores
     reasons: dict[str, str] = {}
     evidence: Any = None
+    cluster: int | None = None
 
 
 SCORES_OF_CASE = ("case_id", "scores")
