@@ -8,7 +8,7 @@ long columns lie on disk: memory is 8 bytes a case, and as much for each column 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import nan
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ANSWERED, PASS = "answered", "pass"
 
 FAILED_IS_ZERO = (ANSWERED, PASS)
-"""Metrics of section ``pipeline`` in which a call that failed, or that has no result, counts as 0."""
+"""Metrics of section ``pipeline`` in which a call that failed, or has no result, counts as 0."""
 
 _BLOCK = 4096
 """Cases of a block: within it the values of a metric stand together."""
@@ -270,12 +270,32 @@ class SideBySide:
     ids: Ints
     missing_base: Mask
     missing_new: Mask
+    _in_base: Mask
+    _in_new: Mask
     _new_places: Ints
 
     @property
     def both(self) -> int:
         """Cases that both runs have lines of."""
-        return self.base.cases + self.new.cases - len(self.ids)
+        return int((self._in_base & self._in_new).sum())
+
+    @property
+    def only_base(self) -> int:
+        """Cases of base that new was not asked, as far as it is known."""
+        return int((self._in_base & ~self._in_new & ~self.missing_new).sum())
+
+    @property
+    def only_new(self) -> int:
+        """Cases of new that base was not asked, as far as it is known."""
+        return int((self._in_new & ~self._in_base & ~self.missing_base).sum())
+
+    def case_ids(self, rows: Collection[int]) -> dict[int, str]:
+        """The ids of some rows; the lines are read again."""
+        names = self.base.case_ids([row for row in rows if row < self.base.cases])
+        lines = {int(row): line for line, row in enumerate(self._new_places)} if rows else {}
+        alone = {lines[row]: row for row in rows if row >= self.base.cases and row in lines}
+        new = self.new.case_ids(list(alone)) if alone else {}
+        return names | {alone[line]: case_id for line, case_id in new.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -334,15 +354,20 @@ class SideBySide:
 def side_by_side(
     base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
 ) -> SideBySide:
-    """Two runs' cases matched. ``asked_*``: hashes of the cases that each run was asked beside those
-    that it has lines of; an empty array when it lacks none."""
+    """Two runs' cases matched.
+
+    ``asked_*``: hashes of the cases that a run was asked, of which those that it has lines of may
+    be left out; None: every case of the set.
+    """
     import numpy as np
 
     places = places_of(new.ids, base.ids)
     alone = places < 0
     places = places.copy()
     places[alone] = base.cases + np.arange(int(alone.sum()))
-    ids = np.concatenate([base.ids, new.ids[alone]])
+    ids = np.concatenate(
+        [base.ids, new.ids[alone], _lost_by_both(base, new, asked_base, asked_new)]
+    )
     in_base = np.zeros(len(ids), bool)
     in_base[: base.cases] = True
     in_new = np.zeros(len(ids), bool)
@@ -353,8 +378,26 @@ def side_by_side(
         ids,
         ~in_base & _among(ids, asked_base),
         ~in_new & _among(ids, asked_new),
+        in_base,
+        in_new,
         places,
     )
+
+
+def _lost_by_both(
+    base: SectionScores, new: SectionScores, asked_base: Ints | None, asked_new: Ints | None
+) -> Ints:
+    """Cases that both runs were asked and neither has, as far as it is known."""
+    import numpy as np
+
+    if asked_base is None and asked_new is None:
+        return np.zeros(0, np.int64)
+    if asked_base is None or asked_new is None:
+        asked = asked_new if asked_base is None else asked_base
+    else:
+        asked = np.intersect1d(asked_base, asked_new)
+    lost: Ints = asked[~np.isin(asked, base.ids) & ~np.isin(asked, new.ids)]
+    return lost
 
 
 def _among(ids: Ints, asked: Ints | None) -> Mask:
@@ -362,10 +405,3 @@ def _among(ids: Ints, asked: Ints | None) -> Mask:
     import numpy as np
 
     return np.ones(len(ids), bool) if asked is None else np.isin(ids, asked)
-
-
-def iter_case_ids(folder: Path, section: str) -> Iterator[str]:
-    """The ids of a section's cases, in order."""
-    lines = (line for _, _, line in read_scores(folder, section, ("case_id",)))
-    for case_id, _ in groupby(lines, key=attrgetter("case_id")):
-        yield case_id

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from decisions.compare import CompareOptions, compare, compare_many
-from decisions.pairs import read_pairs
+from decisions.columns import read_section
 from decisions.rows import MetricRow
-from ragmetrics.stats.significance import holm, mcnemar
+from ragmetrics.stats.significance import mcnemar
 from records.errors import StorageError
 
 Targets = Callable[[str], Path]
@@ -205,10 +205,10 @@ def test_memory_is_a_number_a_case_and_metric(runs: Runs) -> None:
     base = runs.make("base", scores)
     new = runs.make("new", scores)
     tracemalloc.start()
-    pairs = read_pairs(base, new, "retrieval")
+    pairs = read_section(base, "retrieval"), read_section(new, "retrieval")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert pairs.both == 20_000
+    assert pairs[0].cases == pairs[1].cases == 20_000
     assert peak < 8e6
 
 
