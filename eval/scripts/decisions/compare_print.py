@@ -94,7 +94,7 @@ def _print_cells(
     from rich.table import Table
 
     shown = list(range(len(columns)))
-    widths = [max(cell_len(row[at]) for row in (columns, *rows)) + 1 for at in shown]
+    widths = [max(cell_len(row[at]) for row in (columns, *rows)) + 2 for at in shown]
     left_out = []
     for name in droppable:
         if console.is_terminal and sum(widths[at] for at in shown) > console.width:
@@ -108,8 +108,12 @@ def _print_cells(
     for number_of_row, row in enumerate(rows):
         style = styles[number_of_row] if styles else None
         table.add_row(*(plain(row[at]) for at in shown), style=style)
-    width = max(console.width, sum(widths) + len(widths))
-    console.print(table, width=width, crop=False, soft_wrap=False, no_wrap=True)
+    before = console.width
+    console.width = max(before, sum(widths))
+    try:
+        console.print(table)
+    finally:
+        console.width = before
     if left_out:
         _say(console, f"Left out on this narrow terminal: {', '.join(left_out)}.", "dim")
 
@@ -358,10 +362,7 @@ NAMED = 8
 
 
 def _explored_title(tested: int) -> str:
-    return (
-        f"Exploratory metrics ({counted(tested, 'test')}; p after Benjamini-Hochberg, so that at "
-        "most 5 % of the differences that are named are chance)"
-    )
+    return f"Exploratory metrics ({counted(tested, 'test')}; false discovery rate 5 %)"
 
 
 def _cases_line(comparison: Comparison) -> str:
@@ -451,7 +452,7 @@ def _cells(row: MetricRow) -> tuple[str, ...]:
     """Metric, both means with their coverage, difference, interval, corrected p, verdict."""
     interval = "–"
     if row.ratio_interval is not None:
-        interval = f"{row.ratio_interval[0]:.2f} to {row.ratio_interval[1]:.2f}"
+        interval = " to ".join(map(_times, row.ratio_interval))
     elif row.interval is not None:
         mark = "*" if row.n < UNRELIABLE_BELOW else ""
         interval = f"{_signed(row.interval[0])} to {_signed(row.interval[1])}{mark}"
@@ -474,18 +475,23 @@ def _coverage(scored: int, cases: int) -> str:
 
 def _change(row: MetricRow) -> str:
     """The difference, or the ratio of times, costs and tokens."""
-    return _signed(row.delta) if row.ratio is None else f"{row.ratio:.2f}×"
+    return _signed(row.delta) if row.ratio is None else f"{_times(row.ratio)}×"
+
+
+def _times(ratio: float | None) -> str:
+    """Two decimals, three significant digits of what is small."""
+    return f"{ratio or 0:.2f}" if ratio is None or ratio >= 0.1 else f"{ratio:.3g}"
 
 
 def _verdict(row: MetricRow) -> str:
     """The verdict in words; with no evidence, what this n could have shown."""
     if row.verdict == "mixed":
-        return f"{SIGNS['mixed']} mixed: {row.ratio_totals or 0:.2f}× in all"
+        return f"{SIGNS['mixed']} mixed: {_times(row.ratio_totals)}× in all"
     if row.verdict == "no evidence":
         look = "▽ look" if row.look else "no evidence"
         if row.mde is None:
             return look
-        size = f"{row.mde:.2f}×" if row.ratio is not None else number(row.mde)
+        size = f"{_times(row.mde)}×" if row.ratio is not None else number(row.mde)
         return f"{look} (MDE {size})"
     if row.verdict == "too few":
         return f"too few to tell ({row.units})"
