@@ -287,10 +287,17 @@ def spread_of(differences: Floats, clusters: Ints | None, largest: float | None)
 
 
 def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
-    """95 %, by Student's t; the variance holds what a change that no case showed would add."""
+    """95 %, by Student's t; the variance holds what a change that no case showed would add.
+
+    Where all differences are the same, that is one case without any. None where nothing changed
+    and nobody knows how large a change could be.
+    """
     if effect.clusters < 2 or effect.difference is None:
         return None
-    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(spread.widened() / spread.n)
+    variance = spread.widened() or effect.difference**2 / spread.n
+    if not variance:
+        return None
+    half = _t_quantile(1 - ALPHA / 2, spread.freedom()) * sqrt(variance / spread.n)
     low, high = effect.difference - half, effect.difference + half
     if spread.largest is not None:
         low, high = max(low, -spread.largest), min(high, spread.largest)
@@ -364,6 +371,8 @@ def _ratio(ratios: Floats, totals: float, clusters: Ints | None, seed: int) -> R
     """The typical ratio with limits: the shifts of log ratios that the flips do not reject."""
     centre = _shift(ratios, clusters, 0.0)
     residuals = cluster_sums(_signed_ranks(ratios - centre), clusters)
+    if not residuals.any():  # every ratio is the same one
+        residuals = cluster_sums(_signed_ranks(ratios), clusters)
     interval = None
     bound = _critical(residuals, seed)
     if bound is not None:

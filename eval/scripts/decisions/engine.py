@@ -89,6 +89,8 @@ class Decision:
     headline: Headline
     rows: tuple[PrimaryRow, ...]
     alpha: float = ALPHA
+    tested: int = 1
+    """Metrics in the joint test, of all runs, that changed at all; at least 1."""
 
     def row(self, name: str) -> PrimaryRow | None:
         return next((row for row in self.rows if row.name == name), None)
@@ -158,16 +160,16 @@ def settle(
     columns = [evidence.values for own in runs for evidence in own]
     both = joint_p(columns, clusters, "both", seed=seed)
     below = joint_p(columns, clusters, "worse", seed=seed)
-    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own)
+    changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
     decisions, start = [], 0
     for index, own in enumerate(runs):
         rows = tuple(
-            _row(evidence, float(both[at]), float(below[at]), max(changed, 1), alpha, margin)
+            _row(evidence, float(both[at]), float(below[at]), changed, alpha, margin)
             for at, evidence in enumerate(own, start)
         )
         start += len(own)
         headline = headline_of(rows, worse[index] if worse else 0)
-        decisions.append(Decision(headline, rows, alpha))
+        decisions.append(Decision(headline, rows, alpha, changed))
     return decisions
 
 
@@ -267,11 +269,11 @@ def joint_p(
     """Adjusted p of each column: are the signs of whole clusters, in all columns at once, chance?
 
     ``differences``: cases x metrics, or a list of columns; above 0 is better, not a number counts
-    as no difference. ``clusters``: an integer for each case. The statistic of a column is Σd/√Σd² over
-    clusters; p is the share of flips in which the largest of any column (in size; with ``worse``,
-    towards worse) exceeds it, ties counted half. All patterns are looked at where there are few,
-    else ``draws`` of them, and the observed one is counted with them; above 2,000 clusters that
-    changed, the statistics are drawn from the normal distribution with their own correlation.
+    as no difference. ``clusters``: an integer for each case. The statistic of a column is Σd/√Σd²
+    over clusters; p is the share of flips in which the largest of any column (in size; with
+    ``worse``, towards worse) exceeds it, ties counted half. All patterns are looked at where there
+    are few, else ``draws`` of them, and the observed one is counted with them; above 2,000 clusters
+    that changed, the statistics are drawn from the normal distribution with their own correlation.
     A column without a difference has p 1. Range (0, 1].
     """
     import numpy as np
