@@ -68,8 +68,11 @@ def of_the_demo(cache: Path, names: Sequence[str]) -> Configurations:
         if not (folder / "results.jsonl").exists():
             say(f"asking the demo bot ({name}) …")
             _script("run_eval", "--api-url", "demo", "--run-id", name, *words, cache=cache)
-        _script("eval_suite", "--run", name, "--sections", SECTIONS, cache=cache)
         scores = read_primary(folder, names)
+        if scores is None or {n for n in names if n in scores.names} != {*measured(names)}:
+            say(f"scoring the run ({name}) …")
+            _script("eval_suite", "--run", name, "--sections", SECTIONS, cache=cache)
+            scores = read_primary(folder, names)
         if scores is None:
             raise SystemExit(f"{folder}: has no scores of {', '.join(names)}")
         found.append(scores)
@@ -81,6 +84,11 @@ def of_the_demo(cache: Path, names: Sequence[str]) -> Configurations:
         a.values[:, [a.names.index(name) for name in shared]],
         b.values[rows][:, [b.names.index(name) for name in shared]],
     )
+
+
+def measured(names: Sequence[str]) -> list[str]:
+    """The metrics that the sections of the demo's runs hold."""
+    return [name for name in names if name.partition(".")[0] in SECTIONS.split(",")]
 
 
 def _script(script: str, *words: str, cache: Path) -> None:
