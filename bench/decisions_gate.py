@@ -156,16 +156,23 @@ def metrics_file(path: Path, names: Sequence[str], values: Any) -> RunNumbers:
     return RunNumbers(path.stem, sections, head, source=path)
 
 
+def known(name: str) -> bool:
+    """Whether the catalogue has a row for ``section.metric``, as such rules need."""
+    return not catalogue_id(name.partition(".")[2]).endswith("@0")
+
+
 def catalogue_id(metric: str) -> str:
     try:
         return catalogue.find(metric).definition
     except KeyError:
-        return f"{metric}@1"
+        return f"{metric}@0"
 
 
 def file_rules(names: Sequence[str], rule: AgainstBase, coverage: float | None) -> GateRules:
-    """A gates file with one rule for every primary metric."""
-    return GateRules(None, baseline=dict.fromkeys(names, rule), coverage_drop=coverage)
+    """A gates file with one rule for every primary metric, and nothing built in for them."""
+    none = dict.fromkeys(names, AgainstBase("none"))
+    own = dict.fromkeys(filter(known, names), rule)
+    return GateRules(None, baseline=none | own, coverage_drop=coverage)
 
 
 def by_gate(rules: GateRules, base: RunNumbers, new: RunNumbers) -> bool:
