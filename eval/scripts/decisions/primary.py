@@ -16,6 +16,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decisions.engine import PrimaryTable
+from decisions.judge_calibration import fitting, stored_calibrations, too_few
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
 from records.errors import StorageError
 from records.metrics import (
     PRIMARY,
@@ -45,6 +48,8 @@ BUILT_IN = (
 """What decides where targets.toml declares nothing."""
 
 ANSWERED, PASS = "pipeline.answered", "pipeline.pass"
+
+JUDGED = "judged"
 
 FAILED_IS_ZERO = (ANSWERED, PASS)
 """Metrics in which a call that failed, or that has no result, counts as 0."""
@@ -94,6 +99,7 @@ def read_primary(
         sections = set(scored_sections(folder)) & set(metrics.get("sections", {}))
         if any(name.partition(".")[0] in sections for name in names):
             ids = asked if asked is not None else list(metrics.get(PRIMARY) or ())
+            names = names if names != BUILT_IN else _usable(folder, metrics)
             return _of_lines(folder, names, metrics, sections, ids)
     return _of_member(path, names, metrics)
 
@@ -112,6 +118,21 @@ def write_primary(folder: Path, asked: Sequence[str] | None = None, *, large: bo
         for case_id, row in zip(scores.case_ids, scores.values.tolist(), strict=True)
     }
     update_primary(folder, scores.names, rows)
+
+
+def _usable(folder: Path, metrics: Mapping[str, Any]) -> tuple[str, ...]:
+    """The built-in names without the judged ones whose judge nobody has held against people."""
+    judge = metrics.get("sections", {}).get(JUDGED, {}).get("options", {}).get("judge") or {}
+    calibrations = stored_calibrations(folder)
+
+    def usable(name: str) -> bool:
+        section, _, metric = name.partition(".")
+        if section != JUDGED:
+            return True
+        records = [fitting(call, judge, calibrations)[0] for call in CALLS_BY_METRIC[metric]]
+        return all(record is not None and not too_few(record) for record in records)
+
+    return tuple(name for name in BUILT_IN if usable(name))
 
 
 def _of_member(
@@ -226,3 +247,35 @@ def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
         if definition is not None:
             ids[name] = definition
     return ids
+
+
+def paired_table(
+    base: PrimaryScores, new: PrimaryScores, labels: Mapping[str, str] | None = None
+) -> PrimaryTable:
+    """The metrics of one definition that both runs were scored for, over the cases of both.
+
+    ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
+    """
+    import numpy as np
+
+    names = [name for name in base.names if name in new.names and same_definition(base, new, name)]
+    places = {case_id: place for place, case_id in enumerate(new.case_ids)}
+    both = [(at, places[case_id]) for at, case_id in enumerate(base.case_ids) if case_id in places]
+    rows = np.array(both, dtype=np.int64).reshape(len(both), 2)
+    case_ids = [base.case_ids[at] for at, _ in both]
+    numbers: dict[str, int] = {}
+    clusters = [
+        numbers.setdefault(case_id if labels is None else labels[case_id], len(numbers))
+        for case_id in case_ids
+    ]
+    a, b = (
+        side.values[rows[:, at]][:, [side.names.index(name) for name in names]]
+        for at, side in enumerate((base, new))
+    )
+    return PrimaryTable(tuple(names), case_ids, np.array(clusters, dtype=np.int64), a, b)
+
+
+def same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:
+    """Whether both runs mean the same by a metric; also where one of them does not say."""
+    old, now = base.definitions.get(name), new.definitions.get(name)
+    return old is None or now is None or old == now

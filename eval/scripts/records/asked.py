@@ -18,6 +18,7 @@ import msgspec
 from records.cases import iter_cases
 from records.files import sha256_file
 from records.results import RunConfig
+from records.runs import PARTIAL
 
 
 class Asked(NamedTuple):
@@ -64,6 +65,16 @@ def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | No
     if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
         return None
     return [case.id for case in iter_cases(eval_set, lambda problem: None)]
+
+
+def stopped(folder: Path, config: RunConfig) -> str:
+    """Why a run was not asked all of its cases, in words; "" for one that was finished."""
+    if (folder / PARTIAL).exists():
+        return f"the run is not finished: {PARTIAL} is in its folder"
+    reason = config.run.get("stopped")
+    if not reason:
+        return ""
+    return f"the run was stopped ({reason})" if isinstance(reason, str) else "the run was stopped"
 
 
 def _count(value: object) -> int | None:

@@ -1,0 +1,293 @@
+"""Is a run worse than its baseline? One answer for the gate and the suite.
+
+The primary metrics are tested together, one-sided, case by case (decisions/engine.py). Where one of
+the runs has no primary scores of its cases the means are compared as those of independent samples,
+which takes many more cases; then Holm's correction stands for the joint test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any
+
+from decisions.effects import ALPHA, POWER, Effect, compact, measure
+from decisions.engine import Decision, decide, higher_is_better, is_skewed, range_of
+from decisions.gate_checks import GateEvidence, RunNumbers
+from decisions.pairs import read_pairs
+from decisions.primary import (
+    PrimaryScores,
+    paired_table,
+    primary_names,
+    read_primary,
+    same_definition,
+)
+from ragmetrics.stats.significance import holm
+from records.clusters import NONE, Clustering, read_clusters
+from records.files import sha256_file
+from records.runs import scored_sections
+
+PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
+
+FALL = 0.05
+"""The true fall, as a share of a metric's range, for which ``UnpairedRow.needed`` is told."""
+
+WIDTH = 1.959963984540054
+"""Standard errors in half of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A primary metric then and now. ``p``: that the run is no worse, corrected for all primary
+    metrics; None where nothing can be decided, for the ``reason``. ``needed``: of an unpaired test,
+    the cases that each run would need to show a fall of ``FALL`` 4 times in 5."""
+
+    name: str
+    before: float | None
+    now: float | None
+    delta: float | None
+    interval: tuple[float, float] | None
+    n: int
+    method: str
+    p: float | None = None
+    reason: str = ""
+    needed: int | None = None
+
+    @property
+    def worse(self) -> bool:
+        return self.p is not None and self.p <= ALPHA
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What became of the primary metrics.
+
+    ``lost``: scored in the baseline and no longer. ``redefined``: both definitions of a metric that
+    the runs mean otherwise. ``untested``: the baseline has no score of it. ``cases``: how cases
+    were counted together, in words.
+    """
+
+    rows: tuple[Regression, ...] = ()
+    lost: tuple[str, ...] = ()
+    redefined: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    untested: tuple[str, ...] = ()
+    cases: str = ""
+    notes: tuple[str, ...] = ()
+    decision: Decision | None = None
+
+
+def regressions(evidence: GateEvidence, names: Collection[str]) -> Regressions:
+    """Test the primary metrics of ``names``. Raises StorageError for damaged files."""
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    old, now = (_primary_of(side, evidence.targets, names) for side in (base, new))
+    if old is None or now is None:
+        return _unpaired(base, new, list(names))
+    clustering, notes = clusters_of_set(evidence)
+    labels = clustering.labels if clustering else None
+    table = paired_table(old, now, labels)
+    decision = decide(table, seed=evidence.seed)
+    rows = []
+    for row in decision.rows:
+        effect = row.effect
+        if not effect.n:
+            continue
+        reason = ""
+        if row.verdict == "too few":
+            reason = f"too few documents or cases ({effect.clusters}) to tell"
+        rows.append(
+            Regression(
+                row.name,
+                effect.mean_a,
+                effect.mean_b,
+                effect.difference,
+                effect.interval,
+                effect.n,
+                PAIRED,
+                row.p_worse,
+                reason,
+            )
+        )
+    scored_then, scored_now = _scored(old), _scored(now)
+    redefined = {
+        name: (old.definitions[name], now.definitions[name])
+        for name in names
+        if name in old.names and name in now.names and not same_definition(old, now, name)
+    }
+    return Regressions(
+        tuple(rows),
+        tuple(name for name in names if name in scored_then and name not in scored_now),
+        redefined,
+        tuple(name for name in names if name not in scored_then),
+        clustering.sentence if clustering and clustering.by != NONE else "",
+        tuple(notes),
+        decision,
+    )
+
+
+def _primary_of(
+    side: RunNumbers, targets: Path, names: Collection[str] | None = None
+) -> PrimaryScores | None:
+    """A side's primary scores, of some metrics; None where it has none case by case."""
+    source = side.folder or side.source
+    scores = None if source is None else read_primary(source, primary_names(targets))
+    if scores is None or names is None:
+        return scores
+    chosen = [at for at, name in enumerate(scores.names) if name in names]
+    return PrimaryScores(
+        scores.label,
+        tuple(scores.names[at] for at in chosen),
+        scores.case_ids,
+        scores.values[:, chosen],
+        scores.definitions,
+    )
+
+
+def _scored(scores: PrimaryScores) -> set[str]:
+    """The metrics of which any case has a score."""
+    columns = scores.values.T
+    return {n for n, column in zip(scores.names, columns, strict=True) if (column == column).any()}
+
+
+def clusters_of_set(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
+    """Which cases are counted together, as the eval set says; None without the set's file."""
+    path = evidence.eval_set
+    if path is None or not path.exists():
+        return None, []
+    clustering, scored_with = read_clusters(path), evidence.new.header.get("eval_set_sha256")
+    if clustering.by == NONE or scored_with in (None, sha256_file(path)):
+        return clustering, []
+    return clustering, [
+        f"{path.name} is not the set that {evidence.new.label} was scored with: cases are counted "
+        "together by the documents of the set as it is now."
+    ]
+
+
+def paired_effects(evidence: GateEvidence, sections: Iterable[str]) -> dict[str, Effect]:
+    """Effects by ``section.metric`` over the cases that both runs scored, where both have their
+    lines; of a committed metrics.json those of its primary metrics."""
+    import numpy as np
+
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    clustering, _ = clusters_of_set(evidence)
+    effects: dict[str, Effect] = {}
+    if base.folder is None or new.folder is None:
+        return _primary_effects(evidence, clustering)
+    scored = set(scored_sections(base.folder)) & set(scored_sections(new.folder))
+    for section in sorted(scored & set(sections)):
+        pairs = read_pairs(base.folder, new.folder, section)
+        numbers: dict[str, int] = {}
+        labels = clustering.labels if clustering else {case_id: case_id for case_id in pairs.places}
+        clusters = np.array(
+            [numbers.setdefault(labels[case_id], len(numbers)) for case_id in pairs.places],
+            dtype=np.int64,
+        )
+        for metric in pairs.base.keys() & pairs.new.keys():
+            a, b = pairs.base[metric], pairs.new[metric]
+            a = np.concatenate([a, np.full(len(b) - len(a), np.nan)])
+            name = f"{section}.{metric}"
+            effects[name], _ = measure(a, b, compact(clusters), largest=range_of(name))
+    return effects
+
+
+def _primary_effects(evidence: GateEvidence, clustering: Clustering | None) -> dict[str, Effect]:
+    base, new = evidence.base, evidence.new
+    assert base is not None
+    old, now = (_primary_of(side, evidence.targets) for side in (base, new))
+    if old is None or now is None:
+        return {}
+    table = paired_table(old, now, clustering.labels if clustering else None)
+    clusters = compact(table.clusters)
+    return {
+        name: measure(table.a[:, at], table.b[:, at], clusters, largest=range_of(name))[0]
+        for at, name in enumerate(table.names)
+        if not is_skewed(name)
+    }
+
+
+def independent_interval(
+    base: RunNumbers, new: RunNumbers, section: str, metric: str
+) -> tuple[float, float] | None:
+    """The 95 % interval of a difference of two independent means; None when one has no interval."""
+    delta = new.part(section, "mean", metric) - base.part(section, "mean", metric)
+    errors = [_standard_error(side, section, metric) for side in (base, new)]
+    if None in errors:
+        return None
+    half = WIDTH * _root(errors)
+    return delta - half, delta + half
+
+
+def _standard_error(side: RunNumbers, section: str, metric: str) -> float | None:
+    interval = side.part(section, "ci95", metric)
+    return (interval[1] - interval[0]) / 2 / WIDTH if interval else None
+
+
+def _root(errors: Sequence[Any]) -> float:
+    return sqrt(sum(error * error for error in errors))
+
+
+def _unpaired(base: RunNumbers, new: RunNumbers, names: Sequence[str]) -> Regressions:
+    """The same question of two means each."""
+    lost, untested, redefined = [], [], {}
+    tested: list[str] = []
+    for name in names:
+        section, _, metric = name.partition(".")
+        then, now = (side.part(section, "mean", metric) for side in (base, new))
+        ids = tuple(side.part(section, "definitions", metric) for side in (base, new))
+        if then is None:
+            untested.append(name)
+        elif now is None:
+            lost.append(name)
+        elif ids[0] != ids[1]:
+            redefined[name] = ids
+        else:
+            tested.append(name)
+    rows = [_independent(base, new, name, len(tested)) for name in tested]
+    corrected = iter(holm([row.p for row in rows if row.p is not None]))
+    rows = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
+    return Regressions(
+        tuple(rows), tuple(lost), redefined, tuple(untested), notes=_unpaired_notes(rows)
+    )
+
+
+def _independent(base: RunNumbers, new: RunNumbers, name: str, tested: int) -> Regression:
+    """A metric by its means and intervals, not yet corrected for the other metrics."""
+    from scipy.special import ndtr, ndtri
+
+    section, _, metric = name.partition(".")
+    before, now = (side.part(section, "mean", metric) for side in (base, new))
+    n = min(side.counts(section, metric)[0] for side in (base, new))
+    interval = independent_interval(base, new, section, metric)
+    row = Regression(name, before, now, now - before, interval, n, UNPAIRED)
+    if interval is None:
+        reason = "has no interval, so chance cannot be ruled out; write a drop rule for it"
+        return replace(row, reason=reason)
+    error = (interval[1] - interval[0]) / 2 / WIDTH
+    worse_by = before - now if higher_is_better(name) else now - before
+    p = float(ndtr(-worse_by / error)) if error else float(worse_by <= 0)
+    reach = float(ndtri(1 - ALPHA / tested) + ndtri(POWER))
+    fall = FALL * (range_of(name) or 1.0)
+    needed = max(2, ceil(n * (reach * error / fall) ** 2))
+    return replace(row, p=p, needed=needed)
+
+
+def _unpaired_notes(rows: Sequence[Regression]) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    needs = ", ".join(
+        f"{row.name} about {row.needed:,} (there are {row.n:,})" for row in rows if row.needed
+    )
+    note = (
+        "Unpaired: one of the runs holds no primary scores of its cases (an older metrics.json, or "
+        "more than 2,000 cases), so the means are compared as two independent samples. Score the "
+        "baseline again, or give its run folder, for the paired test."
+    )
+    if needs:
+        note += (
+            f" To find a true fall of {FALL:g} of the range 4 times in 5, each run would need so "
+            f"many cases: {needs}."
+        )
+    return (note,)
