@@ -70,7 +70,7 @@ def read(sources: Sequence[Path], options: ImportOptions, notes: Notes) -> Itera
                 notes.problem(corpus, row.line, "_id", "is missing; every document needs an id")
 
 
-def _beside(sources: Sequence[Path]) -> dict[str, Path]:
+def beside(sources: Sequence[Path]) -> dict[str, Path]:
     """Files that an import puts beside the eval set as they are."""
     corpus = sources[0] / "corpus.jsonl"
     return {"corpus.jsonl": corpus} if corpus.exists() else {}

@@ -201,7 +201,7 @@ TIMES = st.floats(0, 1e6)
 def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]) -> None:
     marks = ("p50", "p95", "p99", "max")
     stages = [{"stage": "s"} | dict(zip(marks, sorted(row), strict=True)) for row in times]
-    chart = charts._ranges(stages, marks)
+    chart = charts.ranges(stages, marks)
     for row in chart["rows"]:
         places = [x for _, x in row["marks"]]
         assert places == sorted(places)
@@ -211,7 +211,7 @@ def test_marks_of_a_chart_stay_within_it_in_order(times: list[tuple[float, ...]]
 
 @given(st.lists(st.integers(0, 10**6), max_size=15))
 def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
-    chart = charts._bars([(str(count), count) for count in counts])
+    chart = charts.bars([(str(count), count) for count in counts])
     tallest = max((bar["height"] for bar in chart["bars"]), default=0)
     for bar in chart["bars"]:
         assert bar["y"] + bar["height"] == pytest.approx(chart["bottom"], abs=0.2)
@@ -221,7 +221,7 @@ def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
 
 def test_an_interval_is_drawn_on_the_range_of_its_metric() -> None:
     metric = {"low": -1.0, "high": 1.0, "mean": 0.0, "ci95": [-0.5, 0.5], "target": ">= 0.5"}
-    chart = charts._interval(metric, width=110.0)
+    chart = charts.interval(metric, width=110.0)
     assert chart == {"width": 110.0, "mean": 55.0, "low": 30.0, "high": 80.0, "target": 80.0}
-    assert charts._interval(metric | {"high": None}) is None
-    assert charts._interval(metric | {"mean": None}) is None
+    assert charts.interval(metric | {"high": None}) is None
+    assert charts.interval(metric | {"mean": None}) is None

@@ -18,7 +18,7 @@ def _round(value: float) -> float:
     return round(value, 1)
 
 
-def _bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
+def bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     """Upright bars with their labels and counts; the axis begins at 0."""
     left, bottom, top = 8.0, height - 26, 22.0
     most = max(1, *(count for _, count in rows)) if rows else 1
@@ -40,7 +40,7 @@ def _bars(rows: Sequence[tuple[str, int]], height: float = 200.0) -> Chart:
     return {"width": WIDTH, "height": height, "bottom": bottom, "bars": drawn}
 
 
-def _ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
+def ranges(stages: Sequence[Mapping[str, Any]], marks: Sequence[str]) -> Chart:
     """A line a stage from its first to its last mark, on a logarithmic axis of milliseconds.
 
     Times below 0.01 ms stand at its beginning.
@@ -79,7 +79,7 @@ def _s(power: int) -> str:
     return f"{10 ** (power - 3):,} s"
 
 
-def _reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Chart:
+def reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Chart:
     """Mean confidence of each bin (across) against its share of successes (up), with intervals.
 
     The area of a point grows with the answers of its bin.
@@ -114,7 +114,7 @@ def _reliability(rows: Sequence[Mapping[str, Any]], height: float = 330.0) -> Ch
     }
 
 
-def _interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
+def interval(metric: Mapping[str, Any], width: float = 120.0) -> Chart | None:
     """The mean, its interval and its target on the metric's range; None for an open range."""
     low, high, mean = metric["low"], metric["high"], metric["mean"]
     if low is None or high is None or mean is None or high <= low:

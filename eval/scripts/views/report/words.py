@@ -183,7 +183,7 @@ def _moment(written: str) -> str:
     return f"{written[:16].replace('T', ' ')} UTC" if utc else written
 
 
-def _meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
+def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Each metric once, without its cut-offs, and what it means."""
     texts: dict[str, str] = {}
     for metric in perspective["metrics"]:
