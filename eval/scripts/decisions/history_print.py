@@ -90,10 +90,11 @@ def _shift_notes(line: MetricLine, points: Sequence[HistoryPoint]) -> Iterator[s
     open_ones = {alert.at for alert in line.alerts}
     for index, shift in enumerate(line.shifts):
         last = index == len(line.shifts) - 1
+        title, level = points[shift.began].title, _level(line, shift)
         if shift.better:
-            yield f"{line.name} is better since {points[shift.began].title}: {_level(line, shift)}."
+            yield f"{line.name} is better since {title}: {level}."
         elif not last or shift.began not in open_ones:
-            yield f"{line.name} was worse from {points[shift.began].title} on: {_level(line, shift)}."
+            yield f"{line.name} was worse from {title} on: {level}."
 
 
 def _level(line: MetricLine, shift: LevelShift) -> str:
