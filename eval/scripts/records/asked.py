@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from records.cases import iter_cases
+from records.files import sha256_file
 from records.results import RunConfig
 
 
@@ -45,6 +47,23 @@ def asked_of(config: RunConfig) -> Asked | None:
     if cases is None:
         return None
     return Asked(cases, _count(config.run.get("repeat")) or 1)
+
+
+def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | None:
+    """The ids of the cases that a run was asked, in eval-set order; None when it is not known.
+
+    A run of a part of a set lists them. A run of the whole set was asked every case of
+    ``eval_set``, as long as that is still the set that it was asked.
+    """
+    listed = config.run.get("asked")
+    if isinstance(listed, list):
+        return [str(case_id) for case_id in listed]
+    asked = asked_of(config)
+    if asked is None or asked.cases != config.dataset.get("cases") or eval_set is None:
+        return None
+    if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
+        return None
+    return [case.id for case in iter_cases(eval_set, lambda problem: None)]
 
 
 def _count(value: object) -> int | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from decisions.primary import MOST_CASES, write_primary
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
@@ -31,7 +32,7 @@ from ragmetrics.stats.tally import (
     facets_of,
     slices_of,
 )
-from records.asked import asked_counts
+from records.asked import asked_counts, asked_ids
 from records.cases import Labels, TestCase, iter_cases, recurs
 from records.errors import Problem, StorageError
 from records.files import sha256_file
@@ -153,7 +154,16 @@ def score_run(
         header = _header(folder, eval_set, labels_dir, parts)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
     update_metrics(folder, scorer.section, section, header)
+    _update_primary(folder, eval_set, header)
     return section
+
+
+def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> None:
+    """The primary scores of every case, of all that is scored by now, into metrics.json."""
+    asked = None
+    if header["missing"] and header["asked"] <= MOST_CASES:
+        asked = asked_ids(read_config(folder), eval_set)
+    write_primary(folder, asked, large=header["cases"] > MOST_CASES)
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:
