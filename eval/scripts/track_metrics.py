@@ -6,12 +6,12 @@ are metrics.json files, run folders, or folders of runs. Out: a table with spark
 control band, what changed in between, and an alert for each primary metric that got worse.
 
 \b
-A primary metric (targets.toml [decide] primary) alerts when
-  shift  it lies lower for some runs than before: a CUSUM, from the 8th run on
-  fall   one run is 10 % under the median and far outside chance, from the 6th run on
-  pair   its cases are worse than those of the run before: the first 7 runs, or no spread
-  drop   it is more than P % under the median before: any metric shown, with --drop P
-  gone   it is no longer measured
+A primary metric (targets.toml [decide] primary) alerts by
+  shift  lower than before for some runs (CUSUM, from the 8th run on)
+  fall   one run 10 % under the median and outside chance (from the 6th on)
+  pair   cases worse than in the run before (first 7 runs, or no spread)
+  drop   more than P % under the median before (any metric; with --drop P)
+  gone   no longer measured
 
 \b
 Examples:

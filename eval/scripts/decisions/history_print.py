@@ -208,7 +208,8 @@ def _spark(line: MetricLine, count: int, room: int, unicode: bool) -> str:
 def _plot(screen: _Screen, line: MetricLine, count: int, max_drop: float | None) -> None:
     """A plot with the control band of the newest point, and with the limit of the plain rule."""
     judged = line.judged[-1]
-    limits, dotted = [], []
+    limits: list[float] = []
+    dotted = []
     if judged.band is not None:
         limits += judged.band
         dotted.append(f"control band {number(judged.band[0])} – {number(judged.band[1])}")

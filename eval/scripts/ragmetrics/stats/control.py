@@ -97,7 +97,8 @@ def controlled(
     each is another chance to err.
 
     U = Phi^-1(F_t(k-1)((x - mean) / s * sqrt(k / (k + 1)))) over the k earlier points (Hawkins
-    1987), S = max(0, S - U - 1/2) towards the bad side, and likewise towards the good side.
+    1987), S = max(0, S - U - 1/2) towards the bad side, and likewise towards the good side. A shift
+    began at the likeliest of the points since its sum was last 0.
     """
     sign = 1.0 if higher_is_better else -1.0
     least = [*spreads] or [0.0] * len(values)
@@ -131,18 +132,22 @@ class _Line:
     def __init__(self, start: int) -> None:
         self.start = start
         self._sums = {False: 0.0, True: 0.0}
-        self._began = {False: start, True: start}
+        self._scores: dict[bool, list[float]] = {False: [], True: []}
+        """The scores that a sum is made of: those since it was last 0."""
         self._compared = 0
 
     def add(self, score: float, place: int, threshold: float) -> LevelShift | None:
         """Take a normal score; a shift where a sum passes the threshold, the bad side first."""
         for better, towards in ((False, -score), (True, score)):
             if self._sums[better] == 0.0:
-                self._began[better] = place
+                self._scores[better].clear()
+            self._scores[better].append(towards)
             self._sums[better] = max(0.0, self._sums[better] + towards - SLACK)
         for better in (False, True):
             if self._sums[better] > threshold:
-                return LevelShift("shift", better, place, self._began[better])
+                return LevelShift(
+                    "shift", better, place, place + 1 - _lasting(self._scores[better])
+                )
         return None
 
     def compare(self, pair: PairVerdict | None, place: int, alpha: float) -> LevelShift | None:
@@ -151,6 +156,17 @@ class _Line:
         if pair is None or pair.p > alpha / self._compared:
             return None
         return LevelShift("pair", pair.better, place, place)
+
+
+def _lasting(scores: Sequence[float]) -> int:
+    """For how many of the last scores the new level most likely lasts: the n with the largest
+    (sum of the last n)^2 / n, the likelihood of a step of unknown size (Hinkley 1970)."""
+    best, count, total = -inf, 0, 0.0
+    for n, score in enumerate(reversed(scores), 1):
+        total += score
+        if total > 0 and total * total / n > best:
+            best, count = total * total / n, n
+    return count
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:
