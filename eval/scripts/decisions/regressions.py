@@ -13,20 +13,21 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
+from decisions.columns import ClusterCodes
+from decisions.compare import read_pairs
 from decisions.effects import ALPHA, POWER, Effect, compact, measure
 from decisions.engine import Decision, decide, higher_is_better, is_skewed, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers
-from decisions.pairs import read_pairs
 from decisions.primary import (
     PrimaryScores,
+    clusters_of_run,
     paired_table,
     primary_names,
     read_primary,
     same_definition,
 )
 from ragmetrics.stats.significance import holm
-from records.clusters import NONE, Clustering, read_clusters
-from records.files import sha256_file
+from records.clusters import NONE, Clustering
 from records.runs import scored_sections
 
 PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
@@ -153,43 +154,29 @@ def _scored(scores: PrimaryScores) -> set[str]:
 
 def clusters_of_set(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
     """Which cases are counted together, as the eval set says; None without the set's file."""
-    path = evidence.eval_set
-    if path is None or not path.exists():
-        return None, []
-    clustering, scored_with = read_clusters(path), evidence.new.header.get("eval_set_sha256")
-    if clustering.by == NONE or scored_with in (None, sha256_file(path)):
-        return clustering, []
-    return clustering, [
-        f"{path.name} is not the set that {evidence.new.label} was scored with: cases are counted "
-        "together by the documents of the set as it is now."
-    ]
+    header, label = evidence.new.header, evidence.new.label
+    return clusters_of_run(evidence.eval_set, header.get("eval_set_sha256"), label)
 
 
 def paired_effects(evidence: GateEvidence, sections: Iterable[str]) -> dict[str, Effect]:
     """Effects by ``section.metric`` over the cases that both runs scored, where both have their
     lines; of a committed metrics.json those of its primary metrics."""
-    import numpy as np
-
     base, new = evidence.base, evidence.new
     assert base is not None
     clustering, _ = clusters_of_set(evidence)
     effects: dict[str, Effect] = {}
     if base.folder is None or new.folder is None:
         return _primary_effects(evidence, clustering)
+    codes = ClusterCodes(clustering)
     scored = set(scored_sections(base.folder)) & set(scored_sections(new.folder))
     for section in sorted(scored & set(sections)):
-        pairs = read_pairs(base.folder, new.folder, section)
-        numbers: dict[str, int] = {}
-        labels = clustering.labels if clustering else {case_id: case_id for case_id in pairs.places}
-        clusters = np.array(
-            [numbers.setdefault(labels[case_id], len(numbers)) for case_id in pairs.places],
-            dtype=np.int64,
-        )
-        for metric in pairs.base.keys() & pairs.new.keys():
-            a, b = pairs.base[metric], pairs.new[metric]
-            a = np.concatenate([a, np.full(len(b) - len(a), np.nan)])
-            name = f"{section}.{metric}"
-            effects[name], _ = measure(a, b, compact(clusters), largest=range_of(name))
+        pairs = read_pairs(base.folder, new.folder, section, evidence.eval_set)
+        clusters = codes.of(pairs.ids)
+        for metric in pairs.names:
+            a, b = pairs.pair(metric)
+            if a is not None and b is not None:
+                name = f"{section}.{metric}"
+                effects[name], _ = measure(a, b, clusters, largest=range_of(name))
     return effects
 
 
