@@ -141,6 +141,7 @@ def flipped(units: Floats, seed: int, draws: int) -> Iterator[Floats]:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         yield rng.standard_normal((draws, units.shape[1])) @ root.T
         return
+    units = units[np.lexsort(np.round(units, 6).T)]  # the same draws whatever the order of cases
     step = max(1, _BLOCK // count)
     for start in range(0, draws, step):
         rows = min(step, draws - start)

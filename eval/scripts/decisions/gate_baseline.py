@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -24,7 +24,6 @@ from decisions.regressions import (
     Regression,
     Regressions,
     independent_interval,
-    paired_effects,
     regressions,
 )
 from ragmetrics.stats.means import UNRELIABLE_BELOW
@@ -56,8 +55,9 @@ def against(
         for glob, rule in [match]
     ]
     primary = primary_tested(rules, evidence, sections)
-    result = regressions(evidence, primary)
+    intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
     sections_used = {section for section, *_ in named}
+    result = regressions(evidence, primary, sections_used if intervals else ())
     sections_used |= {row.name.partition(".")[0] for row in result.rows}
     decided = {f"{section}.{metric}" for section, metric, *_ in named} | {*primary}
     checks = [
@@ -67,11 +67,9 @@ def against(
         *_primary(result),
         *_coverage(rules, evidence, base, [(section, metric) for section, metric, *_ in named]),
     ]
-    intervals = any(rule.kind in ("margin", "regression") for *_, rule in named)
-    effects = paired_effects(evidence, sections_used) if intervals else {}
     for section, metric, glob, rule in named:
         line = rules.lines.get((GATES, "baseline", glob))
-        checks.append(_metric(evidence, section, metric, rule, effects, line))
+        checks.append(_metric(evidence, section, metric, rule, result.effects, line))
     checks += [*_run_numbers(rules, evidence, base), *_unused(rules, evidence, base)]
     return checks, list(result.notes)
 
@@ -248,7 +246,7 @@ def _metric(
     section: str,
     metric: str,
     rule: AgainstBase,
-    effects: dict[str, Effect],
+    effects: Mapping[str, Effect],
     line: int | None,
 ) -> Check:
     """One metric under one rule. What cannot be compared fails."""

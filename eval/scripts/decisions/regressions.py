@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from decisions.columns import ClusterCodes
-from decisions.compare import read_pairs
-from decisions.effects import ALPHA, POWER, Effect, compact, measure
-from decisions.engine import Decision, decide, higher_is_better, is_skewed, range_of
+from decisions.compare import CompareOptions, compare
+from decisions.effects import ALPHA, POWER, Effect
+from decisions.engine import decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers
 from decisions.primary import (
     PrimaryScores,
@@ -24,7 +22,6 @@ from decisions.primary import (
     paired_table,
     primary_names,
     read_primary,
-    same_definition,
 )
 from ragmetrics.stats.significance import holm
 from records.clusters import NONE, Clustering
@@ -76,74 +73,127 @@ class Regressions:
     untested: tuple[str, ...] = ()
     cases: str = ""
     notes: tuple[str, ...] = ()
-    decision: Decision | None = None
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    """Of every metric that could be compared case by case, by ``section.metric``."""
 
 
-def regressions(evidence: GateEvidence, names: Collection[str]) -> Regressions:
-    """Test the primary metrics of ``names``. Raises StorageError for damaged files."""
+def regressions(
+    evidence: GateEvidence, names: Collection[str], sections: Collection[str] = ()
+) -> Regressions:
+    """Test all primary metrics, and tell of those in ``names``.
+
+    ``sections``: others whose effects are wanted, where both runs have score lines. Raises
+    StorageError for damaged files.
+    """
     base, new = evidence.base, evidence.new
     assert base is not None
-    old, now = (_primary_of(side, evidence.targets, names) for side in (base, new))
-    if old is None or now is None:
-        return _unpaired(base, new, list(names))
-    clustering, notes = clusters_of_set(evidence)
+    clustering, notes = _clusters(evidence)
     labels = clustering.labels if clustering else None
-    table = paired_table(old, now, labels)
-    decision = decide(table, seed=evidence.seed)
-    rows = []
-    for row in decision.rows:
-        effect = row.effect
-        if not effect.n:
-            continue
-        reason = ""
-        if row.verdict == "too few":
-            reason = f"too few documents or cases ({effect.clusters}) to tell"
-        rows.append(
-            Regression(
-                row.name,
-                effect.mean_a,
-                effect.mean_b,
-                effect.difference,
-                effect.interval,
-                effect.n,
-                PAIRED,
-                row.p_worse,
-                reason,
-            )
+    declared = primary_names(evidence.targets)
+    of_interest = {name.partition(".")[0] for name in declared} | {*sections}
+    shared = _shared_sections(base, new, of_interest)
+    effects: dict[str, Effect] = {}
+    if base.folder is not None and new.folder is not None and shared:
+        options = CompareOptions(
+            sections=tuple(sorted(shared)),
+            ignore_invariants=True,
+            seed=evidence.seed,
+            targets=evidence.targets,
+            eval_set=evidence.eval_set,
         )
-    scored_then, scored_now = _scored(old), _scored(now)
-    redefined = {
-        name: (old.definitions[name], now.definitions[name])
-        for name in names
-        if name in old.names and name in now.names and not same_definition(old, now, name)
-    }
+        comparison = compare(base.folder, new.folder, options, clusters=clustering)
+        effects = {row.name: row.effect for row in comparison.rows if row.effect is not None}
+        tests = [
+            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            for row in comparison.rows
+            if row.primary and row.effect is not None
+        ]
+        scored = [
+            {row.name for row in comparison.rows if (row.base_n, row.new_n)[side]}
+            for side in (0, 1)
+        ]
+    else:
+        old, now = (_primary_of(side, declared) for side in (base, new))
+        if old is None or now is None:
+            return _unpaired(base, new, [name for name in declared if name in names])
+        decision = decide(paired_table(old, now, labels), seed=evidence.seed)
+        tests = [
+            _Test(row.name, row.effect, row.p_worse, row.verdict == "too few")
+            for row in decision.rows
+        ]
+        effects = {test.name: test.effect for test in tests}
+        scored = [_scored(old), _scored(now)]
+    redefined = _redefined(base, new, [name for name in names if name in scored[0] & scored[1]])
+    rows = [
+        _regression(test)
+        for test in tests
+        if test.name in names and test.name not in redefined and test.effect.n
+    ]
     return Regressions(
         tuple(rows),
-        tuple(name for name in names if name in scored_then and name not in scored_now),
+        tuple(name for name in names if name in scored[0] - scored[1]),
         redefined,
-        tuple(name for name in names if name not in scored_then),
+        tuple(name for name in names if name not in scored[0]),
         clustering.sentence if clustering and clustering.by != NONE else "",
         tuple(notes),
-        decision,
+        effects,
     )
 
 
-def _primary_of(
-    side: RunNumbers, targets: Path, names: Collection[str] | None = None
-) -> PrimaryScores | None:
-    """A side's primary scores, of some metrics; None where it has none case by case."""
+class _Test(NamedTuple):
+    """A primary metric as the engine has tested it."""
+
+    name: str
+    effect: Effect
+    p_worse: float | None
+    too_few: bool
+
+
+def _regression(test: _Test) -> Regression:
+    effect = test.effect
+    reason = ""
+    if test.too_few:
+        reason = f"too few documents or cases ({effect.clusters}) to tell"
+    return Regression(
+        test.name,
+        effect.mean_a,
+        effect.mean_b,
+        effect.difference,
+        effect.interval,
+        effect.n,
+        PAIRED,
+        test.p_worse,
+        reason,
+    )
+
+
+def _shared_sections(base: RunNumbers, new: RunNumbers, sections: Collection[str]) -> set[str]:
+    """Those of some sections of which both runs have score lines that metrics.json describes."""
+    shared = {*sections}
+    for side in (base, new):
+        shared &= {*side.sections, *(scored_sections(side.folder) if side.folder else ())}
+        if side.folder:
+            shared &= set(scored_sections(side.folder))
+    return shared
+
+
+def _redefined(
+    base: RunNumbers, new: RunNumbers, names: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Both definitions of the metrics that the runs mean otherwise."""
+    changed = {}
+    for name in names:
+        section, _, metric = name.partition(".")
+        then, now = (side.part(section, "definitions", metric) for side in (base, new))
+        if then is not None and now is not None and then != now:
+            changed[name] = (then, now)
+    return changed
+
+
+def _primary_of(side: RunNumbers, names: Sequence[str]) -> PrimaryScores | None:
+    """A side's primary scores; None where it has none case by case."""
     source = side.folder or side.source
-    scores = None if source is None else read_primary(source, primary_names(targets))
-    if scores is None or names is None:
-        return scores
-    chosen = [at for at, name in enumerate(scores.names) if name in names]
-    return PrimaryScores(
-        scores.label,
-        tuple(scores.names[at] for at in chosen),
-        scores.case_ids,
-        scores.values[:, chosen],
-        scores.definitions,
-    )
+    return None if source is None else read_primary(source, names)
 
 
 def _scored(scores: PrimaryScores) -> set[str]:
@@ -152,47 +202,10 @@ def _scored(scores: PrimaryScores) -> set[str]:
     return {n for n, column in zip(scores.names, columns, strict=True) if (column == column).any()}
 
 
-def clusters_of_set(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
+def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
     """Which cases are counted together, as the eval set says; None without the set's file."""
     header, label = evidence.new.header, evidence.new.label
     return clusters_of_run(evidence.eval_set, header.get("eval_set_sha256"), label)
-
-
-def paired_effects(evidence: GateEvidence, sections: Iterable[str]) -> dict[str, Effect]:
-    """Effects by ``section.metric`` over the cases that both runs scored, where both have their
-    lines; of a committed metrics.json those of its primary metrics."""
-    base, new = evidence.base, evidence.new
-    assert base is not None
-    clustering, _ = clusters_of_set(evidence)
-    effects: dict[str, Effect] = {}
-    if base.folder is None or new.folder is None:
-        return _primary_effects(evidence, clustering)
-    codes = ClusterCodes(clustering)
-    scored = set(scored_sections(base.folder)) & set(scored_sections(new.folder))
-    for section in sorted(scored & set(sections)):
-        pairs = read_pairs(base.folder, new.folder, section, evidence.eval_set)
-        clusters = codes.of(pairs.ids)
-        for metric in pairs.names:
-            a, b = pairs.pair(metric)
-            if a is not None and b is not None:
-                name = f"{section}.{metric}"
-                effects[name], _ = measure(a, b, clusters, largest=range_of(name))
-    return effects
-
-
-def _primary_effects(evidence: GateEvidence, clustering: Clustering | None) -> dict[str, Effect]:
-    base, new = evidence.base, evidence.new
-    assert base is not None
-    old, now = (_primary_of(side, evidence.targets) for side in (base, new))
-    if old is None or now is None:
-        return {}
-    table = paired_table(old, now, clustering.labels if clustering else None)
-    clusters = compact(table.clusters)
-    return {
-        name: measure(table.a[:, at], table.b[:, at], clusters, largest=range_of(name))[0]
-        for at, name in enumerate(table.names)
-        if not is_skewed(name)
-    }
 
 
 def independent_interval(
@@ -253,7 +266,7 @@ def _independent(base: RunNumbers, new: RunNumbers, name: str, tested: int) -> R
         reason = "has no interval, so chance cannot be ruled out; write a drop rule for it"
         return replace(row, reason=reason)
     error = (interval[1] - interval[0]) / 2 / WIDTH
-    worse_by = before - now if higher_is_better(name) else now - before
+    worse_by = before - now if direction(name) is not False else now - before
     p = float(ndtr(-worse_by / error)) if error else float(worse_by <= 0)
     reach = float(ndtri(1 - ALPHA / tested) + ndtri(POWER))
     fall = FALL * (range_of(name) or 1.0)

@@ -26,7 +26,7 @@ from decisions.baseline import (
     verdict_of,
 )
 from decisions.diagnosis import diagnose
-from decisions.engine import higher_is_better
+from decisions.engine import direction
 from decisions.gate import check_names, evaluate
 from decisions.gate_baseline import WORSE, comparable
 from decisions.gate_checks import HEAD, GateEvidence, RunNumbers, baseline_of
@@ -345,7 +345,7 @@ def _compare(
 def _of_row(row: Regression, max_drop: float | None) -> BaselineChange:
     """A primary metric of which the baseline has scores and no mean, such as an older one's."""
     section, _, metric = row.name.partition(".")
-    worse_by = (row.delta or 0.0) * (-1 if higher_is_better(row.name) else 1)
+    worse_by = (row.delta or 0.0) * (1 if direction(row.name) is False else -1)
     verdict = verdict_of(worse_by, row.p, max_drop)
     return BaselineChange(section, metric, row.before, row.now, worse_by, row.p, verdict)
 
