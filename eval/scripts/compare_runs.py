@@ -232,7 +232,7 @@ def main(
         eval_set=eval_set,
     )
     talk = options.stderr_console(quiet=quiet)
-    clusters, remark = compare.clusters_for(folders[0], eval_set, cluster)
+    clusters, remarks = compare.clusters_of(folders[0], eval_set, cluster)
     comparisons = compare_many(
         folders[0],
         folders[1:],
@@ -240,8 +240,9 @@ def main(
         clusters=clusters,
         parts=compare.slices_of_cases(eval_set, labels_dir) if by else None,
     )
-    remark = remark or (compare.changed_set(eval_set, folders[0]) if by else None)
-    if remark:
+    if by and not remarks and (remark := compare.changed_set(eval_set, folders[0])):
+        remarks = [remark]
+    for remark in remarks:
         talk.print(f"Note: {remark}", soft_wrap=True)
     if verbose:
         talk.print(*(f"compared: {folder}" for folder in folders), sep="\n", soft_wrap=True)

@@ -17,7 +17,9 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
+from decisions.effects import compact
 from decisions.engine import MEASURED
+from records.clusters import NONE, Clustering
 from records.errors import Problem, StorageError
 from records.runs import scores_file
 from records.scores import PipelineEvidence, RetrievalEvidence, ScoreLine, read_scores
@@ -168,18 +170,13 @@ def read_section(folder: Path, section: str) -> SectionScores:
     ids, gold, failed = array("q"), array("q"), bytearray()
     kinds: dict[tuple[str | None, int], int] = {}
     columns = _Columns()
-    fields = (*_FIELDS, *_EVIDENCE.get(section, ()))
-    lines = (line for _, _, line in read_scores(folder, section, fields))
+    lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
     for case_id, group in groupby(lines, key=attrgetter("case_id")):
         repeats = list(group)
         first = repeats[0]
         ids.append(hash(case_id))
         failed.append(all(line.status == "failed" for line in repeats))
-        if section == "pipeline":
-            scores = _average([_pipeline_scores(line) for line in repeats])
-        else:
-            scores = _average([line.scores for line in repeats])
-        columns.append(scores)
+        columns.append(_average([scores_of(section, line) for line in repeats]))
         if section == "retrieval":
             evidence = first.evidence or RetrievalEvidence()
             found = -1 if evidence.found is None else len(evidence.found)
@@ -198,21 +195,28 @@ def read_section(folder: Path, section: str) -> SectionScores:
     )
 
 
-def _pipeline_scores(line: ScoreLine) -> Scores:
-    """With what was measured of the call, and 0 for one that failed where that counts."""
-    scores = dict(line.scores)
+def fields_of(section: str) -> tuple[str, ...]:
+    """The fields of a score line that its scores are made from, see ``scores_of``."""
+    return (*_FIELDS, *_EVIDENCE.get(section, ()))
+
+
+def scores_of(section: str, line: ScoreLine) -> Scores:
+    """A line's scores; in section ``pipeline`` with what was measured of the call, whether there
+    was an answer, and 0 for a call that failed where that counts."""
+    if section != "pipeline":
+        return line.scores
     evidence = line.evidence or PipelineEvidence()
     tokens = evidence.usage.get("total_tokens")
-    parts = (
+    measured = (
         evidence.latency_ms.get("total"),
         evidence.cost_usd,
         float(tokens) if isinstance(tokens, int | float) else None,
     )
     failed = line.status == "failed"
-    scores[ANSWERED] = 0.0 if failed else 1.0
+    scores = dict(line.scores) | {ANSWERED: 0.0 if failed else 1.0}
     if failed:
         scores[PASS] = 0.0
-    return scores | dict(zip(MEASURED, parts, strict=True))
+    return scores | dict(zip(MEASURED, measured, strict=True))
 
 
 def _average(repeats: Sequence[Scores]) -> Scores:
@@ -256,6 +260,50 @@ def places_of(ids: Ints, known: Ints) -> Ints:
     at = order[np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)]
     places: Ints = np.where(known[at] == ids, at, -1)
     return places
+
+
+class ClusterCodes:
+    """The cluster of each case as an integer, by the hash of its id."""
+
+    def __init__(self, clustering: Clustering | None) -> None:
+        import numpy as np
+
+        self.clustering = clustering
+        self._ids = self._codes = np.zeros(0, np.int64)
+        if clustering is not None and clustering.by != NONE:
+            labels = clustering.labels
+            self._ids = np.fromiter(map(hash, labels), np.int64, len(labels))
+            self._codes = np.fromiter(map(hash, labels.values()), np.int64, len(labels))
+
+    def of(self, ids: Ints) -> Ints | None:
+        """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
+        import numpy as np
+
+        if not len(self._ids):
+            return None
+        at = places_of(ids, self._ids)
+        return compact(np.where(at >= 0, self._codes[at], ids))
+
+    def sentence(self, ids: Ints | None) -> str:
+        """What was counted together, in words."""
+        import numpy as np
+
+        if self.clustering is None or ids is None:
+            return ""
+        if len(self._ids) and not np.isin(ids, self._ids).any():
+            return "each case by itself"
+        return self.clustering.sentence
+
+    def largest(self, ids: Ints) -> tuple[str, int]:
+        """The label of the largest cluster of some cases, and its size."""
+        import numpy as np
+
+        at = places_of(ids, self._ids)
+        codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
+        most = int(counts.argmax())
+        labels = self.clustering.labels.values() if self.clustering else ()
+        label = next((label for label in labels if hash(label) == codes[most]), "")
+        return label, int(counts[most])
 
 
 @dataclass

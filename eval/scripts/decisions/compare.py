@@ -11,7 +11,14 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decisions.columns import SectionScores, SideBySide, places_of, read_section, side_by_side
+from decisions.columns import (
+    ClusterCodes,
+    SectionScores,
+    SideBySide,
+    places_of,
+    read_section,
+    side_by_side,
+)
 from decisions.effects import Effect, compact, measure, plain_p
 from decisions.engine import (
     FEWEST_CLUSTERS,
@@ -26,13 +33,13 @@ from decisions.engine import (
     settle,
 )
 from decisions.invariants import IncomparableError, Run, controls, read_run, remarks, varied
-from decisions.primary import primary_names
+from decisions.primary import as_stored, clusters_of_run, primary_names, usable_names
 from decisions.rows import SCORED, Comparison, Difference, MetricRow, explored
 from ragmetrics import catalogue
 from ragmetrics.stats.tally import Slices, facets_of, slices_of
 from records.asked import asked_ids, asked_of
 from records.cases import iter_cases
-from records.clusters import AUTO, NONE, Clustering, read_clusters
+from records.clusters import Clustering
 from records.errors import Problem, StorageError
 from records.files import read_json, sha256_file
 from records.labels import read_labels
@@ -71,40 +78,6 @@ class CompareOptions:
     eval_set: Path | None = None
 
 
-class _ClusterCodes:
-    """The cluster of each case as an integer, by the hash of its id."""
-
-    def __init__(self, clustering: Clustering | None) -> None:
-        import numpy as np
-
-        self.clustering = clustering
-        self._ids = self._codes = np.zeros(0, np.int64)
-        if clustering is not None and clustering.by != NONE:
-            labels = clustering.labels
-            self._ids = np.fromiter(map(hash, labels), np.int64, len(labels))
-            self._codes = np.fromiter(map(hash, labels.values()), np.int64, len(labels))
-
-    def of(self, ids: Ints) -> Ints | None:
-        """0, 1, …, the same for cases of one cluster; None when each stands by itself."""
-        import numpy as np
-
-        if not len(self._ids):
-            return None
-        at = places_of(ids, self._ids)
-        return compact(np.where(at >= 0, self._codes[at], ids))
-
-    def largest(self, ids: Ints) -> tuple[str, int]:
-        """The label of the largest cluster of some cases, and its size."""
-        import numpy as np
-
-        at = places_of(ids, self._ids)
-        codes, counts = np.unique(self._codes[at[at >= 0]], return_counts=True)
-        most = int(counts.argmax())
-        labels = self.clustering.labels.values() if self.clustering else ()
-        label = next((label for label in labels if hash(label) == codes[most]), "")
-        return label, int(counts[most])
-
-
 @dataclass
 class _Draft:
     """A comparison in the making: rows without corrected p, and the evidence of primary ones."""
@@ -120,6 +93,8 @@ class _Draft:
     only_base: int = 0
     only_new: int = 0
     missing: tuple[int, int] = (0, 0)
+    ids: Ints | None = None
+    """The cases of the first section that has the run's own cases."""
 
 
 def _metric_rows(
@@ -284,6 +259,7 @@ def _tested(
     if not (row.base_n and row.new_n):
         return _one_sided(row), None
     if row.primary:
+        base, new = as_stored(base), as_stored(new)
         evidence = evidence_of(row.name, base, new, codes, seed)
         effect, values = evidence.effect, evidence.values
     else:
@@ -352,7 +328,7 @@ def compare_many(
     options = options or CompareOptions()
     old = read_run(base)
     drafts = [_Draft(old, read_run(new)) for new in others]
-    codes = _ClusterCodes(clusters)
+    codes = ClusterCodes(clusters)
     members = _members(parts, options.by)
     primary = _primary_of(options, [old, *(draft.new for draft in drafts)])
     shared = [_prepared(draft, options) for draft in drafts]
@@ -400,7 +376,7 @@ def _take_section(
     pairs: SideBySide,
     primary: Sequence[str],
     options: CompareOptions,
-    clusters: _ClusterCodes,
+    clusters: ClusterCodes,
     members: Mapping[tuple[str, str], Ints],
 ) -> None:
     section = pairs.base.section
@@ -410,6 +386,7 @@ def _take_section(
     draft.rows += own
     draft.slices += _slice_rows(own, pairs, members, codes, options.seed)
     if section != OWN_TEXTS or not draft.cases:
+        draft.ids = pairs.ids if draft.ids is None else draft.ids
         draft.cases = max(draft.cases, pairs.both)
         draft.only_base = max(draft.only_base, pairs.only_base)
         draft.only_new = max(draft.only_new, pairs.only_new)
@@ -421,7 +398,7 @@ def _settled(
     drafts: Sequence[_Draft],
     primary: Sequence[str],
     options: CompareOptions,
-    codes: _ClusterCodes,
+    codes: ClusterCodes,
 ) -> list[Comparison]:
     """Correct all runs together, and say what each comparison amounts to."""
     tested = iter(explored([row for d in drafts for row in d.rows if not row.primary]))
@@ -473,7 +450,7 @@ def _comparison(
     decision: Decision,
     primary: Sequence[str],
     options: CompareOptions,
-    codes: _ClusterCodes,
+    codes: ClusterCodes,
 ) -> Comparison:
     base, new, notes = draft.base, draft.new, list(draft.notes)
     rows = [
@@ -487,14 +464,13 @@ def _comparison(
     notes += remarks(base, new, changes, options.varied)
     if absent := [name for name in primary if decision.row(name) is None]:
         notes.append(f"Primary, but not scored in both runs: {', '.join(absent)}.")
-    sentence = codes.clustering.sentence if codes.clustering else ""
     return Comparison(
         base.id,
         new.id,
         tuple(rows),
         decision.headline,
         tuple(draft.slices),
-        clusters=sentence,
+        clusters=codes.sentence(draft.ids),
         tested=decision.tested,
         controls=tuple(draft.problems),
         varied=tuple(changes),
@@ -536,7 +512,7 @@ def _case_notes(draft: _Draft) -> Iterator[str]:
         )
 
 
-def _cluster_notes(draft: _Draft, codes: _ClusterCodes) -> Iterator[str]:
+def _cluster_notes(draft: _Draft, codes: ClusterCodes) -> Iterator[str]:
     """Few clusters, or one that outweighs the others, before everything else."""
     import numpy as np
 
@@ -608,8 +584,11 @@ def _remedy(section: str, run: str) -> str:
 def _primary_of(options: CompareOptions, runs: Sequence[Run]) -> tuple[str, ...]:
     """``section.metric`` of those that decide. Raises StorageError for names that no run has."""
     if not options.metrics:
-        return primary_names(options.targets)
-    names = {
+        names = primary_names(options.targets)
+        for run in runs:
+            names = usable_names(run.folder, run.metrics, names)
+        return names
+    measured = {
         f"{section}.{metric}"
         for run in runs
         for section, part in run.metrics.get("sections", {}).items()
@@ -617,9 +596,9 @@ def _primary_of(options: CompareOptions, runs: Sequence[Run]) -> tuple[str, ...]
     }
     chosen: dict[str, None] = {}
     for name in options.metrics:
-        hits = {full for full in names if name in (full, full.partition(".")[2])}
+        hits = {full for full in measured if name in (full, full.partition(".")[2])}
         if not hits:
-            some = ", ".join(sorted(names)[:12])
+            some = ", ".join(sorted(measured)[:12])
             raise StorageError(f"metric {name!r}: neither run has it; they have: {some}, …")
         chosen |= dict.fromkeys(sorted(hits))
     return tuple(chosen)
@@ -656,21 +635,10 @@ def slices_of_cases(eval_set: Path, labels_dir: Path | None) -> dict[str, Slices
     return slices
 
 
-def clusters_for(run: Path, eval_set: Path, by: str) -> tuple[Clustering | None, str | None]:
-    """The clusters of a run's cases, and a remark when its set is not at hand.
-
-    ``auto`` without the set that the run was scored with counts every case by itself. Raises
-    StorageError for a key that no case has.
-    """
-    if by == NONE:
-        return None, None
-    remark = changed_set(eval_set, run) if eval_set.exists() else f"{eval_set} is not there"
-    if by == AUTO and remark is not None:
-        return None, (
-            f"{remark}; so cases that share a document are counted as if they were independent. "
-            "Give the runs' own --eval-set."
-        )
-    return read_clusters(eval_set, by), remark
+def clusters_of(run: Path, eval_set: Path, by: str) -> tuple[Clustering | None, list[str]]:
+    """The clusters of a scored run's cases, and remarks; see ``primary.clusters_of_run``."""
+    scored = read_run(run)
+    return clusters_of_run(eval_set, scored.metrics.get("eval_set_sha256"), scored.id, by)
 
 
 def changed_set(eval_set: Path, run: Path) -> str | None:
@@ -680,7 +648,7 @@ def changed_set(eval_set: Path, run: Path) -> str | None:
         return None
     return (
         f"{eval_set} is not the set that {run.resolve().name} was scored with: slices and clusters "
-        "would be those of the set as it is now"
+        "are those of the set as it is now."
     )
 
 

@@ -16,10 +16,15 @@ from decisions.compare import CompareOptions, compare
 from decisions.effects import ALPHA, POWER, Effect
 from decisions.engine import decide, direction, range_of
 from decisions.gate_checks import GateEvidence, RunNumbers
-from decisions.primary import PrimaryScores, paired_table, primary_names, read_primary
+from decisions.primary import (
+    PrimaryScores,
+    clusters_of_run,
+    paired_table,
+    primary_names,
+    read_primary,
+)
 from ragmetrics.stats.significance import holm
-from records.clusters import NONE, Clustering, read_clusters
-from records.files import sha256_file
+from records.clusters import NONE, Clustering
 from records.runs import scored_sections
 
 PAIRED, UNPAIRED = "paired cases, joint test", "two independent samples"
@@ -201,16 +206,8 @@ def _scored(scores: PrimaryScores) -> set[str]:
 
 def _clusters(evidence: GateEvidence) -> tuple[Clustering | None, list[str]]:
     """Which cases are counted together, as the eval set says; None without the set's file."""
-    path = evidence.eval_set
-    if path is None or not path.exists():
-        return None, []
-    clustering, scored_with = read_clusters(path), evidence.new.header.get("eval_set_sha256")
-    if clustering.by == NONE or scored_with in (None, sha256_file(path)):
-        return clustering, []
-    return clustering, [
-        f"{path.name} is not the set that {evidence.new.label} was scored with: cases are counted "
-        "together by the documents of the set as it is now."
-    ]
+    header, label = evidence.new.header, evidence.new.label
+    return clusters_of_run(evidence.eval_set, header.get("eval_set_sha256"), label)
 
 
 def independent_interval(
