@@ -175,8 +175,8 @@ def file_rules(names: Sequence[str], rule: AgainstBase, coverage: float | None) 
     return GateRules(None, baseline=none | own, coverage_drop=coverage)
 
 
-def by_gate(rules: GateRules, base: RunNumbers, new: RunNumbers) -> bool:
-    return not evaluate(rules, GateEvidence(new, base)).passed
+def by_gate(rules: GateRules, base: RunNumbers, new: RunNumbers, targets: Path) -> bool:
+    return not evaluate(rules, GateEvidence(new, base, targets=targets)).passed
 
 
 def by_holm(pair: Pair) -> bool:
@@ -199,6 +199,8 @@ def table(bot: Configurations, simulations: int, fall: float, seed: int) -> dict
     }
     shares: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
+        targets = Path(folder) / "targets.toml"
+        targets.write_text(f"[decide]\nprimary = {list(bot.names)}\n")
         for n in NS:
             rng = np.random.default_rng([seed, n])
             failed = dict.fromkeys((*files, "Holm, one-sided"), 0)
@@ -207,7 +209,7 @@ def table(bot: Configurations, simulations: int, fall: float, seed: int) -> dict
                 base = metrics_file(Path(folder) / "base.json", bot.names, pair.base)
                 new = metrics_file(Path(folder) / "new.json", bot.names, pair.new)
                 for name, rules in files.items():
-                    failed[name] += by_gate(rules, base, new)
+                    failed[name] += by_gate(rules, base, new, targets)
                 failed["Holm, one-sided"] += by_holm(pair)
             for name, count in failed.items():
                 shares.setdefault(name, []).append(count / simulations)
