@@ -48,12 +48,12 @@ def test_a_regression_against_a_baseline_fails(
     checks = json.loads(CliRunner().invoke(gate_run.main, line).stdout)["checks"]
     assert {c["name"] for c in checks if c["status"] == "failed"} == {"retrieval.recall@5"}
 
-    words = ("--run", "run", "--sections", "retrieval", "--baseline")
-    done = finished.score(main, *words, str(runs / "before"))
+    against = ("--run", "run", "--sections", "retrieval", "--baseline")
+    done = finished.score(main, *against, str(runs / "before"))
     assert "regression: retrieval recall@5 1.000 → 0.600 (worse by 0.400, p 0.000)" in done.stdout
     shutil.rmtree(runs / "run")
     shutil.copytree(runs / "before", runs / "run")
-    better = suite(*words, str(runs / "after"))
+    better = suite(*against, str(runs / "after"))
     assert {one["metric"]: one["verdict"] for one in better["changes"]}["recall@5"] == "better"
 
 
