@@ -438,12 +438,14 @@ def _lost_by_both(
     """Cases that both runs were asked and neither has, as far as it is known."""
     import numpy as np
 
-    if asked_base is None and asked_new is None:
-        return np.zeros(0, np.int64)
-    if asked_base is None or asked_new is None:
-        asked = asked_new if asked_base is None else asked_base
-    else:
+    if asked_base is not None and asked_new is not None:
         asked = np.intersect1d(asked_base, asked_new)
+    elif asked_base is not None:
+        asked = asked_base
+    elif asked_new is not None:
+        asked = asked_new
+    else:
+        asked = np.zeros(0, np.int64)
     lost: Ints = asked[~np.isin(asked, base.ids) & ~np.isin(asked, new.ids)]
     return lost
 
