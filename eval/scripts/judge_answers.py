@@ -181,12 +181,13 @@ def main(
 def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
     from judging.calls import CALLS
-    from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC, CLAIM_CALLS, FACT_CALLS
 
     names = [name for part in metrics.split(",") if (name := part.strip())]
     if names == ["all"]:
         names = list(CALLS_BY_METRIC)
-    names += [name for name in CALLS_BY_METRIC if claim_level and name.startswith("claim_")]
+    blaming = {CLAIM_CALLS, FACT_CALLS}
+    names += [name for name, calls in CALLS_BY_METRIC.items() if claim_level and calls in blaming]
     for name in names:
         if name not in CALLS_BY_METRIC:
             choices = ", ".join(CALLS_BY_METRIC)

@@ -364,7 +364,7 @@ class ExistingVerdicts:
                 facts = self._settings.facts.stored(answer.case.question, answer.reference)
             if facts is None:
                 return None
-        parts = [answer.sha256, RULES, self._settings.atomic, facts]
+        parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(

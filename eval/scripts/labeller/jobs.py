@@ -34,6 +34,7 @@ from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
 from records.labels import read_cases
 from records.runs import CACHE_DIR, RESULTS, ROOT, find_run
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from labeller.annotators import AnnotatorLabels
@@ -234,7 +235,7 @@ def validate(options: LabelOptions) -> str:
             problems.append(Problem(str(path), None, "case_id", foreign))
     if problems:
         raise StorageError.from_problems(problems)
-    return f"{options.eval_set}: {len(cases)} cases, nothing wrong."
+    return f"{options.eval_set}: {counted(len(cases), 'case')}, nothing wrong."
 
 
 def statistics(options: LabelOptions) -> Record:

@@ -167,7 +167,7 @@ def show(
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
     from ragmetrics.stats.means import UNRELIABLE_BELOW
-    from records.targets import read_targets
+    from records.targets import read_advisory, read_targets
     from terminal import tables
 
     modes = section["by"].get("match", {})
@@ -175,7 +175,8 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
+    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+    tables.print_section(console, section, targets, UNRELIABLE_BELOW)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
