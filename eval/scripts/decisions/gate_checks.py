@@ -151,28 +151,33 @@ def _run(side: RunNumbers) -> Run:
 def missing_cases(evidence: GateEvidence, *, not_asked: bool = False) -> list[str] | None:
     """The baseline's cases that the run lacks, section by section; None when ids are unknown.
 
-    ``not_asked``: those that the run was never asked may be lacking.
+    ``not_asked``: those that the run was never asked may be lacking. Memory: a hash a case.
     """
     base, new = evidence.base, evidence.new
     if base is None or new.folder is None:
         return None
     sections = scored_sections(new.folder)
+    gone: dict[str, None] = {}
     if base.folder is None:
         then = _primary_ids(base.source)
-        now = dict.fromkeys(id_ for name in sections for id_ in _scored_ids(new.folder, name))
-        gone = [case_id for case_id in then or () if case_id not in now]
-        if then is None or not now:
+        if then is None or not sections:
             return None
+        scored = {hash(id_) for name in sections for id_ in _scored_ids(new.folder, name)}
+        gone = dict.fromkeys(case_id for case_id in then if hash(case_id) not in scored)
     else:
         shared = [name for name in scored_sections(base.folder) if name in sections]
         if not shared:
             return None
-        gone = []
         for name in shared:
-            ids = set(_scored_ids(new.folder, name))
-            gone += [id_ for id_ in _scored_ids(base.folder, name) if id_ not in ids]
+            lacking = _hashes(base.folder, name) - _hashes(new.folder, name)
+            ids = _scored_ids(base.folder, name) if lacking else ()
+            gone |= dict.fromkeys(case_id for case_id in ids if hash(case_id) in lacking)
     asked = asked_ids(config_of(new.folder), evidence.eval_set) if not_asked else None
-    return [id_ for id_ in dict.fromkeys(gone) if asked is None or id_ in asked]
+    return [case_id for case_id in gone if asked is None or case_id in asked]
+
+
+def _hashes(folder: Path, section: str) -> set[int]:
+    return set(map(hash, _scored_ids(folder, section)))
 
 
 def _primary_ids(source: Path | None) -> list[str] | None:

@@ -14,7 +14,7 @@ from records.targets import TARGETS
 from terminal.tables import number
 
 ROOM = 0.05
-"""How far under a figure without an interval its floor lies, as a share of the range."""
+"""How far under a figure its floor lies where it has no interval, as a share of the range."""
 
 SLACK = {"latency_p95_ms": 2.0, "cost_per_case_usd": 1.5}
 """How many times the measured time or cost may be reached."""
@@ -95,8 +95,10 @@ def _in(name: str, section: str) -> bool:
 
 
 def _bound(side: RunNumbers, section: str, name: str, metric: Metric) -> str:
-    """A bound at the bad end of the interval, two decimals further out at most."""
+    """A bound at the bad end of the interval, two decimals, or ``ROOM`` off where it has none."""
     mean, interval = side.part(section, "mean", name), side.part(section, "ci95", name)
+    if interval and interval[0] == interval[1]:
+        interval = None
     room = ROOM * ((metric.high or 0.0) - (metric.low or 0.0) or 1.0)
     if metric.higher_is_better:
         low = min(interval[0], mean) if interval else mean - room

@@ -87,6 +87,8 @@ def regressions(
     """
     base, new = evidence.base, evidence.new
     assert base is not None
+    if not names and not sections:
+        return Regressions()
     clustering, notes = _clusters(evidence)
     labels = clustering.labels if clustering else None
     declared = primary_names(evidence.targets)

@@ -36,7 +36,7 @@ from decisions.primary import primary_names
 from decisions.regressions import Regression, regressions
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric
-from records.asked import asked_of
+from records.asked import ASKED, asked_ids, asked_of
 from records.cases import TestCase, iter_cases
 from records.errors import Problem, StorageError
 from records.files import replace_bytes, replace_json
@@ -499,13 +499,14 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     The real run's scores and metrics.json are of the whole run: a part of it must not write there.
     Raises StorageError when the run has none of the cases.
     """
-    case_ids = set(ids)
+    part_ids = list(ids)
+    case_ids = set(part_ids)
     target = parent / folder.name
     target.mkdir()
     if (folder / SAFETY_RESULTS).exists():
         shutil.copyfile(folder / SAFETY_RESULTS, target / SAFETY_RESULTS)
     if (folder / CONFIG).exists():
-        config = _config_of_part(read_config(folder), len(case_ids))
+        config = _config_of_part(read_config(folder), part_ids)
         replace_json(target / CONFIG, msgspec.to_builtins(config))
     copied = 0
     with open(target / RESULTS, "wb") as file:
@@ -518,12 +519,19 @@ def _copy_of(folder: Path, ids: Iterable[str], parent: Path) -> Path:
     return target
 
 
-def _config_of_part(config: RunConfig, cases: int) -> RunConfig:
-    """The configuration of a copy that holds the results of so many cases of the set.
+def _config_of_part(config: RunConfig, ids: Sequence[str]) -> RunConfig:
+    """The configuration of a copy that holds the results of some cases of the set.
 
-    Of a run that was asked its whole set they were all asked. Of another nobody knows how many.
+    Of a run that was asked its whole set they were all asked; of one that lists its cases, those in
+    the list. Of another nobody knows how many.
     """
-    asked = asked_of(config)
-    whole = asked is not None and asked.cases == config.dataset.get("cases")
-    run = {name: value for name, value in config.run.items() if name != "imported"}
-    return msgspec.structs.replace(config, run=run | {"selected": cases if whole else None})
+    asked, listed = asked_of(config), asked_ids(config)
+    part: list[str] | None = None
+    if listed is not None:
+        part = [case_id for case_id in listed if case_id in set(ids)]
+    elif asked is not None and asked.cases == config.dataset.get("cases"):
+        part = list(ids)
+    run = {name: value for name, value in config.run.items() if name not in ("imported", ASKED)}
+    if part is None:
+        return msgspec.structs.replace(config, run=run | {"selected": None})
+    return msgspec.structs.replace(config, run=run | {"selected": len(part), ASKED: part})
