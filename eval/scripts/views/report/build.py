@@ -103,6 +103,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "slices": figures.slices(sections, order),
         "first_relevant": figures.ranks(scan.first_ranks),
         "latency": figures.latency(sections.get("pipeline")),
+        "stability": figures.stability(sections),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
         "judge_calibrations": [answers.calibration(stored) for stored in judged],

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from decisions.diagnosis import health
 from decisions.measures import Measure, band, known_metrics, targets_text
+from decisions.repeat_rows import pass_lines, stability_rows
 from ragmetrics.catalogue import METRICS, SECTIONS, headline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.agreement import pearson, spearman
@@ -220,6 +221,18 @@ def latency(section: Mapping[str, Any] | None) -> Part:
         "tokens": section.get("usage", {}),
         "cost_usd": section.get("cost_usd"),
     }
+
+
+def stability(sections: Mapping[str, Any]) -> list[Part]:
+    """What repeats tell of each section that was asked several times, for its main metrics."""
+    parts = []
+    for name, section in sections.items():
+        if member := section.get("stability"):
+            names = summary_of(name, metrics_in_order(section))
+            rows = stability_rows(member, [n for n in names if n in member["metrics"]])
+            part = {"section": name, "repeats": member["repeats"], "passes": pass_lines(member)}
+            parts.append(part | {"rows": [list(row) for row in rows]})
+    return [part for part in parts if part["rows"] or part["passes"]]
 
 
 def outcomes(section: Mapping[str, Any] | None) -> Part:
