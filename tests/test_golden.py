@@ -52,6 +52,9 @@ def test_the_expected_numbers_are_right() -> None:
     assert mean["precision@3"] == round((1 / 3 + 2 / 3 + 2 / 3) / 3, 6)
     # Complete evidence: t1 at 2, t2's first group at 4 (its second never), t4 at 2.
     assert [mean[f"recall_all@{k}"] for k in (1, 3, 5)] == [0.0, round(2 / 3, 6), 1.0]
+    # evidence_recall@3: t1 1; t2's groups have 1 of 2 and 0 of 1; t4 1. At 5 t2's first is whole.
+    assert mean["evidence_recall@3"] == round((1 + 1 / 2 + 1) / 3, 6)
+    assert mean["evidence_recall@5"] == 1.0
     # t1: 1/log2(3). t2: grades 3 at rank 1 and 2 at rank 4, ideal 3, 2, 1. t4: ideal order.
     two = (3 + 2 / log2(5)) / (3 + 2 / log2(3) + 1 / 2)
     assert mean["ndcg@5"] == round((1 / log2(3) + two + 1) / 3, 6)

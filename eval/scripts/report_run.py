@@ -23,7 +23,7 @@ import click
 
 import options
 import storage
-from records.targets import TARGETS, read_targets
+from records.targets import TARGETS, read_advisory, read_targets
 
 FORMATS = ("md", "json", "html")
 
@@ -109,8 +109,11 @@ def main(
     from views.report.page import write
 
     folder = storage.find_run(results_dir, run)
-    targets = read_targets(targets_file or TARGETS)
-    report = build(folder, ReportOptions(eval_set, labels_dir, targets, **choices))
+    bounds = targets_file or TARGETS
+    asked = ReportOptions(
+        eval_set, labels_dir, read_targets(bounds), read_advisory(bounds), **choices
+    )
+    report = build(folder, asked)
     written = write(report, formats, output or folder / storage.REPORT)
     if as_json:
         click.echo(storage.json_bytes(report), nl=False)

@@ -52,8 +52,8 @@ def test_ranks_over_all_sections_are_given_once(column: str) -> None:
 
 def test_a_headline_is_shown_at_the_nearest_cutoff() -> None:
     retrieval = SECTIONS["retrieval"]
-    # recall, recall_all and ndcg stand at 5, precision at 1, mrr has the whole list.
-    names = ("recall@4", "recall_all@4", "ndcg@4", "mrr", "precision@2")
+    # The shares and ndcg stand at 5, precision at 1, mrr has the whole list.
+    names = ("evidence_recall@4", "recall_all@4", "recall@4", "ndcg@4", "mrr", "precision@2")
     assert retrieval.headline((2, 4, 20)) == names
     assert nearest_cutoff(5, (4, 6)) == 4  # of two that are as near the smaller one
     assert nearest_cutoff(5, ()) == 5

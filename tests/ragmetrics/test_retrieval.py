@@ -81,10 +81,46 @@ def test_duplicates_before_a_new_support_cost_average_precision() -> None:
     assert r.average_precision(late, 5) == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_groups_decide_recall_all_only() -> None:
+def test_groups_decide_recall_all_and_evidence_recall_only() -> None:
     grouped = ranked([None, 2, 4], [2, 4], groups=[[0], [1, 2]])
     assert [r.recall_all(grouped, k) for k in KS] == [0.0, 0.0, 1.0, 1.0]
     assert r.recall(grouped, 10) == pytest.approx(2 / 3)
+    # Of {1, 2} one support stands at rank 2, the other at 4; of {0} never any.
+    assert [r.evidence_recall(grouped, k) for k in KS] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_evidence_recall_takes_the_best_group_and_counts_no_related_support() -> None:
+    # Supports 3 and 4 are in no group: found or not, they change nothing.
+    three = ranked([1, None, None, 2, None], [1, 2], groups=[[0, 1, 2], [0, 1]])
+    assert r.evidence_recall(three, 5) == 1 / 2  # {0, 1}: one of two; {0, 1, 2}: one of three
+    assert r.recall(three, 5) == 2 / 5
+    # A group of six counts as six, also at k = 3: three of six.
+    six = ranked([1, 2, 3, 4, 5, 6], range(1, 7), groups=[[0, 1, 2, 3, 4, 5]])
+    assert [r.evidence_recall(six, k) for k in (3, 10)] == [0.5, 1.0]
+    # An index that stands there twice is one support.
+    assert r.evidence_recall(ranked([1, None], [1], groups=[[0, 0, 1]]), 5) == 0.5
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.integers(1, 25)), min_size=1, max_size=6),
+    st.data(),
+    st.integers(1, 30),
+)
+def test_evidence_recall_is_whole_exactly_when_the_evidence_is(
+    first: list[int | None], data: st.DataObject, k: int
+) -> None:
+    indices = st.lists(st.integers(0, len(first) - 1), min_size=1, max_size=6)
+    groups = data.draw(st.one_of(st.none(), st.lists(indices, max_size=4)))
+    hits = sorted({rank for rank in first if rank is not None})
+    one = ranked(first, hits, groups=groups)
+    share = r.evidence_recall(one, k)
+    assert (share == 1.0) == (r.recall_all(one, k) == 1.0)
+    assert 0.0 <= share <= r.evidence_recall(one, k + 1) <= 1.0
+    if not groups:
+        assert share == r.recall(one, k)
+    cut = r.ranking(Matches(first, hits), [3.0] * len(first), groups, depth=10)
+    if k <= 10:
+        assert r.evidence_recall(cut, k) == share
 
 
 def test_nothing_found_is_zero_everywhere() -> None:
@@ -101,6 +137,7 @@ def test_no_gold_has_no_ranking() -> None:
 ALL = (
     r.recall_any,
     r.recall_all,
+    r.evidence_recall,
     r.recall,
     r.precision,
     r.f1,

@@ -157,7 +157,7 @@ def _context(measures: Measures) -> Iterator[DiagnosisFinding]:
 
 def _precision_recall(measures: Measures) -> Iterator[DiagnosisFinding]:
     precision = _any(measures, "context_precision", "precision@1")
-    recall = _any(measures, "context_recall", "recall@5")
+    recall = _any(measures, "context_recall", "evidence_recall@5", "recall@5")
     if precision is None or recall is None:
         return
     high, low = _is_high(precision), _is_low(precision)

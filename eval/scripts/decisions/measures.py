@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,15 +14,21 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 Targets = Mapping[str, Mapping[str, Target]]
 
+NONE: Targets = {}
+
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 
 WORST_BAND = "poor"
+
+UNCLEAR_BAND = "too few to tell"
+"""In place of a band where the interval reaches over more than two of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One number. ``passed`` is None without a target, without a mean (no mean never passes), and
-    for a mean of too few texts to tell, which has no band either."""
+    for a mean of too few texts to tell, which has no band either. ``advisory``: a bound that is
+    shown and decides nothing."""
 
     section: str
     metric: str
@@ -36,24 +42,29 @@ class Measure:
     target: str | None = None
     passed: bool | None = None
     band: str | None = None
+    advisory: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def measures(
-    sections: Sections, targets: Targets, custom: Iterable[Metric] = ()
+    sections: Sections,
+    targets: Targets,
+    custom: Iterable[Metric] = (),
+    advisory: Targets = NONE,
 ) -> dict[tuple[str, str], Measure]:
     """Every metric of every section, by (section, metric).
 
-    Targets for metrics that no section holds are rows without a mean.
+    Targets for metrics that no section holds are rows without a mean; ``advisory`` ones are not.
     """
     rows = known_metrics(custom)
     rows_by_key: dict[tuple[str, str], Measure] = {}
     for name, section in sections.items():
         for metric in section["mean"]:
             target = targets.get(name, {}).get(metric)
-            rows_by_key[name, metric] = _measure(name, section, metric, target, rows)
+            bound = advisory.get(name, {}).get(metric)
+            rows_by_key[name, metric] = _measure(name, section, metric, target, bound, rows)
         for metric, target in targets.get(name, {}).items():
             if (name, metric) not in rows_by_key:
                 rows_by_key[name, metric] = Measure(
@@ -72,6 +83,7 @@ def _measure(
     section: Mapping[str, Any],
     metric: str,
     target: Target | None,
+    advisory: Target | None,
     rows: Mapping[str, Metric],
 ) -> Measure:
     definition = section["definitions"].get(metric, "")
@@ -92,7 +104,8 @@ def _measure(
         row is None or row.higher_is_better,
         str(target) if target else None,
         target.passed(mean) if target and tells else None,
-        band(mean, row) if row and tells else None,
+        band(mean, row, interval) if row and tells else None,
+        str(advisory) if advisory else None,
     )
 
 
@@ -108,12 +121,20 @@ def targets_text(met: int, missed: int, not_measured: int) -> str:
     return ", ".join(parts)
 
 
-def band(mean: float | None, metric: Metric) -> str | None:
-    """excellent from 0.9, good from 0.7, fair from 0.5, else poor; shares only.
+def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None = None) -> str | None:
+    """excellent from 0.9, good from 0.7, fair from 0.5, else poor.
 
-    Of a share that should be low, what is left to 1 counts.
+    Only of shares that should be high: None for any other metric. ``too few to tell`` when the
+    interval reaches over more than two bands.
     """
-    if mean is None or metric.unit != "share" or (metric.low, metric.high) != (0.0, 1.0):
+    is_share = metric.unit == "share" and (metric.low, metric.high) == (0.0, 1.0)
+    if mean is None or not is_share or not metric.higher_is_better:
         return None
-    good = mean if metric.higher_is_better else 1.0 - mean
-    return next((name for bound, name in BANDS if good >= bound), WORST_BAND)
+    if ci95 is not None and _band_number(ci95[0]) - _band_number(ci95[1]) > 1:
+        return UNCLEAR_BAND
+    return (*(name for _, name in BANDS), WORST_BAND)[_band_number(mean)]
+
+
+def _band_number(share: float) -> int:
+    """0 for the best band."""
+    return sum(share < bound for bound, _ in BANDS)

@@ -28,13 +28,16 @@ class Ranking(NamedTuple):
 
     ``first``: rank of the first chunk that matches each gold support, ascending (_NEVER at the
     end); ``grades``: the supports' grades (> 0) in the same order; ``hits``: ranks of all matching
-    chunks, ascending; ``complete``: the rank at which the needed evidence is complete.
+    chunks, ascending; ``complete``: the rank at which the needed evidence is complete; ``groups``:
+    for each group of supports that is enough by itself, the ranks of its supports, ascending; ()
+    when all supports are needed.
     """
 
     first: tuple[int, ...]
     grades: tuple[float, ...]
     hits: tuple[int, ...]
     complete: int
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 def ranking(
@@ -66,7 +69,14 @@ def ranking(
         tuple([grade for _, grade in pairs]),
         tuple([rank for rank in hits if rank <= depth]),
         evidence_rank(matches.first, groups) or _NEVER,
+        tuple([_within(matches.first, group, depth) for group in groups]) if groups else (),
     )
+
+
+def _within(first: Sequence[int | None], group: Sequence[int], depth: int) -> tuple[int, ...]:
+    """The ranks of a group's supports down to a depth, ascending; each support counts once."""
+    ranks = (first[index] for index in set(group))
+    return tuple(sorted(_NEVER if rank is None or rank > depth else rank for rank in ranks))
 
 
 def recall_any(ranking: Ranking, k: int) -> float:
@@ -82,6 +92,19 @@ def recall_all(ranking: Ranking, k: int) -> float:
 def recall(ranking: Ranking, k: int) -> float:
     """Share of the gold supports that are in the top k; a support counts once."""
     return bisect_right(ranking.first, k) / len(ranking.first)
+
+
+def evidence_recall(ranking: Ranking, k: int) -> float:
+    """Share of the needed evidence that is in the top k, by the group that comes nearest to whole.
+
+    A group of supports is enough by itself, so the best one counts: its supports in the top k /
+    all its supports, also when it has more than k. Supports in no group are related and do not
+    count. Without groups all supports are needed: ``recall``. It is 1.0 exactly when
+    ``recall_all`` is.
+    """
+    if not ranking.groups:
+        return recall(ranking, k)
+    return max(bisect_right(group, k) / len(group) for group in ranking.groups)
 
 
 def precision(ranking: Ranking, k: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,35 +33,69 @@ _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operato
 _FORM = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
 
 
+ADVISORY = "advisory "
+"""What an entry begins with that is shown beside its number and decides nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bound that a mean should keep."""
+    """A bound that a mean should keep; an ``advisory`` one is shown and decides nothing."""
 
     sign: str
     bound: float
+    advisory: bool = False
 
     def passed(self, mean: float | None) -> bool | None:
-        """True when the mean keeps the bound; None when there is no mean."""
-        return None if mean is None else bool(_COMPARE[self.sign](mean, self.bound))
+        """True when the mean keeps the bound; None when there is no mean, or it is advisory."""
+        if mean is None or self.advisory:
+            return None
+        return bool(_COMPARE[self.sign](mean, self.bound))
 
     def __str__(self) -> str:
-        return f"{self.sign} {self.bound:g}"
+        return f"{ADVISORY if self.advisory else ''}{self.sign} {self.bound:g}"
 
 
-def read_targets(path: Path = TARGETS) -> dict[str, dict[str, Target]]:
-    """Targets by section and metric; {} when there is no file.
+Targets = dict[str, dict[str, Target]]
+"""By section and metric."""
+
+
+def read_targets(path: Path = TARGETS) -> Targets:
+    """Targets by section and metric, those that decide; {} when there is no file.
 
     Tables whose name the caller does not know are kept, but for [gates] and [decide], which hold
     rules of other kinds. Raises StorageError naming every bad entry.
     """
+    return _read_both(path)[0]
+
+
+def read_advisory(path: Path = TARGETS) -> Targets:
+    """The entries that begin with ``advisory``, by section and metric; else as read_targets."""
+    return _read_both(path)[1]
+
+
+def _read_both(path: Path) -> tuple[Targets, Targets]:
     try:
         raw = read_toml(path)
     except FileNotFoundError:
-        return {}
-    targets, problems = parse_targets(raw, path)
-    if problems:
-        raise StorageError.from_problems(problems)
-    return targets
+        return {}, {}
+    deciding, advisory = dict(raw), {}
+    for section, table in raw.items():
+        if isinstance(table, dict):
+            parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+            for name, text in table.items():
+                parts[isinstance(text, str) and text.startswith(ADVISORY)][name] = text
+            deciding[section] = parts[False]
+            advisory[section] = {
+                name: text.removeprefix(ADVISORY) for name, text in parts[True].items()
+            }
+    targets, problems = parse_targets(deciding, path)
+    shown, more = parse_targets(advisory, path)
+    if problems or more:
+        raise StorageError.from_problems([*problems, *more])
+    for entries in shown.values():
+        for name, target in entries.items():
+            entries[name] = replace(target, advisory=True)
+    return targets, shown
 
 
 def parse_target(text: object) -> Target | None:

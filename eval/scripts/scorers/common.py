@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ragmetrics import citations, matching
@@ -73,7 +73,8 @@ Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 
 
 class CaseGold(NamedTuple):
-    """What a case wants found: a grade for each support; ``keys`` depend on the mode."""
+    """What a case wants found: a grade for each support; ``keys`` depend on the mode. ``groups``:
+    indices of supports that are enough together."""
 
     mode: Mode
     grades: list[float]
@@ -85,7 +86,8 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
     """The case's gold for a mode; ``auto`` takes the first of chunk, anchor, doc, text it has.
 
     A grade of 0 or less says "judged, not relevant": no gold. Support groups are indices into
-    gold_supports, so they count in the modes that match those (anchor, text).
+    gold_supports, so they count in the modes that match those (anchor, text), and in ``doc`` when
+    the files of all supports in a group are gold documents.
     """
     if match in ("auto", "chunk"):
         gold = _id_gold("chunk", case.relevant_chunks, case.chunk_relevance_grades)
@@ -97,6 +99,8 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
         return CaseGold("anchor", _grades(case), anchors, case.required_support_groups)
     if match in ("auto", "doc"):
         gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
+        if gold is not None and case.required_support_groups:
+            return gold._replace(groups=_groups_of_files(case, gold.keys))
         if gold is not None or match == "doc":
             return gold
     if match == "anchor":
@@ -108,6 +112,15 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
         snippet_lists = [[text] for text in case.gold_contexts]
         return CaseGold("text", [matching.DEFAULT_GRADE] * len(snippet_lists), snippet_lists)
     return None
+
+
+def _groups_of_files(case: TestCase, docs: Mapping[str, int]) -> list[list[int]] | None:
+    """The case's groups as gold documents, by their paths; None when a path is none of them."""
+    paths = [matching.same_form(support.rel_path) for support in case.gold_supports]
+    groups = [{paths[index] for index in group} for group in case.required_support_groups or ()]
+    if not all(path in docs for group in groups for path in group):
+        return None
+    return [sorted(docs[path] for path in group) for group in groups]
 
 
 def _grades(case: TestCase) -> list[float]:

@@ -168,7 +168,7 @@ def show(
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
     from ragmetrics.stats.means import UNRELIABLE_BELOW
-    from records.targets import read_targets
+    from records.targets import read_advisory, read_targets
     from terminal import tables
 
     modes = section["by"].get("match", {})
@@ -176,7 +176,8 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
-    tables.print_section(console, section, read_targets().get(row.name, {}), UNRELIABLE_BELOW)
+    targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
+    tables.print_section(console, section, targets, UNRELIABLE_BELOW)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
     suffix = _shared_cutoff(headline)

@@ -44,7 +44,7 @@ from records.runs import (
     read_config,
 )
 from records.scores import read_whole_scores
-from records.targets import TARGETS, Target, read_targets
+from records.targets import TARGETS, Target, read_advisory, read_targets
 from scorers.contract import ScoringJob
 from scorers.custom import read_plugins
 from scorers.safety import has_labels
@@ -225,6 +225,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
     custom = read_plugins(plan.plugins)
     sections = chosen(plan.sections, custom=bool(custom))
     targets = read_targets(plan.targets_file or TARGETS)
+    advisory = read_advisory(plan.targets_file or TARGETS)
     rules = _rules(plan)
     baseline = read_baseline(plan.baseline) if plan.baseline else None
     base = baseline_of(plan.results_dir, str(plan.baseline)) if plan.baseline else None
@@ -254,7 +255,8 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
         outcomes = _score(sections, job, plan, custom)
         if plan.sections is None:
             outcomes += _earlier(folder, outcomes)
-        numbers = measures({o.name: o.section for o in outcomes if o.section}, targets, custom)
+        scored = {o.name: o.section for o in outcomes if o.section}
+        numbers = measures(scored, targets, custom, advisory)
         report = SuiteReport(
             run_id=real.resolve().name,
             suite=plan.suite,

@@ -124,7 +124,7 @@ def _cells(measure: Measure) -> tuple[str, ...]:
         number(measure.mean),
         interval,
         str(measure.n),
-        measure.target or "",
+        measure.target or measure.advisory or "",
         mark,
         measure.band or "",
     )
@@ -138,7 +138,11 @@ def _rows_of(report: SuiteReport, outcome: SectionOutcome, every: bool) -> list[
     names = list(measures if row is None else outcome.section["mean"])
     if row is not None and row.headline() and not every:
         names = catalogue.headline(row.name, names)
-    more = [name for name, measure in measures.items() if measure.target and name not in names]
+    more = [
+        name
+        for name, measure in measures.items()
+        if (measure.target or measure.advisory) and name not in names
+    ]
     return [measures[name] for name in (*names, *more) if name in measures]
 
 

@@ -16,7 +16,7 @@ from decisions.gate_rules import (
     _parse_calibrated,
     read_rules,
 )
-from records.targets import Target, read_targets
+from records.targets import Target, read_advisory, read_targets
 from storage import StorageError
 
 
@@ -207,6 +207,19 @@ def test_targets_leave_the_gates_alone(tmp_path: Path) -> None:
     path = tmp_path / "targets.toml"
     path.write_text(WHOLE, encoding="utf-8")
     assert set(read_targets(path)) == {"retrieval", "diversity"}
+
+
+def test_an_advisory_bound_is_read_apart_and_is_no_gate(tmp_path: Path) -> None:
+    path = tmp_path / "targets.toml"
+    path.write_text('[retrieval]\n"recall@5" = "advisory > 0.7"\nmrr = "> 0.5"\n')
+    assert read_targets(path) == {"retrieval": {"mrr": Target(">", 0.5)}}
+    (bound,) = read_advisory(path)["retrieval"].values()
+    assert (str(bound), bound.passed(0.9), bound.passed(0.1)) == ("advisory > 0.7", None, None)
+    with pytest.raises(StorageError, match=r"recall@5: 'advisory > 0\.7' is no target"):
+        read_rules(path)
+    path.write_text('[retrieval]\n"recall@5" = "advisory 0.7"\n')
+    with pytest.raises(StorageError, match=r"recall@5: '0\.7' is no target"):
+        read_targets(path)
 
 
 def test_the_house_file_is_sound() -> None:

@@ -52,12 +52,16 @@ def test_numbers_are_those_of_metrics_json(run: Any) -> None:
     section = json.loads((run.run / "metrics.json").read_text())["sections"]["retrieval"]
     (part,) = made(run)["perspectives"]
     assert {one["metric"]: one["mean"] for one in part["metrics"]} == section["mean"]
-    recall = next(one for one in part["metrics"] if one["metric"] == "recall@5")
+    recall = next(one for one in part["metrics"] if one["metric"] == "evidence_recall@5")
     # three cases with gold and an answer: found, found, not found; bare has no gold, broken failed
     assert recall["mean"] == pytest.approx(2 / 3, abs=1e-6)
     assert (recall["n"], recall["not_applicable"], recall["failed"]) == (3, 1, 1)
     assert recall["coverage"] == 0.6
-    assert (recall["target"], recall["passed"], recall["band"]) == ("> 0.7", False, "fair")
+    assert (recall["target"], recall["passed"]) == ("> 0.7", False)
+    assert recall["band"] == "too few to tell"  # 3 cases: the interval reaches from poor to good
+    shown = next(one for one in part["metrics"] if one["metric"] == "recall@5")
+    assert (shown["target"], shown["passed"]) == (None, None)
+    assert shown["advisory"] == "advisory > 0.7"
 
 
 def test_forms_tell_the_same(run: Any) -> None:
@@ -79,10 +83,10 @@ def test_the_top_names_the_targets_that_are_not_kept(run: Any) -> None:
     """Of three cases two have recall 1; 2 / 3 misses 0.7, and ndcg (1 + 0.5 + 0) / 3 misses 0.6."""
     report = made(run)
     missed = [(one["section"], one["metric"]) for one in report["verdict"]["missed"]]
-    assert missed == [("retrieval", "recall@5"), ("retrieval", "ndcg@5")]
+    assert missed == [("retrieval", "evidence_recall@5"), ("retrieval", "ndcg@5")]
     texts = {form: content.decode() for form, content in written(run).items()}
-    assert "Missed: recall@5 0.667 (> 0.7) ≈, ndcg@5 0.500 (> 0.6) ≈" in texts["md"]
-    assert '<a href="#metrics-1">recall@5 0.667 (&gt; 0.7)' in texts["html"]
+    assert "Missed: evidence_recall@5 0.667 (> 0.7) ≈, ndcg@5 0.500 (> 0.6) ≈" in texts["md"]
+    assert '<a href="#metrics-1">evidence_recall@5 0.667 (&gt; 0.7)' in texts["html"]
     for text in (texts["md"], texts["html"]):
         assert "Failed calls: 1 of 5." in text
         assert "fewer than 20 cases" in text

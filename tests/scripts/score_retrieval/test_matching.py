@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from records.labels import read_cases
+from records.runs import EVAL_SET
+from scorers.retrieval import RetrievalScorer
 from storage import FolderSelection, Reference, RetrievedChunk, TestResult
 
 Chunks = list[RetrievedChunk | str]
@@ -70,6 +73,53 @@ def test_multi_hop_needs_one_whole_group(evaluated: Any, chunk: Any, gold: Any) 
     found = evaluated([case], [TestResult("q", retrieved=retrieved)]).section()
     assert [found["mean"][f"recall_all@{k}"] for k in (1, 3)] == [0.0, 1.0]
     assert found["mean"]["recall@3"] == round(2 / 3, 6)
+    # {a, b}: one of two at rank 1, both at 3.
+    assert [found["mean"][f"evidence_recall@{k}"] for k in (1, 3)] == [0.5, 1.0]
+
+
+def test_groups_count_by_their_files_where_documents_are_matched(
+    evaluated: Any, chunk: Any, gold: Any
+) -> None:
+    supports = gold("a.md > A", "a.md > B", "b.md > C", "c.md > D")
+    groups = [[0, 1, 2], [3]]
+    files = {"a.md": 2, "b.md": 2, "c.md": 1}
+    case = {"gold_supports": supports, "required_support_groups": groups}
+    known = case | {"id": "known", "relevance_grades": files}
+    # Documents under other names than the files: the groups cannot be told apart.
+    other = case | {"id": "other", "relevant_docs": ["one", "two"]}
+    results = [
+        TestResult("known", retrieved=[chunk("a.md > X"), chunk("x.md > X"), chunk("b.md > Y")]),
+        TestResult("other", retrieved=[RetrievedChunk("1", "one"), RetrievedChunk("2", "three")]),
+    ]
+    run = evaluated([known, other], results)
+    run.section("--match", "doc")
+    scores = {name: row["scores"] for name, row in run.rows().items()}
+    # The files of the first group are a.md and b.md (once each): 1 of 2, then both.
+    assert [scores["known"][f"evidence_recall@{k}"] for k in (1, 3)] == [0.5, 1.0]
+    assert [scores["known"][f"recall_all@{k}"] for k in (1, 3)] == [0.0, 1.0]
+    assert scores["known"]["recall@3"] == 2 / 3
+    assert scores["other"]["evidence_recall@3"] == scores["other"]["recall@3"] == 0.5
+
+
+def test_exactly_the_sufficient_evidence_is_whole_on_the_set_of_the_toolkit() -> None:
+    """One group first, nothing else: the smallest, then the largest of each case."""
+    scorer = RetrievalScorer()
+    column = [metric.name for metric in scorer.metrics].index("evidence_recall@5")
+    for size in (min, max):
+        scored = []
+        for case in read_cases(EVAL_SET):
+            groups = case.required_support_groups or [list(range(len(case.gold_supports)))]
+            group = size([group for group in groups if len(group) <= 5], key=len, default=[])
+            places = [case.gold_supports[index] for index in group]
+            listed: Chunks = [
+                RetrievedChunk(str(n), None, gold.rel_path, gold.heading_path)
+                for n, gold in enumerate(places)
+            ]
+            row, _ = scorer.score(case, TestResult(case.id, retrieved=listed))
+            if row.values[column] is not None and group:
+                scored.append(row.values[column])
+        assert set(scored) == {1.0}
+        assert len(scored) == 75  # all cases that can be answered
 
 
 def test_scope_attribution_snippets_and_recency(evaluated: Any, chunk: Any, gold: Any) -> None:
