@@ -18,8 +18,8 @@ from records.targets import read_targets
 NAMES = ("retrieval.mrr", "pipeline.pass", "pipeline.answered")
 
 
-def line(case_id: str, status: str, repeat: int = 0, **scores: float | None) -> ScoreLine:
-    return ScoreLine(case_id, repeat, status, dict(scores))
+def line(case_id: str, status: str, metric: str, score: float | None, repeat: int = 0) -> ScoreLine:
+    return ScoreLine(case_id, repeat, status, {metric: score})
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def run(tmp_path: Path) -> Path:
     folder.mkdir()
     for section, lines in {
         "retrieval": [
-            line("b", "scored", mrr=1 / 3),
-            line("a", "failed", mrr=None),
-            line("c", "not_applicable", mrr=None),
+            line("b", "scored", "mrr", 1 / 3),
+            line("a", "failed", "mrr", None),
+            line("c", "not_applicable", "mrr", None),
         ],
         "pipeline": [
-            line("b", "scored", **{"pass": 1.0}),
-            line("a", "failed", **{"pass": None}),
-            line("c", "scored", **{"pass": 0.0}),
+            line("b", "scored", "pass", 1.0),
+            line("a", "failed", "pass", None),
+            line("c", "scored", "pass", 0.0),
         ],
     }.items():
         write_scores(folder, section, lines)
@@ -126,9 +126,9 @@ def test_a_damaged_member_is_named(run: Path, tmp_path: Path) -> None:
 
 def test_repeats_are_averaged_and_a_failed_one_counts(tmp_path: Path) -> None:
     lines = [
-        line("a", "scored", 0, **{"pass": 1.0}),
-        line("a", "failed", 1, **{"pass": None}),
-        line("a", "scored", 2, **{"pass": 1.0}),
+        line("a", "scored", "pass", 1.0, 0),
+        line("a", "failed", "pass", None, 1),
+        line("a", "scored", "pass", 1.0, 2),
     ]
     write_scores(tmp_path, "pipeline", lines)
     update_metrics(tmp_path, "pipeline", {}, {})

@@ -15,6 +15,7 @@ from typing import Any
 from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.secrets import Headers, public_url, resolve_headers
+from records.asked import asked_list
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -103,8 +104,11 @@ class RunOptions:
             run_id = f"{base}-{number}"
         return run_id
 
-    def config(self, profile: Profile | None, cases: int, selected: int) -> RunConfig:
-        """The configuration as far as it is known before the bot has said anything."""
+    def config(self, profile: Profile | None, cases: int, selected: Sequence[str]) -> RunConfig:
+        """The configuration as far as it is known before the bot has said anything.
+
+        ``selected``: the ids of the cases to ask, of the set's ``cases``.
+        """
         return RunConfig(
             run_id=self.run_id or self.new_run_id(),
             tool_version=VERSION,
@@ -119,7 +123,8 @@ class RunOptions:
             answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
             api=self._api(profile),
             run={
-                "selected": selected,
+                "selected": len(selected),
+                **asked_list(selected, cases),
                 "filter": sorted(self.filters),
                 "limit": self.limit,
                 "repeat": self.repeat,

@@ -16,7 +16,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decisions.columns import FAILED_IS_ZERO, fields_of, scores_of
+from decisions.engine import PrimaryTable
+from decisions.judge_calibration import fitting, stored_calibrations, too_few
+from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+from records.clusters import AUTO, NONE, Clustering, read_clusters
 from records.errors import StorageError
+from records.files import sha256_file
 from records.metrics import (
     PRIMARY,
     PRIMARY_METRICS,
@@ -25,7 +31,7 @@ from records.metrics import (
     update_primary,
 )
 from records.runs import METRICS, scored_sections
-from records.scores import SCORES_AND_STATUS, ScoreLine, read_scores
+from records.scores import read_scores
 from records.targets import TARGETS, declared_primary
 
 if TYPE_CHECKING:
@@ -44,10 +50,7 @@ BUILT_IN = (
 )
 """What decides where targets.toml declares nothing."""
 
-ANSWERED, PASS = "pipeline.answered", "pipeline.pass"
-
-FAILED_IS_ZERO = (ANSWERED, PASS)
-"""Metrics in which a call that failed, or that has no result, counts as 0."""
+JUDGED = "judged"
 
 MOST_CASES = 2000
 """Cases up to which metrics.json holds the primary scores of every case."""
@@ -94,6 +97,7 @@ def read_primary(
         sections = set(scored_sections(folder)) & set(metrics.get("sections", {}))
         if any(name.partition(".")[0] in sections for name in names):
             ids = asked if asked is not None else list(metrics.get(PRIMARY) or ())
+            names = usable_names(folder, metrics, names)
             return _of_lines(folder, names, metrics, sections, ids)
     return _of_member(path, names, metrics)
 
@@ -112,6 +116,31 @@ def write_primary(folder: Path, asked: Sequence[str] | None = None, *, large: bo
         for case_id, row in zip(scores.case_ids, scores.values.tolist(), strict=True)
     }
     update_primary(folder, scores.names, rows)
+
+
+def usable_names(folder: Path, metrics: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Of the built-in names those whose judge, if any, was held against people; all of others."""
+    if tuple(names) != BUILT_IN:
+        return tuple(names)
+    judge = metrics.get("sections", {}).get(JUDGED, {}).get("options", {}).get("judge") or {}
+    calibrations = stored_calibrations(folder)
+
+    def usable(name: str) -> bool:
+        section, _, metric = name.partition(".")
+        if section != JUDGED:
+            return True
+        records = [fitting(call, judge, calibrations)[0] for call in CALLS_BY_METRIC[metric]]
+        return all(record is not None and not too_few(record) for record in records)
+
+    return tuple(name for name in names if usable(name))
+
+
+def as_stored(values: Floats) -> Floats:
+    """Scores rounded as metrics.json rounds them, so that a committed file decides alike."""
+    import numpy as np
+
+    stored: Floats = np.round(values, ROUND) + 0.0
+    return stored
 
 
 def _of_member(
@@ -161,9 +190,10 @@ def _of_lines(
     for at, name in enumerate(chosen):
         column = np.frombuffer(columns[name])
         values[: len(column), at] = column
-        if name in FAILED_IS_ZERO:
+        section, _, metric = name.partition(".")
+        if section == "pipeline" and metric in FAILED_IS_ZERO:
             values[~_with_result(columns[RESULTS], len(places)), at] = 0.0
-    values = np.round(values, ROUND) + 0.0
+    values = as_stored(values)
     label = folder.resolve().name
     return PrimaryScores(label, tuple(chosen), tuple(places), values, _definitions(metrics, chosen))
 
@@ -177,28 +207,20 @@ def _columns(
 ) -> dict[str, array[float]]:
     """A column for each of the metrics that the section's lines have; unknown cases get a row."""
     columns = {RESULTS: array("d"), **{name: array("d") for name in names}}
-    scored = {ANSWERED}  # every line says whether there was an answer
-    lines = (line for _, _, line in read_scores(folder, section, SCORES_AND_STATUS))
+    scored: set[str] = set()
+    lines = (line for _, _, line in read_scores(folder, section, fields_of(section)))
     for case_id, group in groupby(lines, key=attrgetter("case_id")):
-        place, repeats = places.setdefault(case_id, len(places)), list(group)
+        place = places.setdefault(case_id, len(places))
+        repeats = [scores_of(section, line) for line in group]
         _put(columns[RESULTS], place, 1.0)
         for name in names:
             metric = name.partition(".")[2]
-            if any(metric in line.scores for line in repeats):
+            if any(metric in scores for scores in repeats):
                 scored.add(name)
-            values = [s for line in repeats if (s := _score(line, name, metric)) is not None]
+            values = [s for scores in repeats if (s := scores.get(metric)) is not None]
             if values:
                 _put(columns[name], place, sum(values) / len(values))
     return {name: column for name, column in columns.items() if name in {RESULTS, *scored}}
-
-
-def _score(line: ScoreLine, name: str, metric: str) -> float | None:
-    """One answer's score; a call that failed is 0 where that counts."""
-    if name == ANSWERED:
-        return 0.0 if line.status == "failed" else 1.0
-    if name == PASS and line.status == "failed":
-        return 0.0
-    return line.scores.get(metric)
 
 
 def _put(column: array[float], place: int, value: float) -> None:
@@ -226,3 +248,56 @@ def _definitions(metrics: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
         if definition is not None:
             ids[name] = definition
     return ids
+
+
+def paired_table(
+    base: PrimaryScores, new: PrimaryScores, labels: Mapping[str, str] | None = None
+) -> PrimaryTable:
+    """The metrics of one definition that both runs were scored for, over the cases of both.
+
+    ``labels``: the cluster of each case (records/clusters.py); None: each case by itself.
+    """
+    import numpy as np
+
+    names = [name for name in base.names if name in new.names and same_definition(base, new, name)]
+    places = {case_id: place for place, case_id in enumerate(new.case_ids)}
+    both = [(at, places[case_id]) for at, case_id in enumerate(base.case_ids) if case_id in places]
+    rows = np.array(both, dtype=np.int64).reshape(len(both), 2)
+    case_ids = [base.case_ids[at] for at, _ in both]
+    numbers: dict[str, int] = {}
+    clusters = [
+        numbers.setdefault(case_id if labels is None else labels[case_id], len(numbers))
+        for case_id in case_ids
+    ]
+    a, b = (
+        side.values[rows[:, at]][:, [side.names.index(name) for name in names]]
+        for at, side in enumerate((base, new))
+    )
+    return PrimaryTable(tuple(names), case_ids, np.array(clusters, dtype=np.int64), a, b)
+
+
+def same_definition(base: PrimaryScores, new: PrimaryScores, name: str) -> bool:
+    """Whether both runs mean the same by a metric; also where one of them does not say."""
+    old, now = base.definitions.get(name), new.definitions.get(name)
+    return old is None or now is None or old == now
+
+
+def clusters_of_run(
+    eval_set: Path | None, scored_with: str | None, run: str, by: str = AUTO
+) -> tuple[Clustering | None, list[str]]:
+    """Which cases of a run are counted together, as its eval set says; None without the file.
+
+    ``scored_with``: the SHA-256 of the set that the run was scored with. Raises StorageError for a
+    key that no case has.
+    """
+    if by == NONE:
+        return None, []
+    if eval_set is None or not eval_set.exists():
+        return None, [f"{eval_set} is not there, so every case is counted by itself."]
+    clustering = read_clusters(eval_set, by)
+    if clustering.by == NONE or scored_with in (None, sha256_file(eval_set)):
+        return clustering, []
+    return clustering, [
+        f"{eval_set.name} is not the set that {run} was scored with: cases are counted together by "
+        "the documents of the set as it is now."
+    ]

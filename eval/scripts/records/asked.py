@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,12 @@ import msgspec
 from records.cases import iter_cases
 from records.files import sha256_file
 from records.results import RunConfig
+from records.runs import PARTIAL
+
+ASKED = "asked"
+"""Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
+
+MOST_LISTED = 2000
 
 
 class Asked(NamedTuple):
@@ -49,21 +55,42 @@ def asked_of(config: RunConfig) -> Asked | None:
     return Asked(cases, _count(config.run.get("repeat")) or 1)
 
 
+def asked_list(selected: Sequence[str], cases: int) -> dict[str, list[str]]:
+    """The ids of a run of a part of a set, for its config.json; nothing for a whole or large one.
+
+    ``cases``: of the whole set.
+    """
+    return {ASKED: list(selected)} if len(selected) < min(cases, MOST_LISTED + 1) else {}
+
+
 def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | None:
     """The ids of the cases that a run was asked, in eval-set order; None when it is not known.
 
-    A run of a part of a set lists them. A run of the whole set was asked every case of
-    ``eval_set``, as long as that is still the set that it was asked.
+    A run of a part of a set lists them. A run of the whole set, or of its beginning, was asked
+    those cases of ``eval_set``, as long as that is still the set that it was asked.
     """
-    listed = config.run.get("asked")
+    listed = config.run.get(ASKED)
     if isinstance(listed, list):
         return [str(case_id) for case_id in listed]
     asked = asked_of(config)
-    if asked is None or asked.cases != config.dataset.get("cases") or eval_set is None:
+    if asked is None or eval_set is None:
+        return None
+    if asked.cases != config.dataset.get("cases") and config.run.get("filter") != []:
         return None
     if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
         return None
-    return [case.id for case in iter_cases(eval_set, lambda problem: None)]
+    ids = (case.id for case in iter_cases(eval_set, lambda problem: None))
+    return list(islice(ids, asked.cases))
+
+
+def stopped(folder: Path, config: RunConfig) -> str:
+    """Why a run was not asked all of its cases, in words; "" for one that was finished."""
+    if (folder / PARTIAL).exists():
+        return f"the run is not finished: {PARTIAL} is in its folder"
+    reason = config.run.get("stopped")
+    if not reason:
+        return ""
+    return f"the run was stopped ({reason})" if isinstance(reason, str) else "the run was stopped"
 
 
 def _count(value: object) -> int | None:

@@ -152,7 +152,7 @@ def declared_primary(path: Path = TARGETS) -> tuple[str, ...]:
         table = read_toml(path).get(DECIDE, {})
     except FileNotFoundError:
         return ()
-    names = table.get("primary", []) if isinstance(table, dict) else None
+    names: Any = table.get("primary", []) if isinstance(table, dict) else None
     field = f"[{DECIDE}] primary"
     example = 'write primary = ["retrieval.recall@5", "pipeline.pass"]'
     message = ""
