@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 a --fail-on rule was triggered, 2 bad input, 130 interrupt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +134,7 @@ def _kinds(asked: Collection[str]) -> set[str]:
     return {*ALERTS} if "any" in asked else {*asked}
 
 
-def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, dict[str, str]]:
+def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, Mapping[str, str]]:
     """The clusters of the set on disk, where it is the one that some point was made with."""
     from records.clusters import read_clusters
     from records.files import sha256_file
@@ -144,7 +144,7 @@ def _clusters(eval_set: Path, points: list[HistoryPoint]) -> dict[str, dict[str,
     sha = sha256_file(eval_set)
     if sha not in {point.eval_set for point in points}:
         return {}
-    return {sha: dict(read_clusters(eval_set).labels)}
+    return {sha: read_clusters(eval_set).labels}
 
 
 def _headline(primary: Sequence[str]) -> list[tuple[str, str]]:

@@ -84,7 +84,7 @@ def test_the_sums_equal_a_second_implementation() -> None:
     for number in range(60):
         values = (0.7 + 0.02 * rng.standard_normal(24)).tolist()
         values[14:] = [value - 0.03 * (number % 2) for value in values[14:]]
-        h = FAMILY_THRESHOLD if number % 3 == 0 else 4.3
+        h = FAMILY_THRESHOLD if number % 3 == 0 else 4.4
         expected = plain_cusum(values, h)
         bad = [s for s in shifts_of(values, threshold=h) if not s.better]
         rises = [s.found for s in shifts_of(values, threshold=h) if s.better]
@@ -138,7 +138,7 @@ def test_a_single_fall_needs_ten_percent_and_more_than_chance() -> None:
 
 
 def test_first_points_are_compared_in_pairs() -> None:
-    """The j-th comparison of a line asks for p <= .05 / j; an unchanged value is not compared."""
+    """The j-th comparison of a line asks for p <= .05 / j^2; an unchanged value is not compared."""
     asked: list[int] = []
 
     def pair(p: float, better: bool = False) -> object:
@@ -161,8 +161,9 @@ def test_first_points_are_compared_in_pairs() -> None:
         LevelShift("pair", False, place, place) for place in (1, 2, 3)
     ]
     assert (
-        shifts_of(third, pairs=lambda place: PairVerdict(False, 0.026) if place > 1 else None) == []
-    ), "the second one asks for .025"
+        shifts_of(third, pairs=lambda place: PairVerdict(False, 0.0126) if place > 1 else None)
+        == []
+    ), "the second one asks for .0125"
     asked.clear()
     shifts_of(STEADY, pairs=pair(1.0))
     assert asked == [1, 2, 3, 4, 5, 6], "from the eighth point on the sums decide"

@@ -1,6 +1,6 @@
 """The scores of a run, a column a metric, and the rows of two runs side by side.
 
-Score lines are those of ``scores/<section>.jsonl``. Repeats of a case are averaged first, so that a
+Repeats of a case are averaged first, so that a
 case counts once however often it was asked. Cases are told apart by 64-bit hashes of their ids, and
 long columns lie on disk: memory is 8 bytes a case, and as much for each column that is looked at.
 """
@@ -22,7 +22,13 @@ from decisions.engine import MEASURED
 from records.clusters import NONE, Clustering
 from records.errors import Problem, StorageError
 from records.runs import scores_file
-from records.scores import PipelineEvidence, RetrievalEvidence, ScoreLine, read_scores
+from records.scores import (
+    SCORES_AND_STATUS,
+    PipelineEvidence,
+    RetrievalEvidence,
+    ScoreLine,
+    read_scores,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +49,6 @@ _BLOCK = 4096
 
 _IN_MEMORY = 8 << 20
 """Bytes of a section from which on its columns are kept on disk."""
-
-_FIELDS = ("case_id", "status", "scores")
 
 _EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("evidence.match", "evidence.found"),
@@ -197,7 +201,7 @@ def read_section(folder: Path, section: str) -> SectionScores:
 
 def fields_of(section: str) -> tuple[str, ...]:
     """The fields of a score line that its scores are made from, see ``scores_of``."""
-    return (*_FIELDS, *_EVIDENCE.get(section, ()))
+    return (*SCORES_AND_STATUS, *_EVIDENCE.get(section, ()))
 
 
 def scores_of(section: str, line: ScoreLine) -> Scores:
@@ -438,12 +442,14 @@ def _lost_by_both(
     """Cases that both runs were asked and neither has, as far as it is known."""
     import numpy as np
 
-    if asked_base is None and asked_new is None:
-        return np.zeros(0, np.int64)
-    if asked_base is None or asked_new is None:
-        asked = asked_new if asked_base is None else asked_base
-    else:
+    if asked_base is not None and asked_new is not None:
         asked = np.intersect1d(asked_base, asked_new)
+    elif asked_base is not None:
+        asked = asked_base
+    elif asked_new is not None:
+        asked = asked_new
+    else:
+        asked = np.zeros(0, np.int64)
     lost: Ints = asked[~np.isin(asked, base.ids) & ~np.isin(asked, new.ids)]
     return lost
 

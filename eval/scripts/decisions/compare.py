@@ -166,7 +166,7 @@ def _scored_row(
     if pattern in patterns:
         return
     patterns.add(pattern)
-    zero_one = [np.where(answered, side.astype(float), np.nan) for side in (old, now)]
+    before, after = (np.where(answered, side.astype(float), np.nan) for side in (old, now))
     own = MetricRow(
         row.section,
         f"{row.metric}{SCORED}",
@@ -174,7 +174,7 @@ def _scored_row(
         base_cases=row.base_cases,
         new_cases=row.new_cases,
     )
-    yield _tested(own, *zero_one, codes, seed)[0]
+    yield _tested(own, before, after, codes, seed)[0]
 
 
 def _slice_rows(
@@ -346,9 +346,9 @@ def compare_many(
 
 def read_pairs(base: Path, new: Path, section: str, eval_set: Path | None) -> SideBySide:
     """One section of two runs side by side."""
-    runs = read_run(base), read_run(new)
-    scores = [read_section(run.folder, section) for run in runs]
-    return _matched(*scores, *(_asked(run, eval_set) for run in runs))
+    old, now = read_run(base), read_run(new)
+    scores = read_section(base, section), read_section(new, section)
+    return _matched(*scores, _asked(old, eval_set), _asked(now, eval_set))
 
 
 def _matched(

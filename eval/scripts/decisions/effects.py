@@ -165,7 +165,7 @@ def cluster_sums(values: Floats, clusters: Ints | None) -> Floats:
 
     if clusters is None:
         return values
-    sums: Floats = np.bincount(clusters, weights=values)
+    sums: Floats = np.bincount(clusters, weights=values).astype(np.float64)
     return sums
 
 

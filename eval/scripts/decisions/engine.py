@@ -158,8 +158,7 @@ def settle(
     many exploratory metrics are.
     """
     columns = [evidence.values for own in runs for evidence in own]
-    both = joint_p(columns, clusters, "both", seed=seed)
-    below = joint_p(columns, clusters, "worse", seed=seed)
+    both, below = _adjusted(columns, clusters, ("both", "worse"), seed, DRAWS)
     changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
     decisions, start = [], 0
     for index, own in enumerate(runs):
@@ -279,27 +278,42 @@ def joint_p(
     import numpy as np
 
     columns = list(differences.T) if isinstance(differences, np.ndarray) else list(differences)
-    codes = compact(clusters)
-    sums = [cluster_sums(np.nan_to_num(column), codes) for column in columns]
+    return _adjusted(columns, compact(clusters), (side,), seed, draws)[0]
+
+
+def _adjusted(
+    columns: Sequence[Floats], clusters: Ints | None, sides: Sequence[Side], seed: int, draws: int
+) -> list[Floats]:
+    """The adjusted p of each column on each side, all from the same flips."""
+    import numpy as np
+
+    sums = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
     active = [bool(column.any()) for column in sums]
-    p = np.ones(len(columns))
-    if not any(active):
-        return p
+    adjusted = [np.ones(len(columns)) for _ in sides]
     sums = [column for column, used in zip(sums, active, strict=True) if used]
+    if not sums:
+        return adjusted
     changed = np.zeros(len(sums[0]), dtype=bool)
     for column in sums:
         changed |= column != 0
     units = np.stack([column[changed] / np.abs(column).max() for column in sums], axis=1)
     units /= np.sqrt(np.square(units).sum(axis=0))
-    observed = units.sum(axis=0) * (1.0 if side == "both" else -1.0)
-    if side == "both":
-        observed = np.abs(observed)
-    above, looked = np.zeros(len(observed)), 0
+    observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
+    above, looked = [np.zeros(len(sums)) for _ in sides], 0
     for statistics in flipped(units, seed, draws):
-        largest = (np.abs(statistics) if side == "both" else statistics).max(axis=1)[:, None]
-        above += (largest > observed + ALIKE).sum(axis=0)
-        above += 0.5 * (np.abs(largest - observed) <= ALIKE).sum(axis=0)
         looked += len(statistics)
+        for at, side in enumerate(sides):
+            largest = _towards(statistics, side).max(axis=1)[:, None]
+            above[at] += (largest > observed[at] + ALIKE).sum(axis=0)
+            above[at] += 0.5 * (np.abs(largest - observed[at]) <= ALIKE).sum(axis=0)
     every = 1 << len(units) if len(units) < 63 else inf
-    p[active] = above / looked if looked == every else (above + 0.5) / (looked + 1)
-    return p
+    for p, hits in zip(adjusted, above, strict=True):
+        p[active] = hits / looked if looked == every else (hits + 0.5) / (looked + 1)
+    return adjusted
+
+
+def _towards(statistics: Floats, side: Side) -> Floats:
+    """How far statistics lie from "the same": in size, or towards worse."""
+    import numpy as np
+
+    return np.abs(statistics) if side == "both" else -statistics

@@ -17,10 +17,11 @@ from typing import Any, Literal
 
 import orjson
 
+from records.asked import stopped
 from records.errors import StorageError
 from records.metrics import PRIMARY, PRIMARY_METRICS
-from records.results import SCHEMA
-from records.runs import METRICS, PARTIAL, RESULTS, read_config
+from records.results import SCHEMA, RunConfig
+from records.runs import METRICS, RESULTS, read_config
 
 Source = Literal["both", "git", "runs"]
 
@@ -154,12 +155,12 @@ def _on_disk(
     blobs: Sequence[str | None] = [None] * len(files)
     if repository is not None and files:
         blobs = repository.blobs_of(files)
-    points, unknown, stopped = [], [], []
+    points, unknown, unfinished = [], [], []
     for path, blob in zip(files, blobs, strict=True):
         if blob is not None and blob in blob_ids:
             continue
         if _is_stopped(path.parent):
-            stopped.append(path.parent.name)
+            unfinished.append(path.parent.name)
             continue
         try:
             data = path.read_bytes()
@@ -177,9 +178,9 @@ def _on_disk(
             f"No config.json says when {', '.join(sorted(unknown))} was started; what has no start "
             "stands last, in the order of run ids."
         )
-    if stopped:
+    if unfinished:
         notes.append(
-            f"{', '.join(sorted(stopped))}: stopped or still going, so no point; finish with "
+            f"{', '.join(sorted(unfinished))}: stopped or still going, so no point; finish with "
             "run_eval.py --resume, and score again."
         )
     return sorted(points, key=lambda point: (not point.date, _moment(point.date), point.run_id))
@@ -224,7 +225,11 @@ def _files(path: Path) -> list[Path]:
 
 def _is_stopped(folder: Path) -> bool:
     """Whether some of the run's questions are still to be asked, whatever was scored before."""
-    return (folder / PARTIAL).exists()
+    try:
+        config = read_config(folder)
+    except StorageError:
+        config = RunConfig(folder.name)
+    return bool(stopped(folder, config))
 
 
 def _started(folder: Path) -> datetime.datetime | None:

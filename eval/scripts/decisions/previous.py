@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from decisions.engine import Decision, PrimaryTable, decide
+from decisions.engine import Decision, decide
 from decisions.history import HistoryPoint, Key
+from decisions.primary import PrimaryScores, paired_table
 from ragmetrics.stats.control import PairVerdict
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class PointPairs:
@@ -25,7 +21,7 @@ class PointPairs:
         clusters: Mapping[str, Mapping[str, str]],
     ) -> None:
         """``names``: the primary metrics. ``clusters``: by the SHA-256 of an eval set, the label
-        of each case's cluster; cases of another set are clusters of their own."""
+        of each case's cluster; cases of another set are taken one by one."""
         self._points = points
         self._names = names
         self._clusters = clusters
@@ -41,35 +37,28 @@ class PointPairs:
 
     def _decided(self, before: int, now: int) -> Decision | None:
         """None where the two share no case scores by the same definitions."""
-        import numpy as np
-
         a, b = self._points[before], self._points[now]
-        names = tuple(name for name in self._names if _same_metric(name, a, b))
-        case_ids = [case_id for case_id in a.case_scores if case_id in b.case_scores]
-        if not names or not case_ids:
-            return None
-        labels = self._clusters.get(b.eval_set or "", {})
-        own = [labels.get(case_id) or f"case: {case_id}" for case_id in case_ids]
-        clusters = np.unique(np.array(own), return_inverse=True)[1]
-        a_scores, b_scores = _columns(a, names, case_ids), _columns(b, names, case_ids)
-        return decide(PrimaryTable(names, case_ids, clusters, a_scores, b_scores))
+        table = paired_table(
+            _scores(a, self._names), _scores(b, self._names), self._clusters.get(b.eval_set or "")
+        )
+        return decide(table) if table.names and table.case_ids else None
 
 
-def _same_metric(name: str, a: HistoryPoint, b: HistoryPoint) -> bool:
-    section, _, metric = name.partition(".")
-    values = a.values.get((section, metric)), b.values.get((section, metric))
-    if name not in a.scored or name not in b.scored or None in values:
-        return False
-    definitions = {value.definition for value in values if value is not None}
-    return len(definitions) == 1
-
-
-def _columns(
-    point: HistoryPoint, names: Sequence[str], case_ids: Sequence[str]
-) -> NDArray[np.float64]:
-    """The scores of some metrics and cases; not a number where a case has none."""
+def _scores(point: HistoryPoint, names: Sequence[str]) -> PrimaryScores:
+    """The primary scores that a point's metrics.json holds; empty where it holds none."""
     import numpy as np
 
-    columns = [point.scored.index(name) for name in names]
-    rows = [point.case_scores[case_id] for case_id in case_ids]
-    return np.array([[row[column] for column in columns] for row in rows], dtype=float)
+    chosen = tuple(name for name in names if name in point.scored)
+    columns = [point.scored.index(name) for name in chosen]
+    rows = [[row[column] for column in columns] for row in point.case_scores.values()]
+    return PrimaryScores(
+        point.label,
+        chosen,
+        tuple(point.case_scores),
+        np.array(rows, dtype=float).reshape(len(rows), len(chosen)),
+        {
+            f"{section}.{metric}": value.definition
+            for (section, metric), value in point.values.items()
+            if f"{section}.{metric}" in chosen
+        },
+    )

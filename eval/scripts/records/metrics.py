@@ -271,6 +271,24 @@ class RunBudget(msgspec.Struct):
     kept: bool
 
 
+class MetricStability(msgspec.Struct):
+    """What repeats tell of a metric: see ``scorers/repeats.py``."""
+
+    n: int
+    worst: float | None
+    variance: Numbers
+    flips: float | None = None
+
+
+class SectionStability(msgspec.Struct):
+    """What repeats tell of a section."""
+
+    repeats: int = 0
+    metrics: dict[str, MetricStability] = {}
+    pass_at: Numbers = {}
+    pass_all: Numbers = {}
+
+
 class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     """A section with means, with all that a report draws of it."""
 
@@ -287,6 +305,7 @@ class ReportSection(MetricsSection, msgspec.Struct, kw_only=True):
     usage: Counts = {}
     cost_usd: float | None = None
     outcomes: dict[str, Counts] = {}
+    stability: SectionStability | None = None
 
 
 class ComparedSection(MetricsSection, msgspec.Struct, kw_only=True):

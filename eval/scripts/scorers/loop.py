@@ -54,6 +54,7 @@ from scorers.contract import (
     Scorer,
     ScoreRow,
 )
+from scorers.repeats import stability
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, ProcessPoolExecutor
@@ -164,6 +165,8 @@ def score_run(
         section = _section(parts, scorer, seed)
         header = _header(folder, config, set_sha256, labels_dir, parts)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
+    if max(sum((part.results for part in parts), Counter()), default=1) > 1:
+        section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header)
     _update_primary(folder, eval_set, header)
     return section

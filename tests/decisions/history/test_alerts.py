@@ -11,6 +11,7 @@ from decisions.alerts import Alert, AlertRule, MetricLine, chosen_keys, make_lin
 from decisions.history import HistoryPoint, Key, MetricValue
 from decisions.previous import PointPairs
 from ragmetrics.stats.control import PairVerdict
+from records.clusters import ClusterLabels
 
 CLAIMS: Key = ("groundedness", "claim_support_rate")
 PASS: Key = ("pipeline", "pass")
@@ -167,7 +168,7 @@ def test_clusters_count_once_and_only_for_their_own_set() -> None:
         point(i, {CLAIMS: value(CLAIMS, sum(scores) / 30, 30)}, scores=scores)
         for i, scores in enumerate([good, bad])
     ]
-    document = {f"c{number}": "document: a.md" for number in range(18, 30)}
+    document = ClusterLabels({f"c{number}": "document: a.md" for number in range(18, 30)})
     assert PointPairs(points, NAMES, {"s": document})(0, 1, CLAIMS) is None
     assert PointPairs(points, NAMES, {"another": document})(0, 1, CLAIMS) is not None
 

@@ -17,11 +17,11 @@ EPSILON = 1e-9
 SLACK = 0.5
 """k of the CUSUM: shifts of one standard deviation are found best (Hawkins & Olwell 1998)."""
 
-THRESHOLD = 4.3
-"""h of the CUSUM: 4 % of steady histories of 30 points alert, for each metric."""
+THRESHOLD = 4.4
+"""h of the CUSUM: 3.5 % of steady histories of 30 points alert, for each metric."""
 
-FAMILY_THRESHOLD = 5.6
-"""h of the CUSUM with which 5 % of steady histories alert in any of five metrics."""
+FAMILY_THRESHOLD = 5.8
+"""h of the CUSUM with which 4 % of steady histories alert in any of five metrics."""
 
 ALPHA = 0.05
 """Level of the first paired comparison of a line, the same as of a comparison of two runs."""
@@ -93,7 +93,7 @@ def controlled(
     ``spreads``: the least standard deviation to assume at each point (what one case moves, for a
     share of cases). ``pairs``: what a paired comparison of a place with the one before says (None:
     no evidence); it is asked for the first points of a line and while the values vary by less than
-    their least spread, where the value changed. Its j-th use in a line takes p <= alpha / j, since
+    their least spread, where the value changed. Its j-th use in a line takes p <= alpha / j^2:
     each is another chance to err.
 
     U = Phi^-1(F_t(k-1)((x - mean) / s * sqrt(k / (k + 1)))) over the k earlier points (Hawkins
@@ -153,7 +153,7 @@ class _Line:
     def compare(self, pair: PairVerdict | None, place: int, alpha: float) -> LevelShift | None:
         """Take a paired verdict; every call is a comparison, also one without evidence."""
         self._compared += 1
-        if pair is None or pair.p > alpha / self._compared:
+        if pair is None or pair.p > alpha / self._compared**2:
             return None
         return LevelShift("pair", pair.better, place, place)
 
