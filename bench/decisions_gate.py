@@ -6,9 +6,9 @@
 Two configurations of the demo (with vectors and without) answer the shipped questions. A case's
 score lines are one of both: in each of two runs it takes those of the other configuration with
 chance .1. A true fall: some cases that found their passages take the lines of a case that did not,
-so that the first metric falls by 5 points. Each pair of runs is written as two metrics.json, and
-the gate itself (decisions/gate.py) holds them to the built-in rules and to others. 300 cases are
-drawn with replacement, 30 without.
+and did not pass, so that the first metric falls by 5 points. Each pair of runs is written as two
+metrics.json, and the gate itself (decisions/gate.py) holds them to the built-in rules and to
+others. 300 cases are drawn with replacement, 30 without.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from records.metrics import PRIMARY, PRIMARY_METRICS, metrics_bytes
 NS = (30, 90, 300)
 SWAP = 0.1
 FALL = 0.05
+PASS = "pipeline.pass"
 ALPHA = 0.05
 SECTIONS = "retrieval,groundedness,abstention,pipeline"
 CONFIGURATIONS = {"vectors": (), "lexical": ("--demo-arg=--lexical-only",)}
@@ -122,6 +123,8 @@ def drawn(bot: Configurations, n: int, fall: float, rng: np.random.Generator) ->
         hits = ~np.isnan(lead) & (lead > 0)
         lost = hits & (rng.random(n) < fall * np.sum(~np.isnan(lead)) / max(np.nansum(lead), 1e-9))
         misses = bot.first[bot.first[:, 0] == 0]
+        if PASS in bot.names:  # an answer without its passages does not pass
+            misses = misses[misses[:, bot.names.index(PASS)] == 0]
         new = new.copy()
         new[lost] = misses[rng.integers(0, len(misses), int(lost.sum()))]
     return Pair(base, new)
