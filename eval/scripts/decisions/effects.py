@@ -438,10 +438,11 @@ def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
     enough = (high - low) * (1e-13 if exact else 1e-6)
     # Between two steps it may equal the bound: of a limit the outer end counts, else the middle.
     ties = (1.0, -1.0) if not bound else (-1.0,) if bound > 0 else (1.0,)
-    ends = [
-        _crossing(lambda x, tie=tie: excess(x) or tie, low, high, at_low, at_high, enough, exact)
-        for tie in ties
-    ]
+
+    def broken(tie: float) -> Callable[[float], float]:
+        return lambda at: excess(at) or tie
+
+    ends = [_crossing(broken(tie), low, high, at_low, at_high, enough, exact) for tie in ties]
     shift = sum(ends) / len(ends)
     return 0.0 if abs(shift) <= 2 * enough else shift
 
