@@ -1,4 +1,4 @@
-"""How many cases a run was asked, and how many of them have no result.
+"""Which cases a run was asked, how many, and which of them have no result.
 
 Everybody who tells of missing results asks here: the scorers, the gate, the report, the browser.
 A call that failed has a result, its error; missing is what has no line in results.jsonl.
@@ -8,22 +8,34 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from records.cases import iter_cases
+from records.cases import TestCase, ignore, iter_cases
+from records.errors import StorageError
 from records.files import sha256_file
-from records.results import RunConfig
+from records.results import ErrorInfo, RunConfig, TestResult
 from records.runs import PARTIAL
 
 ASKED = "asked"
 """Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
 
 MOST_LISTED = 2000
+
+MISSING = "missing"
+"""The kind of error that stands for a result that should be there."""
+
+FILTERS = ("id", "category", "difficulty", "tag", "answerable", "query_type")
+"""What cases can be selected by."""
+
+Patterns = Mapping[str, Collection[str]]
+"""By the name of a filter, patterns of which a case must match one."""
 
 
 class Asked(NamedTuple):
@@ -79,7 +91,7 @@ def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | No
         return None
     if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
         return None
-    ids = (case.id for case in iter_cases(eval_set, lambda problem: None))
+    ids = (case.id for case in iter_cases(eval_set, ignore))
     return list(islice(ids, asked.cases))
 
 
@@ -143,3 +155,91 @@ def missing_remark(header: Mapping[str, Any], repeats: int = 1) -> str:
     verb = "has" if missing == 1 else "have"
     text = f"{missing:,} of {asked:,} asked cases {verb} no result"
     return text if repeats == 1 else f"{text}, or fewer than the {repeats} asked for"
+
+
+def patterns_of(filters: Iterable[str]) -> dict[str, list[str]]:
+    """Filters ``name=pattern`` by name. Raises StorageError for a name that does not exist."""
+    patterns: dict[str, list[str]] = {}
+    for text in filters:
+        name, equals, pattern = text.partition("=")
+        if not equals or name not in FILTERS:
+            names = ", ".join(FILTERS)
+            raise StorageError(f"--filter {text!r}: write NAME=VALUE; the names are: {names}.")
+        patterns.setdefault(name, []).append(pattern)
+    return patterns
+
+
+def passes(case: TestCase, patterns: Patterns) -> bool:
+    """True when a case matches a pattern of every name, with ``*`` and ``?``."""
+    return all(
+        any(fnmatchcase(value, pattern) for value in filter_values(case, name) for pattern in some)
+        for name, some in patterns.items()
+    )
+
+
+def filter_values(case: TestCase, name: str) -> list[str]:
+    """What a case has of the name of a filter."""
+    if name == "tag":
+        return case.tags
+    if name == "answerable":
+        return ["unknown" if case.answerable is None else str(case.answerable).lower()]
+    value = getattr(case, name)
+    return [] if value is None else [value]
+
+
+@dataclass(frozen=True)
+class AskedCases:
+    """Which cases a run was asked, each ``repeats`` times. ``ids`` None: every case of its set."""
+
+    ids: frozenset[str] | None = None
+    repeats: int = 1
+
+    def absent(self, case: TestCase, repeats: Collection[int]) -> list[TestResult]:
+        """An error of the kind ``missing`` for each repeat that has no result."""
+        if self.ids is not None and case.id not in self.ids:
+            return []
+        if len(repeats) >= self.repeats:
+            return []
+        error = ErrorInfo(MISSING, "asked, but the run has no result")
+        return [
+            TestResult(case.id, case.question, "error", error=error, repeat=repeat)
+            for repeat in range(self.repeats)
+            if repeat not in repeats
+        ]
+
+
+def is_missing(result: TestResult) -> bool:
+    """True for what stands in the place of a result that should be there."""
+    return result.error is not None and result.error.kind == MISSING
+
+
+def asked_cases(
+    config: RunConfig, set_sha256: str, read: Callable[[], Iterable[TestCase]]
+) -> AskedCases | None:
+    """Which cases the run was asked; None when its configuration does not tell, or when the set is
+    not the one that it was asked with (another hash).
+
+    ``read``: the cases of the set, read only when the run was asked a part of it. Of an import that
+    does not say otherwise every case was asked.
+    """
+    asked, listed = asked_of(config), config.run.get(ASKED)
+    if asked is None:
+        return None
+    if isinstance(listed, list):
+        return AskedCases(frozenset(map(str, listed)), asked.repeats)
+    if config.dataset.get("sha256") not in (None, set_sha256):
+        return None
+    filters, limit = config.run.get("filter") or (), config.run.get("limit")
+    if not filters and limit is None:
+        return AskedCases(None, asked.repeats) if _asks_all(config, asked) else None
+    try:
+        patterns = patterns_of(filters)
+    except StorageError:  # of a later version
+        return None
+    selected = (case.id for case in read() if passes(case, patterns))
+    ids = frozenset(islice(selected, limit))
+    return AskedCases(ids, asked.repeats) if len(ids) == asked.cases else None
+
+
+def _asks_all(config: RunConfig, asked: Asked) -> bool:
+    return asked.cases == _count(config.dataset.get("cases"))

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from records.errors import Problem, StorageError
 
 AUTO, GROUP, DOCUMENT, NONE = "auto", "group", "doc", "none"
 """Ways to put cases together besides a field's name."""
+
+_GROUPED = "group: "
 
 _NOUNS = ("group", "document", "chunk", "cluster")
 
@@ -59,12 +63,32 @@ def label_of(case: TestCase, by: str = AUTO) -> str | None:
     of a case (of a list, the first item counts).
     """
     if by in (AUTO, GROUP) and case.group not in (None, ""):
-        return f"group: {case.group}"
+        return f"{_GROUPED}{case.group}"
     if by in (AUTO, DOCUMENT):
         return _document(case)
     if by in (GROUP, NONE):
         return None
     return _labelled(by, getattr(case, by, None))
+
+
+def cluster_number(case: TestCase) -> int:
+    """A number for the cluster of a case, the same in every process; 0: a cluster by itself."""
+    label = label_of(case)
+    if label is None:
+        return 0
+    return _number(label)
+
+
+@lru_cache(maxsize=1 << 14)
+def _number(label: str) -> int:
+    digest = blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 1 | 3) ^ (0 if label.startswith(_GROUPED) else 2)
+
+
+def clustered_by(numbers: Iterable[int]) -> str:
+    """``group``, ``doc`` or ``none``: what the shared clusters of these numbers are made by."""
+    kinds = {number & 2 for number in numbers}
+    return (GROUP if 2 in kinds else DOCUMENT) if kinds else NONE
 
 
 def _document(case: TestCase) -> str | None:
@@ -79,8 +103,10 @@ def _document(case: TestCase) -> str | None:
 
 def _best(grades: Mapping[str, float]) -> str | None:
     """The first of the keys with the highest grade; None when no grade is above 0."""
-    best = max(grades, key=lambda key: grades[key], default=None)
-    return best if best is not None and grades[best] > 0 else None
+    if not grades:
+        return None
+    best = max(grades, key=grades.__getitem__) if len(grades) > 1 else next(iter(grades))
+    return best if grades[best] > 0 else None
 
 
 def _first(value: Any) -> Any:
@@ -113,7 +139,7 @@ def _clustering(labelled: Iterable[tuple[str, str | None]], by: str) -> Clusteri
     shared = {case_id: label for case_id, label in labels.items() if sizes[label] > 1}
     if not shared:
         return Clustering(NONE, ClusterLabels({}), f"{_count(cases, 'case')}, each by itself")
-    grouped = any(label.startswith("group: ") for label in sizes)
+    grouped = any(label.startswith(_GROUPED) for label in sizes)
     done = (GROUP if grouped else DOCUMENT) if by == AUTO else by
     kinds = {label.partition(":")[0] for label in sizes}
     noun = kinds.pop() if len(kinds) == 1 else "cluster"

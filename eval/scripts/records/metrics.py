@@ -122,6 +122,7 @@ class SectionSlice(msgspec.Struct):
     n: int
     mean: Numbers
     n_of: Counts = {}
+    ci95: dict[str, tuple[float, float] | None] = {}
 
 
 class SectionJudge(msgspec.Struct):
@@ -140,7 +141,12 @@ class SectionOptions(msgspec.Struct):
 
 
 class MetricsSection(msgspec.Struct, kw_only=True):
-    """What any reader uses of a section, where it is there."""
+    """What any reader uses of a section, where it is there.
+
+    By metric: ``method``, how the interval was computed; ``clusters``, on how many independent
+    units it rests; ``marks``, why it is to be doubted or is not there. ``clustered_by``: what cases
+    are counted together by (group, doc, none).
+    """
 
     mean: Numbers = {}
     n: Counts = {}
@@ -148,6 +154,10 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     definitions: dict[str, str] = {}
     not_applicable: Counts = {}
     failed: Counts = {}
+    method: dict[str, str] = {}
+    clusters: Counts = {}
+    clustered_by: str = "none"
+    marks: dict[str, str] = {}
     by: dict[str, dict[str, SectionSlice]] = {}
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
 

@@ -167,7 +167,6 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
-    from ragmetrics.stats.means import UNRELIABLE_BELOW
     from records.targets import read_advisory, read_targets
     from terminal import tables
 
@@ -177,7 +176,7 @@ def show(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
-    tables.print_section(console, section, targets, UNRELIABLE_BELOW)
+    tables.print_section(console, section, targets)
     if "stability" in section:
         _print_stability(console, section["stability"], headline)
     suffix = _shared_cutoff(headline)
@@ -237,7 +236,7 @@ def _remarks(
 ) -> list[str]:
     """What a reader of the numbers should know, in sentences."""
     config = read_config(folder) if (folder / CONFIG).exists() else RunConfig(folder.name)
-    texts = [missing_results(folder, config)]
+    texts = [missing_results(folder, config, row)]
     asked_with = config.dataset.get("sha256")
     if "texts" in row.needs and config.run.get("store_full_text") is False:
         texts.append(
@@ -247,8 +246,7 @@ def _remarks(
     if asked_with and asked_with != sha256_file(eval_set):
         texts.append("the eval set has changed since this run was made.")
     if failed := max(section["failed"].values(), default=0):
-        verb = "counts" if failed == 1 else "count"
-        texts.append(f"{counted(failed, 'case')} failed in this run and {verb} nowhere.")
+        texts.append(f"{counted(failed, 'case')} failed in this run and {_counting(failed, row)}.")
     return texts
 
 
@@ -263,7 +261,14 @@ def removed_sections(folder: Path, before: frozenset[str]) -> str:
     )
 
 
-def missing_results(folder: Path, config: RunConfig) -> str:
+def _counting(cases: int, row: MetricSection | None) -> str:
+    """How calls without an answer enter the numbers of a section."""
+    verb = "counts" if cases == 1 else "count"
+    zero = row is not None and any(metric.name == "answered" for metric in row.metrics)
+    return f"{verb} as 0 in answered and pass, else nowhere" if zero else f"{verb} nowhere"
+
+
+def missing_results(folder: Path, config: RunConfig, row: MetricSection | None = None) -> str:
     """How many asked cases a run that was just scored has no result of; "" when none."""
     asked = asked_of(config)
     header = read_json(folder / METRICS)
@@ -273,11 +278,10 @@ def missing_results(folder: Path, config: RunConfig) -> str:
     name = folder.resolve().name
     asks = config.api.get("source") == "http"
     remedy = f"run_eval.py --resume --run-id {name} asks them" if asks else "make the run again"
-    counts = "counts" if header["missing"] == 1 else "count"
-    return f"{remark} and {counts} nowhere; {remedy}."
+    return f"{remark} and {_counting(header['missing'], row)}; {remedy}."
 
 
-EXPLAINED = (*SCORES_OF_RESULT, "evidence")
+EXPLAINED = (*SCORES_OF_RESULT, "status", "evidence")
 """What is read of a score line to find and to explain a bad case."""
 
 
@@ -299,6 +303,8 @@ def _worst_cases(
     heap: list[tuple[float, int, ScoreLine]] = []
     for number, line in enumerate(read_whole_scores(folder, row.name, EXPLAINED)):
         score = line.scores.get(metric.name)
+        if line.status == "failed":
+            continue  # there is no answer to look at
         if score is not None and score != best:
             entry = (-sign * score, -number, line)
             if len(heap) < count:

@@ -207,7 +207,7 @@ def test_doubts_of_an_empty_a_tiny_and_a_failing_run() -> None:
     assert empty["says"].startswith("The run holds no answer to a case; 0 of 1 target met, 1 not")
     assert empty["open"] == []  # the perspective says so already
     assert verdict_of(kept, failed_calls=31)["doubts"] == [
-        "Failed calls: 31 of 50. They count in no mean.",
+        "Failed calls: 31 of 50. They count as 0 in answered and pass, and in no other mean.",
         "Verdicts on fewer than 20 cases each: 1 of 1.",
     ]
 

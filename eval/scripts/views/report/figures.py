@@ -79,6 +79,7 @@ def _metric(measure: Measure, row: Metric | None, shown: bool) -> Part:
         "failed": measure.failed,
         "coverage": _coverage(measure.n, measure.not_applicable, measure.failed),
         "few": 0 < measure.n < UNRELIABLE_BELOW,
+        "mark": measure.mark,
         "target": measure.target,
         "advisory": measure.advisory,
         "passed": measure.passed,
@@ -143,9 +144,12 @@ def _doubts(
     decided: Sequence[Part], answers: int, failed_calls: int, missing: str
 ) -> Iterator[str]:
     if missing:
-        yield f"{missing}. They count in no mean."
+        yield f"{missing}. They count as 0 in answered and pass, and in no other mean."
     if failed_calls:
-        yield f"Failed calls: {failed_calls:,} of {answers:,}. They count in no mean."
+        yield (
+            f"Failed calls: {failed_calls:,} of {answers:,}. They count as 0 in answered and pass, "
+            "and in no other mean."
+        )
     if few := sum(aim["few"] for aim in decided):
         yield f"Verdicts on fewer than {UNRELIABLE_BELOW} cases each: {few:,} of {len(decided):,}."
     if close := sum(aim["close"] for aim in decided):

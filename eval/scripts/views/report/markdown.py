@@ -71,7 +71,7 @@ def _metrics(perspectives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for note in part["notes"]:
             yield from ("", _safe(note))
         yield from _table(METRIC_HEAD, map(_metric, part["metrics"]))
-    yield "\\* fewer than 20 cases: the interval is unreliable."
+    yield "\\* an interval to be doubted; `marks` in metrics.json says why."
     yield "≈ too close to call: the 95 % interval includes the target."
 
 

@@ -85,8 +85,8 @@ def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def interval(metric: Mapping[str, Any]) -> str:
-    """The 95 % interval, with a star when too few cases stand behind it."""
-    return ends(metric["ci95"]) + ("*" if metric["few"] and metric["ci95"] else "")
+    """The 95 % interval, with a star when it is to be doubted."""
+    return ends(metric["ci95"]) + ("*" if metric["mark"] and metric["ci95"] else "")
 
 
 def mark(metric: Mapping[str, Any]) -> tuple[str, str]:
