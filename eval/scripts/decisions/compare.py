@@ -472,6 +472,7 @@ def _comparison(
         tuple(draft.slices),
         clusters=codes.sentence(draft.ids),
         tested=decision.tested,
+        critical=decision.critical,
         controls=tuple(draft.problems),
         varied=tuple(changes),
         notes=(*_cluster_notes(draft, codes), *notes),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from decisions.compare import TOO_FEW
-from decisions.effects import power_of
+from decisions.effects import normal_critical, power_of
 from decisions.flips import Flip, Flips, FlipSide, Ranks
 from decisions.rows import SCORED, SIGNS, Comparison, MetricRow, RowVerdict, shown
 from ragmetrics.stats.means import UNRELIABLE_BELOW
@@ -595,7 +595,9 @@ def _power_rows(comparison: Comparison, drop: float) -> list[tuple[str, ...]]:
         spread = row.effect.spread if row.primary and row.effect else None
         if spread is None or row.mde is None or row.ratio is not None:
             continue
-        chances = [power_of(drop, spread, comparison.tested, n=n) for n in (row.n, *POWER_NS)]
+        many = normal_critical(comparison.tested)
+        chances = [power_of(drop, spread, comparison.critical, row.n)]
+        chances += [power_of(drop, spread, many, n) for n in POWER_NS]
         cells = (row.metric, f"{row.n:,}", number(row.mde))
         lines.append((*cells, *("–" if c is None else f"{100 * c:.0f} %" for c in chances)))
     return lines

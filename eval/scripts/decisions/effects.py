@@ -9,7 +9,7 @@ from signed ranks (Wilcoxon 1945), flipped by cluster as in Datta and Satten 200
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
 from typing import TYPE_CHECKING
@@ -306,42 +306,58 @@ def _interval(effect: Effect, spread: Spread) -> tuple[float, float] | None:
 
 
 def minimum_detectable_effect(
-    spread: Spread, metrics: int = 1, alpha: float = ALPHA, n: int | None = None
+    spread: Spread, critical: float, alpha: float = ALPHA
 ) -> float | None:
-    """The smallest true difference that a verdict over ``metrics`` metrics finds 4 times in 5.
+    """The smallest true difference that a verdict finds 4 times in 5.
 
-    The effect is thought of as cases that change by the usual step, so it brings spread with it:
-    the larger root D of D²(1 + cπ) - cuπD - cs² = 0, with c = (t_alpha + t_power)²/n, π the share
-    of unchanged cases, u the step, s² the variance. At most the metric's range; None for an
-    unbounded metric of which no case changed, and for one cluster. ``n``: for so many cases
-    instead.
+    ``critical``: the statistic Σd/√Σd² that the verdict asks for, as the flips of the joint test
+    say; as Student's t it is at least that of one metric. The effect is thought of as cases that
+    change by the usual step, so it brings spread with it: the larger root D of
+    D²(1 + cπ) - cuπD - cs² = 0, with c = (t_critical + t_power)²/n, π the share of unchanged cases,
+    u the step, s² the variance. At most the metric's range; None for an unbounded metric of which
+    no case changed, and for one cluster.
     """
-    cases = spread.n if n is None else n
-    if spread.step is None or spread.effective <= 1 or cases < 2:
+    if spread.step is None or spread.effective <= 1 or spread.n < 2:
         return None
-    freedom = spread.freedom(cases)
-    reach = _t_quantile(1 - alpha / 2 / metrics, freedom) + _t_quantile(POWER, freedom)
-    c = reach * reach / cases
+    freedom = spread.freedom()
+    reach = _t_asked(critical, spread.effective, alpha) + _t_quantile(POWER, freedom)
+    c = reach * reach / spread.n
     lead = 1 + c * spread.unchanged
     middle = c * spread.step * spread.unchanged
-    effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.widened(cases))) / (2 * lead)
+    effect = (middle + sqrt(middle**2 + 4 * lead * c * spread.widened())) / (2 * lead)
     return effect if spread.largest is None else min(effect, spread.largest)
 
 
+def _t_asked(critical: float, units: float, alpha: float) -> float:
+    """The t that a statistic Σd/√Σd² over so many units is, at least that of one test by itself."""
+    least = _t_quantile(1 - alpha / 2, max(1.0, units - 1))
+    square = critical * critical
+    if square >= units:
+        return max(least, critical)
+    return max(least, critical * sqrt(max(units - 1, 1) / (units - square)))
+
+
 def power_of(
-    effect: float, spread: Spread, metrics: int = 1, alpha: float = ALPHA, n: int | None = None
+    effect: float, spread: Spread, critical: float, n: int, alpha: float = ALPHA
 ) -> float | None:
-    """The chance that a verdict finds a true difference of ``effect``; the inverse of the above."""
-    cases = spread.n if n is None else n
-    if spread.step is None or spread.effective <= 1 or cases < 2:
+    """The chance that a verdict finds a true difference of ``effect`` with ``n`` cases, whose
+    differences vary as these do; the inverse of ``minimum_detectable_effect``."""
+    if spread.step is None or spread.effective <= 1 or n < 2:
         return None
-    size = abs(effect)
-    freedom = spread.freedom(cases)
-    variance = spread.widened(cases) + spread.unchanged * size * (spread.step - size)
+    size, freedom = abs(effect), spread.freedom(n)
+    variance = spread.widened(n) + spread.unchanged * size * (spread.step - size)
     if variance <= 0:
         return 1.0 if size else alpha
-    reach = size * sqrt(cases / variance)
-    return _t_below(reach - _t_quantile(1 - alpha / 2 / metrics, freedom), freedom)
+    reach = size * sqrt(n / variance)
+    asked = _t_asked(critical, freedom + 1, alpha)
+    return _t_below(reach - asked, freedom)
+
+
+def normal_critical(metrics: int, alpha: float = ALPHA) -> float:
+    """The statistic that a joint test of so many unrelated metrics asks for, with many cases."""
+    from scipy.special import ndtri
+
+    return float(ndtri(1 - alpha / 2 / metrics))
 
 
 def _t_quantile(share: float, freedom: float) -> float:
@@ -401,10 +417,8 @@ _EXACT_SHIFTS = 2_000
 
 
 def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
-    """Where the statistic of the shifted log ratios falls to ``bound``; 0: the typical one.
-
-    Bisection and regula falsi in turn: the statistic falls with the shift, in steps.
-    """
+    """Where the statistic of the shifted log ratios, which falls in steps, falls to ``bound``; 0:
+    the typical one."""
     low, high = float(ratios.min()), float(ratios.max())
     if low == high:
         return low
@@ -412,7 +426,8 @@ def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
     def excess(shift: float) -> float:
         units = cluster_sums(_signed_ranks(ratios - shift), clusters)
         size = sqrt(float(units @ units))
-        return (float(units.sum()) / size if size else 0.0) - bound
+        over = (float(units.sum()) / size if size else 0.0) - bound
+        return 0.0 if abs(over) <= ALIKE else over
 
     at_low, at_high = excess(low), excess(high)
     if at_low <= 0:
@@ -421,19 +436,38 @@ def _shift(ratios: Floats, clusters: Ints | None, bound: float) -> float:
         return high
     exact = len(ratios) <= _EXACT_SHIFTS
     enough = (high - low) * (1e-13 if exact else 1e-6)
-    halve = True
+    # Between two steps it may equal the bound: of a limit the outer end counts, else the middle.
+    ties = (1.0, -1.0) if not bound else (-1.0,) if bound > 0 else (1.0,)
+
+    def broken(tie: float) -> Callable[[float], float]:
+        return lambda at: excess(at) or tie
+
+    ends = [_crossing(broken(tie), low, high, at_low, at_high, enough, exact) for tie in ties]
+    shift = sum(ends) / len(ends)
+    return 0.0 if abs(shift) <= 2 * enough else shift
+
+
+def _crossing(
+    excess: Callable[[float], float],
+    low: float,
+    high: float,
+    at_low: float,
+    at_high: float,
+    enough: float,
+    halve: bool,
+) -> float:
+    """Where a falling function changes its sign, to within ``enough``: by halves, or by halves and
+    regula falsi in turn."""
+    by_half = True
     while high - low > enough:
-        share = 0.5 if halve or exact else min(max(at_low / (at_low - at_high), 0.02), 0.98)
-        halve = not halve
+        share = 0.5 if by_half else min(max(at_low / (at_low - at_high), 0.02), 0.98)
+        by_half = halve or not by_half
         middle = low + share * (high - low)
         if not low < middle < high:
             break
         value = excess(middle)
         if value > 0:
             low, at_low = middle, value
-        elif value < 0:
-            high, at_high = middle, value
         else:
-            return middle
-    shift = (low + high) / 2
-    return 0.0 if abs(shift) <= 2 * enough else shift
+            high, at_high = middle, value
+    return (low + high) / 2

@@ -91,6 +91,8 @@ class Decision:
     alpha: float = ALPHA
     tested: int = 1
     """Metrics in the joint test, of all runs, that changed at all; at least 1."""
+    critical: float = 0.0
+    """The statistic that the flips of the joint test ask for."""
 
     def row(self, name: str) -> PrimaryRow | None:
         return next((row for row in self.rows if row.name == name), None)
@@ -158,17 +160,19 @@ def settle(
     many exploratory metrics are.
     """
     columns = [evidence.values for own in runs for evidence in own]
-    both, below = _adjusted(columns, clusters, ("both", "worse"), seed, DRAWS)
+    (both, below), critical = _adjusted(
+        columns, clusters, ("both", "worse"), seed, DRAWS, alpha=alpha
+    )
     changed = sum(bool(e.effect.rose or e.effect.fell) for own in runs for e in own) or 1
     decisions, start = [], 0
     for index, own in enumerate(runs):
         rows = tuple(
-            _row(evidence, float(both[at]), float(below[at]), changed, alpha, margin)
+            _row(evidence, float(both[at]), float(below[at]), critical, alpha, margin)
             for at, evidence in enumerate(own, start)
         )
         start += len(own)
         headline = headline_of(rows, worse[index] if worse else 0)
-        decisions.append(Decision(headline, rows, alpha, changed))
+        decisions.append(Decision(headline, rows, alpha, changed, critical))
     return decisions
 
 
@@ -220,13 +224,20 @@ def is_skewed(name: str) -> bool:
 
 
 def _row(
-    evidence: Evidence, p: float, p_worse: float, tested: int, alpha: float, margin: float | None
+    evidence: Evidence,
+    p: float,
+    p_worse: float,
+    critical: float,
+    alpha: float,
+    margin: float | None,
 ) -> PrimaryRow:
     effect, higher = evidence.effect, higher_is_better(evidence.name)
     row = PrimaryRow(evidence.name, higher, effect)
     if effect.clusters < FEWEST_CLUSTERS:
         return replace(row, verdict="too few")
-    mde = None if effect.spread is None else minimum_detectable_effect(effect.spread, tested, alpha)
+    mde = (
+        None if effect.spread is None else minimum_detectable_effect(effect.spread, critical, alpha)
+    )
     verdict = verdict_of(effect, higher, p, alpha, margin)
     suspect = p_worse <= alpha or side_of(effect, higher) < 0
     look = suspect and verdict == "no evidence"
@@ -278,13 +289,20 @@ def joint_p(
     import numpy as np
 
     columns = list(differences.T) if isinstance(differences, np.ndarray) else list(differences)
-    return _adjusted(columns, compact(clusters), (side,), seed, draws)[0]
+    return _adjusted(columns, compact(clusters), (side,), seed, draws)[0][0]
 
 
 def _adjusted(
-    columns: Sequence[Floats], clusters: Ints | None, sides: Sequence[Side], seed: int, draws: int
-) -> list[Floats]:
-    """The adjusted p of each column on each side, all from the same flips."""
+    columns: Sequence[Floats],
+    clusters: Ints | None,
+    sides: Sequence[Side],
+    seed: int,
+    draws: int,
+    *,
+    alpha: float = ALPHA,
+) -> tuple[list[Floats], float]:
+    """The adjusted p of each column on each side, all from the same flips, and the statistic on the
+    first side that the share ``alpha`` of the flips exceeds (0 when nothing changed)."""
     import numpy as np
 
     sums = [cluster_sums(np.nan_to_num(column), clusters) for column in columns]
@@ -292,7 +310,7 @@ def _adjusted(
     adjusted = [np.ones(len(columns)) for _ in sides]
     sums = [column for column, used in zip(sums, active, strict=True) if used]
     if not sums:
-        return adjusted
+        return adjusted, 0.0
     changed = np.zeros(len(sums[0]), dtype=bool)
     for column in sums:
         changed |= column != 0
@@ -300,16 +318,18 @@ def _adjusted(
     units /= np.sqrt(np.square(units).sum(axis=0))
     observed = [_towards(units.sum(axis=0)[None, :], side)[0] for side in sides]
     above, looked = [np.zeros(len(sums)) for _ in sides], 0
+    first: list[Floats] = []
     for statistics in flipped(units, seed, draws):
         looked += len(statistics)
         for at, side in enumerate(sides):
             largest = _towards(statistics, side).max(axis=1)[:, None]
+            first += [largest] if at == 0 else []
             above[at] += (largest > observed[at] + ALIKE).sum(axis=0)
             above[at] += 0.5 * (np.abs(largest - observed[at]) <= ALIKE).sum(axis=0)
     every = 1 << len(units) if len(units) < 63 else inf
     for p, hits in zip(adjusted, above, strict=True):
         p[active] = hits / looked if looked == every else (hits + 0.5) / (looked + 1)
-    return adjusted
+    return adjusted, float(np.quantile(np.concatenate(first), 1 - alpha))
 
 
 def _towards(statistics: Floats, side: Side) -> Floats:

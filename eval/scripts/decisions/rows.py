@@ -157,6 +157,8 @@ class Comparison:
     clusters: str = ""
     tested: int = 0
     """Primary metrics in the joint test that changed at all."""
+    critical: float = 0.0
+    """The statistic that the joint test asks for."""
     controls: tuple[Difference, ...] = ()
     varied: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
