@@ -13,7 +13,7 @@ from typing import Any
 from clients.bot import check_bot_address
 from clients.profile import Profile
 from clients.secrets import public_url
-from records.asked import filter_values, passes, patterns_of
+from records.asked import asked_list, filter_values, passes, patterns_of
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import git_commit, sha256_file
@@ -102,8 +102,11 @@ class RunOptions:
             run_id = f"{base}-{number}"
         return run_id
 
-    def config(self, profile: Profile | None, cases: int, selected: int) -> RunConfig:
-        """The configuration as far as it is known before the bot has said anything."""
+    def config(self, profile: Profile | None, cases: int, selected: Sequence[str]) -> RunConfig:
+        """The configuration as far as it is known before the bot has said anything.
+
+        ``selected``: the ids of the cases to ask, of the set's ``cases``.
+        """
         return RunConfig(
             run_id=self.run_id or self.new_run_id(),
             tool_version=VERSION,
@@ -118,7 +121,8 @@ class RunOptions:
             answerer={} if profile else {"imported_sha256": sha256_file(self._imported)},
             api=self._api(profile),
             run={
-                "selected": selected,
+                "selected": len(selected),
+                **asked_list(selected, cases),
                 "filter": sorted(self.filters),
                 "limit": self.limit,
                 "repeat": self.repeat,

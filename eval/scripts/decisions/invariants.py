@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from decisions.rows import Difference
-from records.asked import missing_remark
+from records.asked import ASKED, missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
@@ -193,7 +193,8 @@ def varied(base: RunConfig, new: RunConfig) -> list[Difference]:
             part_of_run.pop("fields_seen", None)
         changed += _differences(old, now, part)
     changed += _differences({"seed": base.seed}, {"seed": new.seed}, "")
-    return changed + _differences(base.run, new.run, "run")
+    old, now = ({k: v for k, v in config.run.items() if k != ASKED} for config in (base, new))
+    return changed + _differences(old, now, "run")
 
 
 def _differences(base: Any, new: Any, name: str) -> list[Difference]:

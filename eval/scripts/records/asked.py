@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
@@ -17,9 +17,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from records.cases import TestCase
+from records.cases import TestCase, ignore, iter_cases
 from records.errors import StorageError
+from records.files import sha256_file
 from records.results import ErrorInfo, RunConfig, TestResult
+from records.runs import PARTIAL
+
+ASKED = "asked"
+"""Key of config.json's ``run`` under which a run of a part of a set lists its cases."""
+
+MOST_LISTED = 2000
 
 MISSING = "missing"
 """The kind of error that stands for a result that should be there."""
@@ -58,6 +65,44 @@ def asked_of(config: RunConfig) -> Asked | None:
     if cases is None:
         return None
     return Asked(cases, _count(config.run.get("repeat")) or 1)
+
+
+def asked_list(selected: Sequence[str], cases: int) -> dict[str, list[str]]:
+    """The ids of a run of a part of a set, for its config.json; nothing for a whole or large one.
+
+    ``cases``: of the whole set.
+    """
+    return {ASKED: list(selected)} if len(selected) < min(cases, MOST_LISTED + 1) else {}
+
+
+def asked_ids(config: RunConfig, eval_set: Path | None = None) -> list[str] | None:
+    """The ids of the cases that a run was asked, in eval-set order; None when it is not known.
+
+    A run of a part of a set lists them. A run of the whole set, or of its beginning, was asked
+    those cases of ``eval_set``, as long as that is still the set that it was asked.
+    """
+    listed = config.run.get(ASKED)
+    if isinstance(listed, list):
+        return [str(case_id) for case_id in listed]
+    asked = asked_of(config)
+    if asked is None or eval_set is None:
+        return None
+    if asked.cases != config.dataset.get("cases") and config.run.get("filter") != []:
+        return None
+    if not eval_set.exists() or sha256_file(eval_set) != config.dataset.get("sha256"):
+        return None
+    ids = (case.id for case in iter_cases(eval_set, ignore))
+    return list(islice(ids, asked.cases))
+
+
+def stopped(folder: Path, config: RunConfig) -> str:
+    """Why a run was not asked all of its cases, in words; "" for one that was finished."""
+    if (folder / PARTIAL).exists():
+        return f"the run is not finished: {PARTIAL} is in its folder"
+    reason = config.run.get("stopped")
+    if not reason:
+        return ""
+    return f"the run was stopped ({reason})" if isinstance(reason, str) else "the run was stopped"
 
 
 def _count(value: object) -> int | None:
@@ -177,8 +222,12 @@ def asked_cases(
     ``read``: the cases of the set, read only when the run was asked a part of it. Of an import that
     does not say otherwise every case was asked.
     """
-    asked = asked_of(config)
-    if asked is None or config.dataset.get("sha256") not in (None, set_sha256):
+    asked, listed = asked_of(config), config.run.get(ASKED)
+    if asked is None:
+        return None
+    if isinstance(listed, list):
+        return AskedCases(frozenset(map(str, listed)), asked.repeats)
+    if config.dataset.get("sha256") not in (None, set_sha256):
         return None
     filters, limit = config.run.get("filter") or (), config.run.get("limit")
     if not filters and limit is None:

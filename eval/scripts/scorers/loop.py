@@ -19,6 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decisions.primary import MOST_CASES, write_primary
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
@@ -29,7 +30,7 @@ from ragmetrics.stats.tally import (
     facets_of,
     slices_of,
 )
-from records.asked import asked_cases, asked_counts, is_missing
+from records.asked import asked_cases, asked_counts, asked_ids, is_missing
 from records.cases import Labels, TestCase, ignore, iter_cases, recurs
 from records.clusters import cluster_number, clustered_by
 from records.errors import Problem, StorageError
@@ -50,6 +51,7 @@ from scorers.contract import (
     Scorer,
     ScoreRow,
 )
+from scorers.repeats import stability
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, ProcessPoolExecutor
@@ -160,8 +162,19 @@ def score_run(
         section = _section(parts, scorer, seed)
         header = _header(folder, config, set_sha256, labels_dir, parts)
         _join_files([part.rows for part in parts], scores / f"{scorer.section}.jsonl")
+    if max(sum((part.results for part in parts), Counter()), default=1) > 1:
+        section["stability"] = stability(folder, scorer.section, scorer.metrics)
     update_metrics(folder, scorer.section, section, header)
+    _update_primary(folder, eval_set, header)
     return section
+
+
+def _update_primary(folder: Path, eval_set: Path, header: dict[str, Any]) -> None:
+    """The primary scores of every case, of all that is scored by now, into metrics.json."""
+    asked = None
+    if header["missing"] and header["asked"] <= MOST_CASES:
+        asked = asked_ids(read_config(folder), eval_set)
+    write_primary(folder, asked, large=header["cases"] > MOST_CASES)
 
 
 def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from records.cases import iter_cases
 from records.errors import Problem, StorageError
 from records.files import sha256_file
 from records.jsonl import read_rows
+from records.labels import SAFETY_LABELS, has_labelled_texts
 from records.labels import read_labels as read_label_files
 from records.metrics import section_names, update_metrics
 from records.results import RunConfig, TestResult, iter_results
@@ -348,9 +349,6 @@ def _by_tag(scored: Sequence[JudgedText], scorer: SafetyScorer) -> dict[str, Any
     return slices
 
 
-LABELS = "safety_labels.jsonl"
-
-
 def _score_safety(
     folder: Path, labels_dir: Path, scorer: SafetyScorer, *, seed: int = 0, eval_set: Path
 ) -> tuple[dict[str, Any], list[JudgedText]]:
@@ -370,15 +368,10 @@ def _score_safety(
     return section, judged
 
 
-def has_labels(labels_dir: Path) -> bool:
-    """True when there is a file of labelled texts."""
-    return (labels_dir / LABELS).exists()
-
-
 def _read_labels(labels_dir: Path) -> list[SafetyLabel]:
     """The labelled texts. Raises CannotRun when there are none."""
-    path = labels_dir / LABELS
-    labels = read_safety_labels(path) if has_labels(labels_dir) else []
+    path = labels_dir / SAFETY_LABELS
+    labels = read_safety_labels(path) if has_labelled_texts(labels_dir) else []
     if not labels:
         raise CannotRun(
             f"{path}: holds no labelled texts; write attacks and harmless prompts there, a line "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from decisions.repeat_rows import STABILITY_HEAD, pass_lines, stability_rows
 from ragmetrics import catalogue
 from ragmetrics.catalogue.metric import Metric, MetricSection
 from records.asked import asked_of, missing_remark
@@ -180,10 +181,27 @@ def show(
         console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
     tables.print_section(console, section, targets)
+    if "stability" in section:
+        _print_stability(console, section["stability"], headline)
     suffix = _shared_cutoff(headline)
     for dimension in by:
         console.print(f"By {dimension}" + (f", at {suffix[1:]}:" if suffix else ":"))
         tables.print_by(console, section, dimension, headline, suffix)
+
+
+def _print_stability(
+    console: Console, stability: Mapping[str, Any], headline: Sequence[str]
+) -> None:
+    """How far the repeats of a case agree, for the main metrics."""
+    from terminal.tables import print_rows
+
+    for line in pass_lines(stability):
+        console.print(line, soft_wrap=True)
+    names = [name for name in headline if name in stability["metrics"]]
+    rows = stability_rows(stability, names or list(stability["metrics"]))
+    if rows:
+        console.print(f"Repeats ({stability['repeats']} of each case), and where they vary:")
+        print_rows(console, STABILITY_HEAD, rows)
 
 
 def _shared_cutoff(names: Sequence[str]) -> str:
