@@ -17,14 +17,14 @@ from ragmetrics.catalogue.metric import Metric
 from ragmetrics.stats.repeats import LEVELS, PassTally, RepeatTally
 from records.results import TestResult, iter_results
 from records.runs import RESULTS
-from records.scores import ScoreLine, read_whole_scores
+from records.scores import SCORES_OF_RESULT, ScoreLine, read_whole_scores
 
 PASS = "pass"
 
 MOST_KS = 10
 """Largest k of pass@k."""
 
-_FIELDS = ("case_id", "repeat", "status", "scores", "evidence")
+_FIELDS = (*SCORES_OF_RESULT, "status", "evidence")
 
 Signature = tuple[int, int]
 """Hashes of what was retrieved and of what was answered."""
