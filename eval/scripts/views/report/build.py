@@ -101,7 +101,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             missing_remark(metrics),
         ),
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
-        "diagnosis": [finding.to_dict() for finding in diagnose(rated)],
+        "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
         "first_relevant": _first_relevant(scan, _passing(sections) or _right(sections), sections),
