@@ -32,7 +32,7 @@ from clients.place_check import (
     measurable,
     suggest,
 )
-from clients.probe import Answered, Heard, K, Prober, Try, read_reply
+from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
 from clients.profile import METHODS, check_profile
 from clients.run_plan import PROFILES, header_templates
 from clients.secrets import Redactor, public_url
@@ -521,7 +521,7 @@ def _questions(options: ConnectOptions, chosen: Sequence[TestCase]) -> list[Ques
             for case in chosen
         ]
     texts = [*options.ask, *ANY_QUESTIONS][: max(QUESTIONS, len(options.ask))]
-    return [Question(f"question {number}", text, K) for number, text in enumerate(texts, 1)]
+    return questions_of(texts)
 
 
 def _ask_all(

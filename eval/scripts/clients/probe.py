@@ -134,7 +134,8 @@ class Prober:
                 continue
             if answered := self._answer(shape, reply, redactor, question):
                 return answered
-            shapes[:0] = self._after_success(shape, reply)
+            better = corrected(shape, reply.body)  # some say with 200 what they miss
+            shapes[:0] = [better] if better else []
         if not self._reached:
             raise Unreachable(f"no answer from {self._shown_url}: {self.tries[-1].excerpt}.")
         raise StorageError(self.table() + "\nNothing was written. " + HOW_TO_GO_ON)
@@ -220,11 +221,6 @@ class Prober:
             self._check_waiting(reply, payload)
             return None
         return Answered(shape, settings, Heard(question, payload, timing))
-
-    def _after_success(self, shape: Shape, reply: Reply) -> list[Shape]:
-        """A bot that says with 200 what it misses."""
-        better = corrected(shape, reply.body)
-        return [better] if better else []
 
     def _check_waiting(self, reply: Reply, payload: Any) -> None:
         status = payload.get("status") if isinstance(payload, dict) else None
