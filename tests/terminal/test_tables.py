@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from records.targets import Target
-from terminal.tables import number, print_section
+from terminal.tables import counted, number, print_section, printable
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,12 @@ def test_a_star_says_why_and_clusters_are_told() -> None:
         "Cases that share their first gold document are counted together (37 independent units)."
     )
     assert "share a group" in printed(120, clustered_by="group")[-1]
+
+
+def test_a_number_has_its_noun_in_the_right_form() -> None:
+    assert [counted(n, "case") for n in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+    assert counted(2_000, "entry", "entries") == "2,000 entries"
+
+
+def test_what_a_server_says_stays_on_its_line() -> None:
+    assert printable("no\nmodel \x1b[31mx\u202e") == "no model  [31mx "

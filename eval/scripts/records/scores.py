@@ -234,7 +234,9 @@ def _encode_repeat(repeat: int) -> bytes:
     return b',"repeat":%d,' % repeat
 
 
-def encode_scores(status: str, scores: Scores, reasons: Mapping[str, str]) -> bytes:
+def encode_scores(
+    status: str, scores: Mapping[str, float | None], reasons: Iterable[tuple[str, str]]
+) -> bytes:
     """Status, scores and reasons as the middle of a score line: many lines have the same ones."""
     middle: dict[str, Any] = {"status": status, "scores": scores}
     if reasons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ragmetrics import citations, matching
+from ragmetrics import matching
 from ragmetrics.case_scores import CaseScores
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.matching import Anchor, Mode
@@ -184,5 +184,7 @@ def citation_count(result: TestResult) -> int:
         return 0
     if result.references:
         return len(result.references)
+    from ragmetrics import citations  # the rules of claims come with it; few results need them
+
     mentions = citations.marks(result.answer or "")
     return len({target for mark in mentions for target in mark.targets})

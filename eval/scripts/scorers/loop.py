@@ -391,12 +391,14 @@ class _Failures:
 
 def _encode(row: ScoreRow, names: Sequence[str]) -> bytes:
     """Status, scores and reasons as the middle of a JSON object."""
-    values = row.values
-    scores = tuple(None if value == FAILED else value for value in values)
+    scores: Any = row.values
+    failed = FAILED in scores
+    if failed:
+        scores = [None if value == FAILED else value for value in scores]
     status = "failed" if row.failed else "scored"
     if not row.failed and scores.count(None) == len(scores):
-        status = "failed" if FAILED in row.values else "not_applicable"
-    return encode_scores(status, dict(zip(names, scores, strict=True)), dict(row.reasons))
+        status = "failed" if failed else "not_applicable"
+    return encode_scores(status, dict(zip(names, scores, strict=True)), row.reasons)
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

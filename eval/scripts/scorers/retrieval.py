@@ -33,7 +33,13 @@ from scorers.common import (
     resolve,
     whole_text,
 )
-from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
+from scorers.contract import (
+    Reasons,
+    ScoreOutcome,
+    ScoreRow,
+    SectionScorer,
+    WorstCase,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
