@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from clients.http import KINDS, CallError
 from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, build_result
 from clients.profile import load_profile
+from records.errors import StorageError
 from records.results import TestResult
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
