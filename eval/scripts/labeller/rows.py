@@ -11,17 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from labeller.case_state import Probe, Record
-from labeller.passages import (
-    Chunk,
-    Sentence,
-    heading,
-    locate,
-    norm_path,
-    segments,
-    sentence_spans,
-)
+from labeller.passages import Chunk, Sentence, locate, sentence_spans
 from labeller.supports import USUAL_GRADE, Support, read_supports, spans_in
 from labeller.worklist import shuffle_key
+from records.judged import heading, norm_path, segments
 
 ROW_ORDERS: Final = ("shuffled", "rank", "path")
 ASKED, SHOWN = "asked", "shown"

@@ -19,14 +19,13 @@ from labeller.passages import (
     evidence,
     exact_of,
     find_span,
-    heading,
     holds,
     joined,
     make_quote,
-    norm_path,
     opening,
     trimmed,
 )
+from records.judged import heading, norm_path
 
 Record = dict[str, Any]
 USUAL_GRADE: Final = 2

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from math import fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -18,6 +20,7 @@ from ragmetrics.matching import Anchor, Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
+from records.judged import JudgedRow, JudgedRows, read_judged
 from records.results import RetrievedChunk, TestResult
 from scorers.common import (
     KEYS,
@@ -28,21 +31,34 @@ from scorers.common import (
     gold_names,
     gold_of,
     in_rank_order,
+    key_of_passage,
     place_of,
     resolve,
     whole_text,
 )
-from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
+from scorers.contract import (
+    Reasons,
+    ScoreOutcome,
+    ScoreRow,
+    ScoringJob,
+    SectionScorer,
+    WorstCase,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Missing = tuple[str, str, str, str]
-"""Why scope_miss, attribution_hit, snippet_recall and recency_rule_ok lack a score, else ""."""
+Missing = tuple[str, str, str, str, str, str]
+"""Why scope_miss, attribution_hit, snippet_recall, unjudged (and condensed_ndcg), bpref and
+recency_rule_ok lack a score, else ""."""
 
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
+
+NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
+
+CUT, NO_TEXTS = "text was truncated", "no chunk texts"
 
 MOST_KNOWN = 1 << 15
 """Distinct outcomes by ids that are kept to be looked up."""
@@ -56,6 +72,9 @@ class RetrievalScorer:
     match: Match = "auto"
     gain: Gain = "linear"
     min_similarity: float = matching.MIN_SIMILARITY
+    judged: JudgedRows = field(default_factory=dict, repr=False)
+    judgements: str = ""
+    """SHA-256 over the files that ``judged`` was read from; "" without any."""
 
     section = "retrieval"
 
@@ -70,6 +89,7 @@ class RetrievalScorer:
             "match": self.match,
             "gain": self.gain,
             "min_similarity": self.min_similarity,
+            "judgements": self.judgements,
         }
 
     def score(self, case: TestCase, result: TestResult) -> ScoreOutcome:
@@ -82,26 +102,44 @@ class RetrievalScorer:
             return self._nothing(f"no {kind}gold"), {}
         chunks = in_rank_order(result)
         if gold.mode == "text" and any(chunk.truncated for chunk in chunks):
-            return self._nothing("text was truncated"), {}
+            return self._nothing(CUT), {}
         if chunks and not any(KEYS[gold.mode].of(chunk) for chunk in chunks):
             return self._nothing(KEYS[gold.mode].missing), {}
         matches = self._match(gold, chunks)
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
-        extra, missing = self._extra(case, result, gold, chunks)
+        pool = self._pool(case, gold, matches, chunks)
+        extra, missing = self._extra(case, result, gold, chunks, matches, pool)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
         evidence["hits"] = matches.hits
         if gold.mode == "anchor":
             evidence |= _places(gold.keys, matches, chunks)
+        if isinstance(pool, _Pool):
+            evidence["unjudged"] = pool.unjudged
+            evidence["ranges"] = [_ends(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
 
     def aggregate(
         self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
     ) -> dict[str, Any]:
-        """The section, with the remark on headings that never match where it is due."""
-        matched = section["by"].get("match", {})
-        mismatch = _place_mismatch(lines) if "anchor" in matched else None
-        return section | ({"place_mismatch": mismatch} if mismatch else {})
+        """The section, with the remark on headings that never match where it is due, and with
+        ``ranges`` where passages were judged."""
+        seen = _Misplaced() if "anchor" in section["by"].get("match", {}) else None
+        judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
+        ranges = _Ranges(self.ks) if judged else None
+        for line in lines if seen or ranges else ():
+            if seen is not None and not seen.take(line):
+                seen = None
+            if ranges is not None:
+                ranges.take(line)
+            elif seen is None:
+                break
+        more: dict[str, Any] = {}
+        if seen is not None and (noted := seen.noted()):
+            more["place_mismatch"] = noted
+        if ranges is not None:
+            more["ranges"] = ranges.means()
+        return section | more
 
     def score_all(
         self, cases: Sequence[TestCase], results: Sequence[TestResult]
@@ -142,23 +180,88 @@ class RetrievalScorer:
             return matching.match_ids(gold.keys, docs, len(gold.grades))
         if gold.mode == "anchor":
             places = [place_of(chunk) for chunk in chunks]
-            texts = [whole_text(chunk) for chunk in chunks]
+            whole = [whole_text(chunk) for chunk in chunks]
             return matching.match_anchors(
-                gold.keys, places, gold.snippets, texts, self.min_similarity
+                gold.keys, places, gold.snippets, whole, self.min_similarity
             )
         texts = [chunk.text or "" for chunk in chunks]
         return matching.match_texts(gold.keys, texts, self.min_similarity)
 
+    def _pool(
+        self,
+        case: TestCase,
+        gold: CaseGold,
+        matches: Matches,
+        chunks: Sequence[RetrievedChunk],
+    ) -> _Pool | str:
+        """What was judged of the list; why nothing is known of it where that is so."""
+        if gold.mode in ("chunk", "doc"):
+            names: Sequence[str | None] = (
+                [chunk.chunk_id for chunk in chunks]
+                if gold.mode == "chunk"
+                else [doc_of(chunk) for chunk in chunks]
+            )
+            return _graded_pool(case, gold, matches, names)
+        rows = self.judged.get(case.id, ())
+        graded = {name for name, grade in case.chunk_relevance_grades.items() if grade == 0}
+        if not rows and not graded:
+            return NO_JUDGEMENTS
+        hits = set(matches.hits)
+        known = {row.key for row in rows}
+        negative = {row.key for row in rows if row.grade == 0 and not _is_gold(row, gold)}
+        unjudged, wrong, seen = [], [], set()
+        for rank, chunk in enumerate(chunks, 1):
+            if rank in hits:
+                continue
+            name = chunk.chunk_id
+            if name not in graded:
+                if rows and whole_text(chunk) is None:
+                    return CUT if chunk.truncated else NO_TEXTS
+                name = key_of_passage(chunk) if rows else ""
+                if name not in known:
+                    unjudged.append(rank)
+                    continue
+                if name not in negative:
+                    continue
+            if name not in seen:
+                seen.add(name)
+                wrong.append(rank)
+        return _Pool(unjudged, wrong, len(negative) + len(graded))
+
+    def _judged_scores(
+        self, gold: CaseGold, matches: Matches, pool: _Pool | str
+    ) -> tuple[Values, str, str]:
+        """unjudged@k, condensed_ndcg@k and bpref, and why they lack a score, else ""."""
+        if isinstance(pool, str):
+            return (None,) * (2 * len(self.ks) + 1), pool, pool
+        left = ragmetrics_retrieval.ranking(
+            ragmetrics_retrieval.condensed(matches, pool.unjudged), gold.grades, gold.groups
+        )
+        preference = ragmetrics_retrieval.bpref(matches, pool.wrong, pool.negatives)
+        values = (
+            *(pool.unjudged_to(k) / k for k in self.ks),
+            *(ragmetrics_retrieval.ndcg(left, k, self.gain) for k in self.ks),
+            preference,
+        )
+        return values, "", "" if preference is not None else NO_NEGATIVES
+
     def _extra(
-        self, case: TestCase, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
+        self,
+        case: TestCase,
+        result: TestResult,
+        gold: CaseGold,
+        chunks: Sequence[RetrievedChunk],
+        matches: Matches,
+        pool: _Pool | str,
     ) -> tuple[Values, Missing]:
-        """scope_miss, attribution_hit, snippet_recall@k, recency_rule_ok, and reasons for gaps."""
+        """What is no metric of one ranking, and reasons for gaps."""
         attribution, no_attribution = self._attribution(result, gold, chunks)
         scope, no_scope = _scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
         recency, no_recency = _recency_of(case, result, self.min_similarity)
-        missing = (no_scope, no_attribution, no_snippets, no_recency)
-        return (scope, attribution, *snippets, recency), missing
+        judged, no_pool, no_preference = self._judged_scores(gold, matches, pool)
+        missing = (no_scope, no_attribution, no_snippets, no_pool, no_preference, no_recency)
+        return (scope, attribution, *snippets, *judged, recency), missing
 
     def _attribution(
         self, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
@@ -176,10 +279,10 @@ class RetrievalScorer:
         if not snippets:
             return nothing, NO_SNIPPETS
         if any(chunk.truncated for chunk in chunks[: self.ks[-1]]):
-            return nothing, "text was truncated"
+            return nothing, CUT
         texts = [chunk.text or "" for chunk in chunks[: self.ks[-1]]]
         if chunks and not any(texts):
-            return nothing, "no chunk texts"
+            return nothing, NO_TEXTS
         snippet_lists = [[snippet] for snippet in snippets]
         ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
@@ -214,24 +317,117 @@ MOST_HEADING = 500
 """Characters of a bot's heading that are kept as an example."""
 
 
-def _place_mismatch(lines: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """The remark on headings that never match; None as soon as one does."""
-    cases: set[str] = set()
-    misplaced: dict[str, Sequence[str]] = {}
-    for line in lines:
+class _Misplaced:
+    """Gathers cases whose file was found and whose heading was not."""
+
+    def __init__(self) -> None:
+        self._cases: set[str] = set()
+        self._instead: dict[str, Sequence[str]] = {}
+
+    def take(self, line: Mapping[str, Any]) -> bool:
+        """Count a score line; False when a heading matched, so that nothing is to be remarked."""
         evidence = line["evidence"]
-        if evidence.get("match") != "anchor":
-            continue
-        cases.add(line["case_id"])
-        if evidence.get("heading_found"):
+        if evidence.get("match") == "anchor":
+            self._cases.add(line["case_id"])
+            if "instead" in evidence:
+                self._instead.setdefault(line["case_id"], evidence["instead"])
+        return not evidence.get("heading_found")
+
+    def noted(self) -> dict[str, Any] | None:
+        """The remark, if there are enough of them."""
+        if len(self._instead) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases)):
             return None
-        if "instead" in evidence:
-            misplaced.setdefault(line["case_id"], evidence["instead"])
-    if len(misplaced) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(cases)):
-        return None
-    path, wanted, got = next(iter(misplaced.values()))
-    counts = {"cases": len(cases), "path_found": len(misplaced)}
-    return counts | {"path": path, "wanted": wanted, "got": got}
+        path, wanted, got = next(iter(self._instead.values()))
+        counts = {"cases": len(self._cases), "path_found": len(self._instead)}
+        return counts | {"path": path, "wanted": wanted, "got": got}
+
+
+RANGED = ("precision", "evidence_recall")
+"""What the unjudged leave between two ends; recall and NDCG have none, since relevant passages
+outside the list raise their denominator."""
+
+
+def _ends(ranking: Ranking, k: int, unjudged: int) -> list[float]:
+    """The two ends of each metric of RANGED for one case at k."""
+    right = ragmetrics_retrieval.precision(ranking, k)
+    return [
+        right,
+        right + unjudged / k,
+        ragmetrics_retrieval.evidence_recall(ranking, k),
+        ragmetrics_retrieval.evidence_recall_at_most(ranking, k, unjudged),
+    ]
+
+
+class _Ranges:
+    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, and relevant.
+
+    Over the cases with judgements; of a case that was asked several times the mean counts.
+    """
+
+    def __init__(self, ks: tuple[int, ...]) -> None:
+        self._ks = ks
+        self._cases: dict[str, list[list[float]]] = {}
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        ends = line["evidence"].get("ranges")
+        if ends is not None:
+            flat = [end for at_k in ends for end in at_k]
+            self._cases.setdefault(line["case_id"], []).append(flat)
+
+    def means(self) -> dict[str, list[float]]:
+        """``{"precision@5": [low, high], …}``, and for evidence_recall."""
+        rows = [
+            [fsum(column) / len(column) for column in zip(*repeats, strict=True)]
+            for repeats in self._cases.values()
+        ]
+        ends = [fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+        names = [f"{name}@{k}" for k in self._ks for name in RANGED]
+        return {name: ends[2 * at : 2 * at + 2] for at, name in enumerate(names)}
+
+
+class _Pool(NamedTuple):
+    """What was judged of a list: the ranks of ``unjudged`` chunks and of those judged ``wrong``
+    (each passage once), and how many ``negatives`` the case has, retrieved or not."""
+
+    unjudged: list[int]
+    wrong: list[int]
+    negatives: int
+
+    def unjudged_to(self, k: int) -> int:
+        """How many of the top k nobody has judged."""
+        return bisect_right(self.unjudged, k)
+
+
+def _graded_pool(
+    case: TestCase, gold: CaseGold, matches: Matches, names: Sequence[str | None]
+) -> _Pool | str:
+    """The same where ids are graded: 0 is judged irrelevant, below 0 (as in trec_eval) unjudged."""
+    if gold.mode == "chunk":
+        grades = case.chunk_relevance_grades
+    else:
+        grades = {matching.same_form(doc): g for doc, g in case.relevance_grades.items()}
+    negative = {name for name, grade in grades.items() if grade == 0}
+    if not negative:
+        return NO_JUDGEMENTS
+    hits = set(matches.hits)
+    unjudged, wrong, seen = [], [], set()
+    for rank, name in enumerate(names, 1):
+        if rank in hits:
+            continue
+        if name not in negative:
+            unjudged.append(rank)
+        elif name not in seen:
+            seen.add(name)
+            wrong.append(rank)
+    return _Pool(unjudged, wrong, len(negative))
+
+
+def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
+    """True when a judged passage stands under a gold support: its mark came later than its row."""
+    if gold.mode != "anchor":
+        return False
+    place = matching.anchor(row.rel_path, row.heading_path)
+    return any(matching.matches_anchor(support, place) for support in gold.keys)
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
@@ -240,8 +436,11 @@ def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutco
     ranks, grades, cited = listed[:supports], listed[supports:-1], listed[-1]
     matches = Matches([rank or None for rank in ranks], sorted(filter(None, ranks)))
     ranking = ragmetrics_retrieval.ranking(matches, grades, None, ks[-1])
-    extra = (None, None if cited is None else float(cited), *[None] * len(ks), None)
-    missing = (NO_SELECTION, NO_REFERENCES if cited is None else "", NO_SNIPPETS, NO_RULE)
+    attribution = None if cited is None else float(cited)
+    extra = (None, attribution, *[None] * (3 * len(ks) + 1), None)
+    no_attribution = NO_REFERENCES if cited is None else ""
+    judged = (NO_JUDGEMENTS, NO_JUDGEMENTS)
+    missing = (NO_SELECTION, no_attribution, NO_SNIPPETS, *judged, NO_RULE)
     row = _row(ranking, extra, missing, "chunk", ks, gain)
     evidence = {"match": "chunk", "found": matches.first, "hits": matches.hits}
     # A copy: the bytes that orjson returns lie in a large buffer, which keeping them would pin.
@@ -274,10 +473,11 @@ def _row(
 
 @lru_cache(maxsize=64)
 def _reasons(missing: Missing, ks: tuple[int, ...]) -> Reasons:
-    scope, attribution, snippets, recency = missing
+    scope, attribution, snippets, pool, preference, recency = missing
     named = [("scope_miss", scope), ("attribution_hit", attribution)]
     named += [(f"snippet_recall@{k}", snippets) for k in ks]
-    named.append(("recency_rule_ok", recency))
+    named += [(f"{name}@{k}", pool) for name in ("unjudged", "condensed_ndcg") for k in ks]
+    named += [("bpref", preference), ("recency_rule_ok", recency)]
     return tuple((name, reason) for name, reason in named if reason)
 
 
@@ -405,6 +605,42 @@ def _show_worst(console: Console, item: WorstCase) -> None:
         console.print(f"  got    {mark} {rank:>5}.  {name}", soft_wrap=True)
 
 
+SHOWN_RANGE = 5
+"""The cut-off whose ranges are shown, or the nearest one."""
+
+
+def _show_ranges(console: Console, section: Mapping[str, Any]) -> None:
+    """What the unjudged passages leave open, and that most were never judged where it is so."""
+    ranges = section.get("ranges")
+    if not ranges:
+        return
+    k = catalogue_metric.nearest_cutoff(SHOWN_RANGE, section["options"]["k"])
+    share = section["mean"][f"unjudged@{k}"]
+    parts = [
+        f"{name}@{k} {low:.3f} … {high:.3f}"
+        for name in RANGED
+        for low, high in [ranges[f"{name}@{k}"]]
+    ]
+    console.print(
+        f"Nobody has judged {share:.0%} of the top {k}. If all of that were irrelevant … relevant: "
+        f"{', '.join(parts)}."
+    )
+    if share > MOSTLY:
+        console.print(
+            "Most of it is unjudged: passages that were chunked anew are, since a judgement holds "
+            "for a text. Label this run (label_eval.py) before you trust its precision."
+        )
+
+
+MOSTLY = 0.5
+"""Share of unjudged passages from which a warning is due."""
+
+
+def _make(job: ScoringJob, options: RetrievalScorer) -> RetrievalScorer:
+    judged, sha256 = read_judged(job.eval_set, job.labels_dir)
+    return replace(options, judged=judged, judgements=sha256)
+
+
 SECTION = SectionScorer(
-    options=RetrievalScorer, scorer=lambda job, options: options, show_worst=_show_worst
+    options=RetrievalScorer, scorer=_make, show_worst=_show_worst, show_more=_show_ranges
 )
