@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 QUICK = {
+    "bench_batch": ["--requests", "6000"],
     "bench_browse": ["--cases", "10000", "--rounds", "3"],
     "bench_compare": ["--cases", "1000", "--rounds", "2"],
     "bench_score_retrieval": ["--cases", "1000,10000", "--rounds", "3"],
@@ -24,6 +25,7 @@ QUICK = {
     "bench_start": ["--rounds", "3"],
 }
 TINY = {
+    "bench_batch": ["--tiny"],
     "bench_browse": ["--cases", "50", "--rounds", "1", "--starts", "1"],
     "bench_compare": ["--cases", "60", "--rounds", "1"],
     "bench_embedding": ["--limit", "2", "--rounds", "1"],

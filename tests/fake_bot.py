@@ -204,5 +204,5 @@ def _server(bot: FakeBot) -> ThreadingHTTPServer:
             """Clients that were killed are part of the tests."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     return server

@@ -1,8 +1,30 @@
-"""Whether a process is still there."""
+"""A script called as a user does, but in this process; and whether a process is still there."""
 
 from __future__ import annotations
 
+import importlib
+import subprocess
 from pathlib import Path
+
+from click.testing import CliRunner
+
+
+def call_script(
+    name: str, *words: str, typed: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """How a script ends, and what it prints. That each starts as a process is shown elsewhere;
+    here the imports of many calls are paid once. An exception that no user may see is raised."""
+    command = importlib.import_module(name).main
+    done = CliRunner().invoke(
+        command,
+        list(words),
+        input=typed,
+        env={"COLUMNS": "80"} | environment,
+        prog_name=f"{name}.py",
+    )
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess([name, *words], done.exit_code, done.stdout, done.stderr)
 
 
 def gone(pid: int) -> bool:

@@ -20,7 +20,7 @@ import storage
 from demo.chunker import HEADING_SEPARATOR, chunk_notes
 from demo.vault import python_reference
 from ragmetrics.claims import prepare
-from ragmetrics.context import canonical, holds
+from ragmetrics.facts import canonical, holds
 from ragmetrics.groundedness import missing_claims, stated_claims
 from ragmetrics.pipeline import OUTCOMES, PERCENTILES, STAGES
 from scorers.common import gold_of

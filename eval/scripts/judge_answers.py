@@ -9,12 +9,17 @@ Verdicts are paid once: they lie in eval/cache. A failed judgement is counted an
 The same command goes on where a stopped one ended; scores are counted from the verdicts alone
 (--rescore).
 
+At half the price: --batch-out writes what the cache lacks as batch files of a provider, and
+judge_cache.py import takes the results in; repeat both until nothing is left to ask, then
+--offline counts.
+
 \b
 Examples:
   python eval/scripts/judge_answers.py --metrics all --claim-level
   python eval/scripts/judge_answers.py --judge http://localhost:11434/v1 --model llama3.1:8b
   python eval/scripts/judge_answers.py --judge https://api.openai.com/v1 --api-key OPENAI_API_KEY \\
       --model gpt-4o-2024-08-06 --prices prices.toml --max-cost 5 --dry-run
+  python eval/scripts/judge_answers.py --batch-out batches --model gpt-4o-2024-08-06
   python eval/scripts/judge_answers.py --rescore --by category --worst 5
   python eval/scripts/judge_answers.py --self-test --judge http://localhost:8080 --model qwen
 
@@ -96,6 +101,31 @@ MOST_REPEATS = 100
     help="Try attacks, repeats and claim orders on known answers; judge no run.",
 )
 @click.option(
+    "--batch-out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Ask nothing: write what the cache lacks as batch files into this folder.",
+)
+@click.option(
+    "--batch-format",
+    type=click.Choice(["openai", "vllm", "anthropic"]),
+    default="openai",
+    show_default=True,
+    help="Whose batch files: OpenAI's, vLLM's run-batch, Anthropic's message batches.",
+)
+@click.option(
+    "--batch-submit",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Upload the folder's batch files to --judge and begin them.",
+)
+@click.option(
+    "--batch-fetch",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Fetch the results of batches that have ended.",
+)
+@click.option(
     "--correctness-weight",
     type=options.FiniteRange(0, 1),
     default=0.75,
@@ -115,6 +145,8 @@ def main(
     judge_options = JudgeOptions.of(values)
     if self_test:
         return test_judge(judge_options, values["repeats"], values["as_json"], values["quiet"])
+    if values["batch_submit"] or values["batch_fetch"]:
+        return move_batches(judge_options, values)
     calls = calls_of(metrics, claim_level)
     if values["worst_by"]:
         from ragmetrics.catalogue.judged import ROWS
@@ -125,6 +157,8 @@ def main(
     plan = plan_of(folder, calls, values)
     if dry_run:
         return estimate(plan, judge_options, values["as_json"])
+    if values["batch_out"]:
+        return write_batch(plan, judge_options, values)
     reader = VerdictReader(folder / VERDICTS)
     if rescore:
         show(folder, reader, values)
@@ -147,12 +181,13 @@ def main(
 def calls_of(metrics: str, claim_level: bool) -> tuple[str, ...]:
     """The calls behind a list of metrics. Raises click.BadParameter listing the names there are."""
     from judging.calls import CALLS
-    from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+    from ragmetrics.catalogue.judged import CALLS_BY_METRIC, CLAIM_CALLS, FACT_CALLS
 
     names = [name for part in metrics.split(",") if (name := part.strip())]
     if names == ["all"]:
         names = list(CALLS_BY_METRIC)
-    names += [name for name in CALLS_BY_METRIC if claim_level and name.startswith("claim_")]
+    blaming = {CLAIM_CALLS, FACT_CALLS}
+    names += [name for name, calls in CALLS_BY_METRIC.items() if claim_level and calls in blaming]
     for name in names:
         if name not in CALLS_BY_METRIC:
             choices = ", ".join(CALLS_BY_METRIC)
@@ -263,6 +298,78 @@ def estimate(plan: JudgingPlan, judge_options: JudgeOptions, as_json: bool) -> i
         click.echo(storage.json_bytes(asdict(expected) | {"calls": expected.calls}), nl=False)
     else:
         print_estimate(options.stdout_console(), expected)
+    return options.Exit.DONE
+
+
+def write_batch(plan: JudgingPlan, judge_options: JudgeOptions, values: dict[str, Any]) -> int:
+    """Write what the cache lacks as batch files, and say what to do with them."""
+    from judging.batch import PRELIMINARY, write_requests
+    from judging.connect import collecting
+    from judging.run import batch_tasks
+
+    folder: Path = values["batch_out"]
+    with collecting(judge_options, values["batch_format"]) as batch:
+        facts = fact_store(judge_options, batch.connection)
+        tasks = batch_tasks(plan, batch, facts)
+        counts = write_requests(folder, batch.state, tasks, batch.cache.get)
+    if values["as_json"]:
+        report = {
+            "round": counts.round,
+            "files": [str(path) for path in counts.files],
+            "requests": counts.requests,
+            "again": counts.again,
+            "under_way": counts.under_way,
+            "preliminary": dict(counts.preliminary),
+            "bytes": counts.size,
+        }
+        click.echo(storage.json_bytes(report), nl=False)
+        return options.Exit.DONE
+    if counts.under_way:
+        click.echo(
+            f"{counts.under_way:,} requests of earlier rounds have no result yet; take the "
+            "results in with judge_cache.py import."
+        )
+    if not counts.requests:
+        if not counts.under_way:
+            click.echo("Nothing is left to ask: count the verdicts with --offline.")
+        return options.Exit.DONE
+    click.echo(
+        f"Round {counts.round}: {counts.requests:,} requests ({counts.again:,} of them again), "
+        f"{counts.size:,} bytes, in {len(counts.files)} files of {folder}."
+    )
+    for name, number in sorted(counts.preliminary.items()):
+        click.echo(
+            f"{number:,} of them ask for {PRELIMINARY[name]}: the verdicts that need these come "
+            f"in round {counts.round + 1}, after judge_cache.py import."
+        )
+    return options.Exit.DONE
+
+
+def move_batches(judge_options: JudgeOptions, values: dict[str, Any]) -> int:
+    """Send batch files to the server, or fetch what has ended."""
+    from clients.http import RetryPolicy
+    from judging.batch import PROVIDERS, read_folder
+    from judging.batch_server import BatchServer, fetch, submit
+
+    folder: Path = values["batch_submit"] or values["batch_fetch"]
+    url = judge_options.judge
+    if url == "local":
+        url = PROVIDERS[read_folder(folder).provider].url
+    policy = RetryPolicy(judge_options.timeout, judge_options.retries)
+    server = BatchServer(url, judge_options.api_key, policy)
+    try:
+        if values["batch_submit"]:
+            under_way = submit(folder, server, click.echo)
+            click.echo(f"{under_way} batches are under way; look again with --batch-fetch.")
+        else:
+            results, running = fetch(folder, server, click.echo)
+            if results:
+                names = " ".join(str(path) for path in results)
+                click.echo(f"Take them in: python eval/scripts/judge_cache.py import {names}")
+            if running:
+                click.echo(f"{running} batches still run.")
+    finally:
+        server.close()
     return options.Exit.DONE
 
 

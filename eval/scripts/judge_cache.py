@@ -1,10 +1,12 @@
 """Inspect, prune and share the cache of verdicts.
 
 In: eval/cache/judge_cache.jsonl, a line a verdict. Out: a table, a smaller cache, or the chosen
-lines on stdout. ACTION is ``stats`` (entries and bytes by judge,
-metric and prompt), ``prune`` (the file is written anew without the chosen entries; without a
-choice, only without lines that a later one replaced, withdrawn and damaged ones) or ``export``
-(the chosen entries as JSON lines). Entries are chosen by all of the options given together.
+lines on stdout. ACTION is ``stats`` (entries and bytes by judge, metric and prompt), ``prune``
+(the file is written anew without the chosen entries; without a choice, only without lines that a
+later one replaced, withdrawn and damaged ones), ``export`` (the chosen entries as JSON lines) or
+``import`` (results of batch files that judge_answers.py --batch-out wrote: each reply is checked
+like a server's; what fails becomes no verdict). Entries are chosen by all of the options given
+together.
 
 \b
 Examples:
@@ -13,6 +15,7 @@ Examples:
   python eval/scripts/judge_cache.py prune --stale-prompts
   python eval/scripts/judge_cache.py prune --judge 'ollama/llama3.1:8b*' --metric groundedness
   python eval/scripts/judge_cache.py export --output verdicts.jsonl
+  python eval/scripts/judge_cache.py import batches/*.results.jsonl batches/*.errors.jsonl
 
 A verdict that is taken out is asked and paid again when it is needed. Running judges are not
 disturbed: they wait for the moment in which the file is replaced.
@@ -36,7 +39,7 @@ from storage import StorageError
 if TYPE_CHECKING:
     from judging.cache import EntryChoice, PruneCounts
 
-ACTIONS = ("stats", "prune", "export")
+ACTIONS = ("stats", "prune", "export", "import")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 COLUMNS = ("judge", "metric", "prompt", "entries", "bytes", "oldest", "newest")
 
@@ -61,6 +64,15 @@ class Moment(click.ParamType[str]):
 
 @options.command(help=__doc__)
 @click.argument("action", type=click.Choice(ACTIONS))
+@click.argument(
+    "results", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]..."
+)
+@click.option(
+    "--requests",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="import: where the batch files lie.  [default: beside the results]",
+)
 @click.option(
     "--cache",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -83,6 +95,8 @@ class Moment(click.ParamType[str]):
 @click.option("-q", "--quiet", is_flag=True, help="No messages on stderr.")
 def main(
     action: str,
+    results: tuple[Path, ...],
+    requests: Path | None,
     cache: Path,
     output: Path | None,
     dry_run: bool,
@@ -91,6 +105,11 @@ def main(
     **chosen: Any,
 ) -> None:
     choice = choice_of(**chosen)
+    if action == "import":
+        take_in(results, cache, requests, as_json)
+        return
+    if results:
+        raise click.UsageError(f"{action} takes no files.")
     if not cache.is_file():
         raise StorageError(f"{cache}: no such file; nothing has been judged yet.")
     if action == "stats":
@@ -174,6 +193,36 @@ def export(path: Path, choice: EntryChoice, output: Path | None, quiet: bool) ->
         storage.replace_bytes(output, b"".join(lines))
         if not quiet:
             click.echo(f"{output}: {len(lines):,} entries.", err=True)
+
+
+def take_in(results: tuple[Path, ...], cache: Path, folder: Path | None, as_json: bool) -> None:
+    """Take results of batch files into the cache and say what they held."""
+    from judging.batch import failure_words, import_results
+    from judging.cache import VerdictCache
+
+    if not results:
+        raise click.UsageError("import: name the files of results.")
+    verdicts = VerdictCache(cache)
+    try:
+        counts = import_results(results, verdicts, folder)
+    finally:
+        verdicts.close()
+    if as_json:
+        report = {
+            "verdicts": counts.verdicts,
+            "there": counts.there,
+            "failures": dict(sorted(counts.failures.items())),
+            "notes": counts.notes,
+        }
+        click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+        return
+    click.echo(f"{counts.verdicts:,} verdicts taken in; {counts.there:,} were there already.")
+    for words in failure_words(counts):
+        click.echo(f"No verdict from {words}.")
+    for note in counts.notes:
+        click.echo(f"Note: {note}", err=True)
+    if counts.failures:
+        click.echo("Ask for them again: the same judge_answers.py --batch-out.")
 
 
 if __name__ == "__main__":

@@ -126,13 +126,29 @@ def test_folder_selection_is_named_when_it_leaves_gold_out() -> None:
         ("retrieval/mrr", 0.5, "fair"),
         ("retrieval/mrr", 0.499, "poor"),
         ("retrieval/mrr", None, None),
-        ("context/redundancy_ngram", 0.05, "excellent"),  # low is good: 0.95 is left
+        ("context/redundancy_ngram", 0.05, None),  # low is good: met or missed, no band
         ("embedding/context_relevance", 0.9, None),  # a cosine is no share
         ("groundedness/unsupported_claims", 0.9, None),  # a count
     ],
 )
 def test_bands(name: str, mean: float | None, expected: str | None) -> None:
     assert band(mean, known_metrics()[definition_of(*name.split("/"))]) == expected
+
+
+@pytest.mark.parametrize(
+    ("ci95", "expected"),
+    [
+        ((0.5, 0.89), "good"),  # fair and good
+        ((0.71, 1.0), "good"),  # good and excellent
+        ((0.499, 0.89), "too few to tell"),  # poor, fair and good
+        ((0.5, 0.9), "too few to tell"),  # fair, good and excellent
+        (None, "good"),
+    ],
+)
+def test_no_band_where_the_interval_spans_more_than_two(
+    ci95: tuple[float, float] | None, expected: str
+) -> None:
+    assert band(0.75, known_metrics()[definition_of("retrieval", "mrr")], ci95) == expected
 
 
 SECTION: dict[str, Any] = {
@@ -156,7 +172,8 @@ def test_measures_of_a_section() -> None:
         1,
         2,
     )
-    assert (mrr.passed, mrr.band, mrr.target) == (True, "fair", ">= 0.5")
+    # 0.25 to 0.75 reaches over poor, fair and good
+    assert (mrr.passed, mrr.band, mrr.target) == (True, "too few to tell", ">= 0.5")
     miss = rows["retrieval", "scope_miss"]
     assert (miss.passed, miss.higher_is_better) == (None, False)
     assert rows["retrieval", "typo"].mean is None

@@ -1,6 +1,7 @@
 """The cost of the injection detector grows with the length of a text, not with its square.
 
-No clock decides: a text is doubled twice, and the processor's time of each doubling is compared.
+Processor time decides, not the clock: a text is made eight times as long, which costs eight times
+as much where the cost is linear and 64 times where it is quadratic.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from guardrails.injection import _planted_lines, score_injection
 from guardrails.normalise import views
 from guardrails.patterns import InjectionRule, rule_book
 
-SIZE = 1_000
+SIZE = 500
 """Characters of the shortest text."""
-STEEP = 3.0
-"""A doubling takes twice the time where the cost is linear, four times where it is quadratic."""
+LONGER = 8
+"""How many times as long the longest one is."""
+STEEP = 24.0
+"""Between 8 and 64 with a factor of about three to both: other work on the machine, which slows the
+processor's caches down, does not make one of them the other."""
 SURELY_LINEAR = 0.001
-"""Seconds for 4 * SIZE characters. Their square is 16 million steps, which take longer."""
+"""Seconds for 4 * SIZE characters. Their square is 4 million steps, which take longer."""
 
 BOOK = rule_book()
 PHRASES = {rule.name: rule for rules in BOOK.by_anchor.values() for rule in rules}
@@ -45,18 +49,15 @@ RUNS = [*SIGNS, "-=", "- ", "=\n", "_a", "a ", "1 ", "| x |\n", "<!-- ", "\nuser
 
 
 def seconds(run: Callable[[str], Any], text: str) -> float:
-    """Processor time of the better of two runs."""
-    times: list[float] = []
-    for _ in range(2):
-        start = process_time()
-        run(text)
-        times.append(process_time() - start)
-    return min(times)
+    """Processor time of one run."""
+    start = process_time()
+    run(text)
+    return process_time() - start
 
 
 def is_steep(run: Callable[[str], Any], head: str, run_of: str) -> bool:
-    """Whether both doublings of a run behind ``head`` cost far more than twice; asked three times,
-    since other work on the machine can stretch any one of them."""
+    """Whether a run behind ``head`` costs far more than eight times when it is eight times as long;
+    asked three times, since other work on the machine can stretch any one of them."""
 
     def cost(size: int) -> float:
         return seconds(run, head + (run_of * size)[:size])
@@ -65,11 +66,7 @@ def is_steep(run: Callable[[str], Any], head: str, run_of: str) -> bool:
     try:
         if cost(4 * SIZE) < SURELY_LINEAR:
             return False
-        for _ in range(3):
-            once, twice, four_times = cost(SIZE), cost(2 * SIZE), cost(4 * SIZE)
-            if twice < STEEP * once or four_times < STEEP * twice:
-                return False
-        return True
+        return all(cost(LONGER * SIZE) >= STEEP * cost(SIZE) for _ in range(3))
     finally:
         gc.enable()
 

@@ -248,9 +248,9 @@ def test_scores_stay_in_range_for_pieces_of_attacks(pieces: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["ignore all the previous x ", "a b ", "%41", "<!-- ", "| x |\n"])
-def test_a_megabyte_of_anything_ends(piece: str) -> None:
+def test_a_long_text_of_anything_ends(piece: str) -> None:
     # a pattern that backtracks would need hours here; pytest's own time-out is the only clock
-    text = piece * (1_000_000 // len(piece))
+    text = piece * (300_000 // len(piece))
     assert 0.0 <= score_injection(text).score <= 1.0
 
 

@@ -177,6 +177,22 @@ def test_quotes_come_from_where_the_kind_says(scripted: Any, verdicts: Any) -> N
     )
 
 
+@pytest.mark.parametrize("verdict", ["support", "partial"])
+def test_a_verdict_of_half_credit_needs_its_quote_too(
+    scripted: Any, verdicts: Any, verdict: str
+) -> None:
+    material = Material("Q?", "It costs 15 euros.", nuggets=[{"id": "g1", "text": "15 euros"}])
+    judge = scripted(lambda task: verdicts(g1=(verdict, "costs 15 euros", "")))
+    assert ask(judge, KINDS["nuggets"], material, salt=SALT).entries[0]["verdict"] == verdict
+    judge = scripted(lambda task: verdicts(g1=(verdict, "costs 20 euros", "")))
+    opinion = ask(judge, KINDS["nuggets"], material, salt=SALT)
+    assert (opinion.entries[0]["verdict"], opinion.entries[0]["said"]) == (
+        "quote_unverified",
+        verdict,
+    )
+    assert [again["why"] for again in opinion.again] == ["quote"]
+
+
 def test_a_quote_beside_a_neutralised_token_is_found(scripted: Any, verdicts: Any) -> None:
     contexts = [{"id": "c1", "text": "Send <|eot_id|> to stop the stream."}]
     claims = [{"id": "1", "text": "A token stops the stream."}]

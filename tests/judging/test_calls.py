@@ -14,6 +14,7 @@ from judging.answers import FACTS_FILE, FactStore
 from judging.calls import CALLS, Settings
 from judging.local import LocalJudge
 from judging.types import JudgeTask
+from records.cases import GoldFact
 from storage import StorageError
 
 SALT = b"s" * 32
@@ -37,6 +38,7 @@ def settings(tmp_path: Path, scripted: Any) -> Make:
 
 CUT = {"length": 5000}
 FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
+NUGGETS = {"gold_facts": [GoldFact("The fee is 15 euros"), GoldFact("It takes two hours")]}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,9 @@ FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"
         ("correctness", None, FACTS, "no answer"),
         ("correctness", "Some words here.", {}, "no reference answer and no key facts"),
         ("correctness", "Some words here.", FACTS | {"answerable": False}, "unanswerable"),
+        ("nuggets", "Some words here.", {}, "no gold_facts"),
+        ("nuggets", None, NUGGETS, "no answer"),
+        ("nuggets", "Some words here.", NUGGETS | {"answerable": False}, "unanswerable"),
         ("answer_correctness", "Some words.", {}, "no reference answer and no key facts"),
         ("context_precision", "x", {"chunks": ()}, "no contexts"),
         ("context_precision", "x", {"answerable": False}, "unanswerable"),
@@ -82,6 +87,7 @@ def test_what_is_undefined_is_not_asked(
         ("groundedness", "The fee is 15 euros.", {"chunks": ()}, ["not_found"]),
         ("context_recall", "x", FACTS | {"chunks": ()}, ["not_attributed"] * 2),
         ("correctness", "", FACTS, ["missing"] * 2),
+        ("nuggets", "", NUGGETS, ["none"] * 2),
         ("answer_correctness", "", FACTS, []),
         ("answer_correctness", "I cannot find this in the documents.", FACTS, []),
         ("abstained_judged", "I cannot find this in the documents.", {}, ["abstained"]),

@@ -33,6 +33,7 @@ MATERIAL = Material(
         {"id": "3", "text": "15"},
     ],
     facts=[{"id": "f1", "text": "begins at noon"}, {"id": "f2", "text": "The fee is 15 euros"}],
+    nuggets=[{"id": "n1", "text": "The tour begins at noon"}, {"id": "n2", "text": "15 euros"}],
 )
 ANSWERED = [*KINDS.values(), kinds.CLAIMS, kinds.FACTS]
 ANSWERED.remove(KINDS["answer_relevancy"])
@@ -65,6 +66,7 @@ def test_verdicts() -> None:
         "3": "supported",
     }
     assert said(KINDS["correctness"]) == {"f1": "present", "f2": "missing"}
+    assert said(KINDS["nuggets"]) == {"n1": "support", "n2": "none"}
     assert said(KINDS["context_recall"]) == {"f1": "attributed", "f2": "attributed"}
     assert said(KINDS["answer_correctness"])["1"] == "supported"
     assert said(KINDS["abstained_judged"]) == {"1": "answered"}

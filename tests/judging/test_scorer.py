@@ -13,11 +13,20 @@ from judging.answers import FactStore, JudgedAnswer
 from judging.calls import CALLS, Settings
 from ragmetrics.catalogue.judged import ROWS
 from ragmetrics.judged import blame_claim
+from records.cases import GoldFact
 from records.judgements import Judgement, Verdicts, blame_claims
 from scorers.judged import JudgedScorer, _rows_for
 
 ALL = {row.name for row in ROWS}
-FACTS = {"expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"]}
+NUGGETS = [
+    GoldFact("The fee is 15 euros"),
+    GoldFact("The tour takes two hours", vital=False),
+    GoldFact("The desk is in the north"),
+]
+FACTS: dict[str, Any] = {
+    "expected_key_facts": ["The fee is 15 euros", "The tour begins at noon"],
+    "gold_facts": NUGGETS,
+}
 
 
 class Unit:
@@ -38,6 +47,7 @@ REPLIES: dict[str, dict[str, str]] = {
     "entailment": {"1": "supported", "2": "contradicted"},
     "attribution": {"f1": "attributed", "f2": "attributed"},
     "abstention": {"1": "partial"},
+    "nuggets": {"n1": "support", "n2": "partial", "n3": "none"},
 }
 QUOTE = "fee is 15 euros"
 
@@ -109,9 +119,16 @@ def test_every_metric_from_scripted_verdicts(score: Score, subject: Any) -> None
         # claim 1 right; claim 2 neither in a context nor in the reference
         "claim_hallucination": 0.5,
         "claim_noise": 0.0,
+        "claim_noise_relevant": 0.0,
         "claim_self_knowledge": 0.0,
         "claim_evidence_ignored": 0.5,  # fact 2: in a context, not in the answer
         "claim_retriever_miss": 0.0,
+        "context_utilisation": 0.5,  # both facts are in a context, one in the answer
+        # nuggets 1 and 3 are vital: support and none; nugget 2 is not, and there in part
+        "nugget_recall_vital_judged": 0.5,
+        "nugget_recall_all_judged": 0.5,  # (1 + 1/2 + 0) / 3
+        "nugget_recall_vital_strict": 0.5,
+        "nugget_recall_all_strict": pytest.approx(1 / 3),
         "abstained_judged": None,
         "judge_manipulation_suspected": 0.0,
     }
@@ -145,6 +162,7 @@ def test_one_failed_call_fails_only_what_needs_it(score: Score, subject: Any) ->
         "answer_correctness_judged",
         "claim_hallucination",
         "claim_noise",
+        "claim_noise_relevant",
         "claim_self_knowledge",
     }
 
@@ -159,12 +177,15 @@ def test_an_answer_without_contexts(score: Score, subject: Any) -> None:
     assert (values["claim_self_knowledge"], values["claim_hallucination"]) == (0.5, 0.5)
     # fact 1 was said, fact 2 not, and none is in a context
     assert (values["claim_evidence_ignored"], values["claim_retriever_miss"]) == (0.0, 1.0)
+    assert values["context_utilisation"] is None
+    assert reasons["context_utilisation"] == "no fact is in a context"
 
 
 def test_an_empty_answer_is_wrong_and_not_ungrounded(score: Score, subject: Any) -> None:
     values, reasons, _ = score(subject("", **FACTS))
     assert values["correctness"] == values["fact_recall"] == 0.0
     assert values["answer_correctness_judged"] == 0.0
+    assert values["nugget_recall_all_judged"] == values["nugget_recall_vital_strict"] == 0.0
     for name in ("groundedness", "answer_relevancy", "abstained_judged", "claim_noise"):
         assert (values[name], reasons[name]) == (None, "empty answer")
 
@@ -248,3 +269,32 @@ def test_judgements_about_different_claims_blame_nobody() -> None:
     other = same | {"answer_correctness": one("a", "B.")}
     assert blame_claims(same, blame_claim) == {"1": "right"}
     assert blame_claims(other, blame_claim) == {}
+
+
+def test_weights_are_read_when_the_score_is_counted(score: Score, subject: Any) -> None:
+    # The verdicts (support, partial, none) stay; the second fact has become vital, the third not.
+    weighed = [GoldFact(fact.fact, vital=number < 2) for number, fact in enumerate(NUGGETS)]
+    values, _, _ = score(
+        subject(**FACTS), reply, ("nuggets",), again=subject(**FACTS | {"gold_facts": weighed})
+    )
+    assert values["nugget_recall_vital_judged"] == 0.75
+    assert values["nugget_recall_vital_strict"] == 0.5
+    assert values["nugget_recall_all_judged"] == 0.5
+    okay = [GoldFact(fact.fact, vital=False) for fact in NUGGETS]
+    values, reasons, _ = score(
+        subject(**FACTS), reply, ("nuggets",), again=subject(**FACTS | {"gold_facts": okay})
+    )
+    assert values["nugget_recall_vital_judged"] is None
+    assert reasons["nugget_recall_vital_judged"] == "no vital gold_facts"
+
+
+def test_other_gold_facts_make_the_verdicts_on_nuggets_stale_alone(
+    score: Score, subject: Any
+) -> None:
+    other = FACTS | {"gold_facts": [GoldFact("The tour is in English")]}
+    values, reasons, _ = score(
+        subject(**FACTS), reply, ("nuggets", "correctness"), again=subject(**other)
+    )
+    assert values["correctness"] == 2.5
+    assert values["nugget_recall_all_strict"] is None
+    assert reasons["nugget_recall_all_strict"] == "judged before its answer or labels changed"

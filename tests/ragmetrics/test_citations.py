@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragmetrics import citations
 from ragmetrics.citations import Resolver, attach, marks
-from ragmetrics.claims import extract, prepare
+from ragmetrics.claims import PreparedChunk, extract, prepare
 from records.results import Reference, RetrievedChunk
 
 CHUNKS = [
@@ -155,3 +155,42 @@ def test_any_text_has_defined_citations(text: str) -> None:
     found = attach(text, extract(text).claims, Resolver(CHUNKS))
     form = citations.validity_form([c.chunk for c in found])
     assert form is None if not found else 0.0 <= (form or 0.0) <= 1.0
+
+
+HALVES = [
+    prepare("The garden opens at nine in the morning."),
+    prepare("The cafe sells soup and bread."),
+    prepare("The garden opens at nine. Bread is baked daily."),
+]
+
+
+def needed(answer: str, texts: list[PreparedChunk] = HALVES) -> tuple[float | None, float | None]:
+    """precision, joint"""
+    claims = extract(answer).claims
+    passages = [RetrievedChunk(chunk_id=f"c{n}") for n in range(len(texts))]
+    found = attach(answer, claims, Resolver(passages))
+    return citations.precision(claims, found, texts), citations.joint(claims, found, texts)
+
+
+def test_precision_forgives_a_citation_that_is_needed_jointly() -> None:
+    # Content words: garden, open, nine, cafe, sell, soup, bread. [1] holds 3 of 7, [2] 4 of 7
+    # (.57, over .55), so [2] supports alone and [1] is not needed: 1 of 2.
+    answer = "The garden opens at nine and the cafe sells soup and bread [1][2]."
+    assert needed(answer) == (1 / 2, 1.0)
+    # With "morning" 8 words: [1] and [2] hold 4 of 8 each, under .55, together 8: both are needed.
+    answer = "The garden opens at nine in the morning and the cafe sells soup and bread [1][2]."
+    assert needed(answer) == (1.0, 1.0)
+    # A third one that adds nothing: [1][2] do without it, and alone it has garden, open, nine,
+    # bread, of which one window holds 4 of 8: 2 of 3. [1] and [2]: without [1] morning is missing,
+    # and the rest, 7 of 8, still supports the claim; alone [1] does not: not needed. Without [2]
+    # the rest holds garden, open, nine, morning, bread: 5 of 8 (.625): not needed either.
+    assert needed(answer.replace("[2]", "[2][3]")) == (0.0, 1.0)
+
+
+def test_precision_of_a_claim_that_is_not_supported_and_of_no_citation() -> None:
+    # ALCE: a citation counts only where the claim's citations together support it.
+    assert needed("The garden opens at ten in winter and closes at six [1].") == (0.0, 0.0)
+    assert needed("The garden opens at nine in the morning [1].") == (1.0, 1.0)
+    # [7] resolves to nothing: no citation of the claim is left to count.
+    assert needed("The garden opens at nine in the morning [7].") == (None, 0.0)
+    assert needed("The garden opens at nine in the morning.") == (None, None)

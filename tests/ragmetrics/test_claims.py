@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.claims import ClaimSupport, PreparedChunk, best_window, prepare, score_claim
+from ragmetrics.claims import (
+    ClaimSupport,
+    PreparedChunk,
+    best_window,
+    prepare,
+    score_claim,
+    unknown_names,
+)
 from ragmetrics.text.numbers import index
 from ragmetrics.text.words import content_words, fold, spelled
 
@@ -110,6 +117,18 @@ def test_negation_is_a_warning_and_no_verdict() -> None:
     assert not score(
         "Plan B includes phone support.", "Plan B includes phone support."
     ).negation_mismatch
+    assert score("Plan B includes phone support.", "Plan B lacks no phone support.").window_negated
+
+
+def test_names_that_no_passage_holds() -> None:
+    chunks = [prepare("Plan B was made by Ada Lovelace in London.")]
+    # "Ada Byron" has a word there; "Plan" opens the sentence; of "Charles Babbage" there is none.
+    claim = (
+        "Plan B was made by Ada Byron and Charles Babbage in Paris. Berlin [1] and Paris like it."
+    )
+    assert unknown_names(claim, chunks) == ("Charles Babbage", "Paris")
+    assert unknown_names("It was made in London.", chunks) == ()
+    assert unknown_names("", chunks) == ()
 
 
 def test_citation_marks_list_markers_and_source_mentions_are_no_words() -> None:

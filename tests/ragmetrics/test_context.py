@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragmetrics import context
-from ragmetrics.context import find_facts, ngram_overlap, score_case, shared_end
+from ragmetrics.context import ngram_overlap, score_case, shared_end
+from ragmetrics.facts import find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
 from records.cases import GoldFact
 from records.results import RetrievedChunk
@@ -115,7 +116,7 @@ def test_the_overlap_that_a_chunker_adds_is_told_apart() -> None:
 def test_chunks_without_a_word_have_no_redundancy(counted: Frequencies | None) -> None:
     for texts in (["...", "!!!"], ["...", "..."], ["", "!!!"], ["!!!"]):
         found = score_case(chunks(*texts), frequencies=counted, query_type="faq")
-        for name in (*context.METRICS[:4], "unique_token_ratio", "diversity_ok"):
+        for name in (*context.METRICS[:4], "mattr", "unique_token_ratio", "diversity_ok"):
             assert found.values[name] is None, texts
             assert found.reasons[name] == "no words", texts
         assert found.evidence == {}
@@ -174,6 +175,32 @@ def test_no_facts_and_none_found() -> None:
     assert missed.values["fact_coverage"] == 0.0
     assert missed.reasons["fact_dispersion"] == "no fact found"
     assert missed.evidence["facts"] == [{"fact": "the moon", "chunks": []}]
+
+
+def test_mattr() -> None:
+    # Windows of 3 over a b | a c c: aba 2, bac 3, acc 2: (2 + 3 + 2) / 9.
+    assert context.mattr([["a", "b"], ["a", "c", "c"]], window=3) == pytest.approx(7 / 9)
+    # Fewer words than the window: distinct / words, as the plain ratio.
+    assert context.mattr([["a", "b", "a"]], window=3) == context.mattr([["a", "b", "a"]]) == 2 / 3
+    assert context.mattr([["a"] * 5], window=2) == 1 / 2
+    assert context.mattr([[], []]) is None
+    found = score_case(chunks("Plan B costs", "Plan B is"))
+    assert found.values["mattr"] == 4 / 6
+    assert score_case(chunks("!!!")).reasons["mattr"] == "no words"
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=60), st.integers(1, 12))
+def test_mattr_is_the_mean_over_all_windows(text: list[str], window: int) -> None:
+    size = min(window, len(text))
+    windows = [text[start : start + size] for start in range(len(text) - size + 1)]
+    expected = sum(len(set(part)) / size for part in windows) / len(windows)
+    assert context.mattr([text], window) == pytest.approx(expected)
+
+
+def test_mattr_does_not_fall_with_the_length_of_a_text() -> None:
+    text = [f"w{n % 150}" for n in range(150)]
+    assert context.mattr([text]) == context.mattr([text * 10]) == 1.0
+    assert context.unique_token_ratio([text * 10]) == 1 / 10
 
 
 def test_unique_token_ratio() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,19 +169,72 @@ def test_blame(grounded: str, right: str, useful: bool | None, blame: judged.Bla
 
 
 def test_claim_and_fact_rates() -> None:
-    blames: list[judged.Blame] = ["right", "hallucination", "noise", "noise", "self_knowledge"]
+    blames: list[judged.Blame] = ["right", "hallucination", "noise", "noise", "beyond_reference"]
     assert judged.claim_rates(blames) == {
         "claim_hallucination": 0.2,
         "claim_noise": 0.4,
-        "claim_self_knowledge": 0.2,
+        "claim_noise_relevant": 0.2,
+        "claim_self_knowledge": 0.0,
     }
     assert set(judged.claim_rates([]).values()) == {None}
     # four facts: said; in a context but not said; nowhere; said without a context
     rates = judged.fact_rates(
         [P, M, M, P], ["attributed", "attributed", "not_attributed", "not_attributed"]
     )
-    assert rates == {"claim_evidence_ignored": 0.25, "claim_retriever_miss": 0.5}
+    # Two facts are in a context, and one of these was said.
+    assert rates == {
+        "claim_evidence_ignored": 0.25,
+        "claim_retriever_miss": 0.5,
+        "context_utilisation": 0.5,
+    }
+    rates = judged.fact_rates([P, M], ["not_attributed"] * 2)
+    assert rates["context_utilisation"] is None
     assert set(judged.fact_rates([], []).values()) == {None}
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_rates_equal_the_published_formulas(seed: int) -> None:
+    """RAGChecker's matrices (claims x chunks, facts x chunks); a claim quotes a relevant chunk of
+    those that bear it where there is one, as its rule for claims that both kinds bear has it."""
+    rng = np.random.default_rng(seed)
+    claims, facts, chunks = rng.integers(1, 6, 3)
+    borne, held = rng.random((claims, chunks)) < 0.4, rng.random((facts, chunks)) < 0.4
+    right, stated = rng.random(claims) < 0.5, rng.random(facts) < 0.5
+    relevant = held.any(axis=0)
+    by_relevant = (borne & relevant).any(axis=1)
+    by_irrelevant = (borne & ~relevant).any(axis=1) & ~by_relevant
+    blames = [
+        judged.blame_claim(
+            S if bears.any() else N, S if good else N, bool((bears & relevant).any())
+        )
+        for bears, good in zip(list(borne), right.tolist(), strict=True)
+    ]
+    assert judged.claim_rates(blames) == pytest.approx(
+        {
+            "claim_noise_relevant": (by_relevant & ~right).mean(),
+            "claim_noise": (by_irrelevant & ~right).mean(),
+            "claim_hallucination": (~borne.any(axis=1) & ~right).mean(),
+            "claim_self_knowledge": (~borne.any(axis=1) & right).mean(),
+        }
+    )
+    recalled = np.asarray(held.any(axis=1))
+    rates = judged.fact_rates(
+        [P if said else M for said in stated],
+        ["attributed" if found else "not_attributed" for found in recalled.tolist()],
+    )
+    assert rates["claim_retriever_miss"] == pytest.approx(1 - recalled.mean())
+    if recalled.any():
+        assert rates["context_utilisation"] == pytest.approx(
+            (recalled & stated).sum() / recalled.sum()
+        )
+    else:
+        assert rates["context_utilisation"] is None
+
+
+def test_credits_of_nuggets() -> None:
+    verdicts = ["support", "partial", "none", "quote_unverified"]
+    assert judged.nugget_credits(verdicts, strict=False) == [1.0, 0.5, 0.0, 0.0]
+    assert judged.nugget_credits(verdicts, strict=True) == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_self_agreement_and_flips() -> None:

@@ -17,6 +17,7 @@ from ragmetrics.pipeline import (
     Expected,
     ResponseTotals,
     ScoredResponse,
+    is_largest,
     outcome,
     percentile,
     run_budgets,
@@ -241,3 +242,17 @@ def test_the_order_of_responses_does_not_matter() -> None:
         found.append((totals.latency(), totals.budgets()))
     assert all(one == found[0] for one in found)
     assert found[0][1][0]["kept"] is False
+
+
+@given(st.sampled_from(["p50", "p95", "p99"]), st.integers(1, 300))
+def test_a_percentile_of_few_values_is_their_largest(mark: str, n: int) -> None:
+    values = [float(value) for value in range(n)]
+    assert is_largest(mark, n) is (percentile(values, int(mark[1:])) == values[-1])
+
+
+def test_from_how_many_values_a_percentile_is_more_than_the_largest() -> None:
+    # Nearest rank: p99 of n is value ceil(.99 n), which is n up to 99; p95 up to 19; p50 up to 1.
+    assert [is_largest("p99", n) for n in (99, 100)] == [True, False]
+    assert [is_largest("p95", n) for n in (19, 20)] == [True, False]
+    assert [is_largest("p50", n) for n in (1, 2)] == [True, False]
+    assert not is_largest("max", 1)

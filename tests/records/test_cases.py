@@ -211,6 +211,14 @@ def test_labels_that_no_answer_could_meet_are_refused(tmp_path: Path) -> None:
     ]
 
 
+def test_whether_a_fact_is_vital_is_true_or_false(tmp_path: Path) -> None:
+    facts = [{"fact": "x", "vital": "okay"}, {"fact": "y", "vital": False}, {"fact": "z"}]
+    path = write(tmp_path / "set.jsonl", case(gold_facts=facts))
+    assert problems(path) == [(1, "gold_facts[0].vital", "is a string; write true or false")]
+    path = write(tmp_path / "set.jsonl", case(gold_facts=facts[1:]))
+    assert [fact.vital for fact in read_cases(path)[0].gold_facts] == [False, True]
+
+
 def test_a_faulty_label_line_gives_one_message(tmp_path: Path) -> None:
     labels = tmp_path / "labels"
     labels.mkdir()

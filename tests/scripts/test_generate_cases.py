@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import call_script
 
 import options
 
@@ -18,14 +17,7 @@ FOLDER = Path(options.__file__).parent
 
 
 def call(*words: str, script: str = "generate_cases") -> subprocess.CompletedProcess[str]:
-    kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-    return subprocess.run(
-        [sys.executable, str(FOLDER / f"{script}.py"), *words],
-        env=kept | {"RAG_EVAL_CONFIG": os.devnull},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-    )
+    return call_script(script, *words)
 
 
 def cases(path: Path) -> list[Any]:

@@ -1,4 +1,4 @@
-"""validate_metrics.py as a process, its figures by hand and against scikit-learn and SciPy."""
+"""validate_metrics.py, its figures by hand and against scikit-learn and SciPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from tests.processes import call_script
 
 from ragmetrics.stats import agreement
 from records.errors import StorageError
@@ -40,10 +40,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAG_EVAL")}
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *args], capture_output=True, text=True, env=clean | env
-    )
+    return call_script("validate_metrics", *args, **({"RAG_EVAL_DATA": ""} | env))
 
 
 def jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:

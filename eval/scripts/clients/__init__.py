@@ -1,0 +1,1 @@
+"""Asking servers: HTTP, the bot and its profile, a whole set of questions, the embedding model."""

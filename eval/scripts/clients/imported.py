@@ -21,11 +21,11 @@ import orjson
 from clients.bot import MAX_DEPTH, too_deep
 from clients.http import KINDS, CallError
 from clients.mapping import RESULT_FIELDS, build_result
-from clients.run_counts import printable
 from clients.run_plan import Job
 from records.cases import TestCase, iter_lines
 from records.errors import Problem, StorageError
 from records.results import ErrorInfo, TestResult
+from terminal.tables import printable
 
 IDS = ("id", "test_case_id", "case_id")
 

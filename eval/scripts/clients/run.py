@@ -14,7 +14,7 @@ from clients.demo_server import demo_server
 from clients.http import RetryPolicy, ask_all
 from clients.imported import read_answers
 from clients.profile import Profile, load_profile
-from clients.run_counts import RunTally, printable
+from clients.run_counts import RunTally
 from clients.run_plan import (
     PROFILES,
     Job,
@@ -43,6 +43,7 @@ from records.runs import (
     ResultsWriter,
     read_config,
 )
+from terminal.tables import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from records.results import RetrievedChunk, TestResult
+from terminal.tables import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -116,8 +117,3 @@ def table(summary: dict[str, Any], title: str) -> Table:
     for name, value in _rows(summary):
         shown.add_row(Text(printable(name)), Text(value))
     return shown
-
-
-def printable(text: str) -> str:
-    """A bot's words on one line, without escape sequences for the terminal."""
-    return "".join(char if char.isprintable() else " " for char in text)

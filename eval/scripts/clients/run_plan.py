@@ -14,7 +14,6 @@ from typing import Any
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
-from clients.run_counts import printable
 from clients.secrets import Headers, public_url, resolve_headers
 from records.cases import TestCase
 from records.errors import StorageError
@@ -22,6 +21,7 @@ from records.files import git_commit, sha256_file
 from records.labels import labels_sha256
 from records.results import RunConfig
 from records.runs import ROOT, VERSION, check_run_id
+from terminal.tables import printable
 
 PROFILES = ROOT / "eval" / "profiles"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ NONE: Targets = {}
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "fair"))
 
 WORST_BAND = "poor"
+
+UNCLEAR_BAND = "too few to tell"
+"""In place of a band where the interval reaches over more than two of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def _measure(
         row is None or row.higher_is_better,
         str(target) if target else None,
         target.passed(mean) if target and tells else None,
-        band(mean, row) if row and tells else None,
+        band(mean, row, interval) if row and tells else None,
         str(advisory) if advisory else None,
     )
 
@@ -118,12 +121,20 @@ def targets_text(met: int, missed: int, not_measured: int) -> str:
     return ", ".join(parts)
 
 
-def band(mean: float | None, metric: Metric) -> str | None:
-    """excellent from 0.9, good from 0.7, fair from 0.5, else poor; shares only.
+def band(mean: float | None, metric: Metric, ci95: Sequence[float] | None = None) -> str | None:
+    """excellent from 0.9, good from 0.7, fair from 0.5, else poor.
 
-    Of a share that should be low, what is left to 1 counts.
+    Only of shares that should be high: None for any other metric. ``too few to tell`` when the
+    interval reaches over more than two bands.
     """
-    if mean is None or metric.unit != "share" or (metric.low, metric.high) != (0.0, 1.0):
+    is_share = metric.unit == "share" and (metric.low, metric.high) == (0.0, 1.0)
+    if mean is None or not is_share or not metric.higher_is_better:
         return None
-    good = mean if metric.higher_is_better else 1.0 - mean
-    return next((name for bound, name in BANDS if good >= bound), WORST_BAND)
+    if ci95 is not None and _band_number(ci95[0]) - _band_number(ci95[1]) > 1:
+        return UNCLEAR_BAND
+    return (*(name for _, name in BANDS), WORST_BAND)[_band_number(mean)]
+
+
+def _band_number(share: float) -> int:
+    """0 for the best band."""
+    return sum(share < bound for bound, _ in BANDS)

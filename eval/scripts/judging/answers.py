@@ -24,7 +24,7 @@ from ragmetrics.text.words import clean, words
 from records.cases import TestCase
 from records.errors import Problem, StorageError
 from records.files import JsonlWriter, cut_torn_tail, locked
-from records.judgements import answer_sha256
+from records.judgements import NUGGETS, answer_sha256
 from records.results import SCHEMA, RetrievedChunk, TestResult
 from records.verdicts import JudgeIdentity
 
@@ -89,10 +89,25 @@ class JudgedAnswer:
         passages = (chunk.text for chunk in self.result.chunks())
         return language_of(self.result.answer or "", self.result.question, passages)
 
+    def subject(self, metric: str) -> str:
+        """What a judgement rests on, as it stands in a verdict line."""
+        return self._nuggets_sha256 if metric == NUGGETS else self._sha256
+
     @cached_property
-    def sha256(self) -> str:
-        """What a judgement rests on, as it stands in a verdict line (``subject``)."""
+    def _sha256(self) -> str:
         return answer_sha256(self.case, self.result, self.k)
+
+    @cached_property
+    def _nuggets_sha256(self) -> str:
+        return answer_sha256(self.case, self.result, self.k, NUGGETS)
+
+    @cached_property
+    def nuggets(self) -> list[Item]:
+        """The gold facts as ``n1``, ``n2`` …; a judge needs no other wordings of them."""
+        return [
+            {"id": f"n{number}", "text": clean(fact.fact)}
+            for number, fact in enumerate(self.case.gold_facts, start=1)
+        ]
 
     @property
     def reference(self) -> str:
@@ -136,6 +151,12 @@ class JudgedAnswer:
         if self.case.answerable is False:
             return UNANSWERABLE
         return None if self.reference.strip() else NO_REFERENCE
+
+    def why_no_nuggets(self) -> str | None:
+        """Why no gold fact can be looked for."""
+        if self.case.answerable is False:
+            return UNANSWERABLE
+        return None if self.case.gold_facts else "no gold_facts"
 
 
 FACTS_FILE = "reference_facts.jsonl"

@@ -407,34 +407,44 @@ class CachedJudge:
     def _ask_and_keep(self, task: JudgeTask) -> JudgeVerdict:
         verdict = replace(self._judge.ask(task), judging_run=self._judging_run)
         if verdict.ok:
-            self._cache.put(self._entry(task, verdict))
+            dropped = self._judge.capabilities.dropped
+            identity, now = self._judge.identity, datetime.now(UTC)
+            self._cache.put(cache_entry(task, verdict, identity, dropped, now))
         return verdict
 
     def _key(self, task: JudgeTask) -> str:
         return verdict_key(task, self._judge.identity, self._judge.parameters(task))
 
-    def _entry(self, task: JudgeTask, verdict: JudgeVerdict) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "key": verdict.key,
-            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "metric": task.metric,
-            "prompt": asdict(task.prompt),
-            "judge": self._judge.identity.to_dict(),
-            "parameters": verdict.sent,
-            "mode": verdict.mode,
-            "dropped": self._judge.capabilities.dropped,
-            "repeat": task.repeat,
-            "data": verdict.data,
-            "raw": verdict.raw,
-            "repaired": verdict.repaired,
-            "asks": verdict.asks,
-            "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
-            "cost_usd": verdict.cost_usd,
-            "seconds": verdict.seconds,
-            "answered_as": verdict.answered_as,
-            "judging_run": verdict.judging_run,
-        }
+
+def cache_entry(
+    task: JudgeTask,
+    verdict: JudgeVerdict,
+    identity: JudgeIdentity,
+    dropped: tuple[str, ...],
+    moment: datetime,
+) -> dict[str, Any]:
+    """A verdict as the cache keeps it. ``dropped``: parameters that the server does not take."""
+    return {
+        "format": FORMAT,
+        "key": verdict.key,
+        "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "metric": task.metric,
+        "prompt": asdict(task.prompt),
+        "judge": identity.to_dict(),
+        "parameters": verdict.sent,
+        "mode": verdict.mode,
+        "dropped": dropped,
+        "repeat": task.repeat,
+        "data": verdict.data,
+        "raw": verdict.raw,
+        "repaired": verdict.repaired,
+        "asks": verdict.asks,
+        "usage": {name: getattr(verdict.usage, name) for name in Usage.__slots__},
+        "cost_usd": verdict.cost_usd,
+        "seconds": verdict.seconds,
+        "answered_as": verdict.answered_as,
+        "judging_run": verdict.judging_run,
+    }
 
 
 def _from_entry(entry: Mapping[str, Any]) -> JudgeVerdict:

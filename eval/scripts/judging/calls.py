@@ -149,6 +149,22 @@ def _correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[
     return from_opinion(answer, name, parts, opinions, repeat, extra | {"mark": _mark(facts)})
 
 
+def _nuggets(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
+    """Gold facts in the answer, whole or in part. An empty answer has none of them."""
+    name = "nuggets"
+    why = answer.why_no_answer()
+    reason = answer.why_no_nuggets() or (why if answer.result.answer is None else None)
+    if reason is not None:
+        return [_not_applicable(answer, name, reason)]
+    nuggets = answer.nuggets
+    base = Material(question=answer.case.question, answer=answer.text, nuggets=nuggets)
+    if why is not None:
+        return [_by_code(answer, name, base, "none", why)]
+    parts = [replace(base, nuggets=block) for block in _blocks(nuggets)]
+    opinions = _opinions(name, parts, settings, repeat)
+    return from_opinion(answer, name, parts, opinions, repeat, {"mark": _mark(nuggets)})
+
+
 def _answer_correctness(answer: JudgedAnswer, settings: Settings, repeat: int) -> list[VerdictLine]:
     """Claims of the answer against the reference."""
     name = "answer_correctness"
@@ -257,6 +273,7 @@ Call = Callable[[JudgedAnswer, Settings, int], list[VerdictLine]]
 CALLS: Mapping[str, Call] = {
     "groundedness": groundedness,
     "correctness": _correctness,
+    "nuggets": _nuggets,
     "answer_correctness": _answer_correctness,
     "context_precision": _context_precision,
     "context_recall": _context_recall,
@@ -283,7 +300,7 @@ def _line(
         "prompt": _prompt(metric),
         "key": "",
         "cached": False,
-        "subject": answer.sha256,
+        "subject": answer.subject(metric),
         "input": {},
         "messages": [],
         "raw": "",

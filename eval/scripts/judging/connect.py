@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clients.http import RetryPolicy
+from judging.batch import BatchFolder, RequestCollector, declared
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.cost import CostLimit, JudgingTotals, add_usage, read_prices
 from judging.identity import Alias, JudgeError, JudgePin
@@ -23,6 +24,7 @@ from judging.server import HttpJudge, key_headers
 from judging.types import Judge, JudgeTask, JudgeVerdict
 from records.errors import StorageError
 from records.files import locked, replace_bytes
+from records.results import SCHEMA
 from records.runs import CACHE_DIR, JUDGE_CACHE
 from records.verdicts import JudgeIdentity, new_judging_run
 
@@ -177,6 +179,59 @@ def connect(options: JudgeOptions, *, ask_nothing: bool = False) -> Iterator[Con
         cache.close()
 
 
+@contextmanager
+def collecting(options: JudgeOptions, provider: str) -> Iterator[BatchConnection]:
+    """A judge that asks nobody and notes what it would ask, for batch files of ``provider``.
+
+    Raises StorageError when the options do not say who judges.
+    """
+    salt = _read_salt(options.cache_dir)
+    url = None if options.judge == LOCAL else options.judge
+    pin = JudgePin(options.judge_revision, options.judge_file, options.allow_unpinned)
+    identity, capabilities = declared(provider, url, options.model, pin, options.mode)
+    sampling = options.sampling
+    cache = VerdictCache(options.cache_dir / JUDGE_CACHE)
+    try:
+        collector = RequestCollector(identity, capabilities, sampling)
+        limited = SchemaLimits(CachedJudge(collector, cache), options.thinking_tokens)
+        asked = {"temperature": sampling.temperature, "seed": sampling.seed}
+        description = {
+            "identity": identity.to_dict(),
+            "parameters": {k: v for k, v in asked.items() if k not in capabilities.dropped},
+        }
+        connection = Connection(
+            CountingJudge(limited),
+            salt,
+            lambda: dict(description),
+            withdrawn=lambda: cache.withdrawn,
+            holds=limited.holds,
+            tokens=cache.tokens_a_reply,
+        )
+        state = BatchFolder(
+            SCHEMA,
+            provider,
+            options.model or "",
+            identity,
+            capabilities.mode,
+            capabilities.dropped,
+            sampling.temperature,
+            sampling.seed,
+        )
+        yield BatchConnection(connection, collector, cache, state)
+    finally:
+        cache.close()
+
+
+@dataclass(frozen=True)
+class BatchConnection:
+    """A connection that asks nobody; what it would ask is in ``collector``."""
+
+    connection: Connection
+    collector: RequestCollector
+    cache: VerdictCache
+    state: BatchFolder
+
+
 def _offline(
     options: JudgeOptions, cache: VerdictCache, salt: bytes, ask_nothing: bool
 ) -> Iterator[Connection]:
@@ -316,6 +371,9 @@ LEFT_OUT: tuple[tuple[str, ...], ...] = ((), TEXT, (*TEXT, *LIST, IDS))
 
 PLAIN = len(LEFT_OUT) - 1
 
+MOST_SCHEMAS = 4096
+"""Loosened schemas that are kept."""
+
 FIRST_STEPS = {"openai": 1}
 """The first step to try, by provider; 0 for all others."""
 
@@ -345,6 +403,7 @@ class SchemaLimits:
         self._thinking = thinking
         self._judge = judge
         self._learnt = 0
+        self._schemas: dict[tuple[int, int], tuple[Any, Mapping[str, Any]]] = {}
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -372,14 +431,26 @@ class SchemaLimits:
         if stored is not None:
             return stored
         step = max(self._first, self._learnt)
-        verdict = self._judge.ask(_loosened(task, step))
+        verdict = self._judge.ask(self._at_step(task, step))
         while _unfit(verdict) and step < PLAIN:
             step += 1
-            before, verdict = verdict, self._judge.ask(_loosened(task, step))
+            before, verdict = verdict, self._judge.ask(self._at_step(task, step))
             verdict = _with_bill(verdict, before)
             if verdict.ok:
                 self._learnt = max(self._learnt, step)
         return verdict
+
+    def _at_step(self, task: JudgeTask, step: int) -> JudgeTask:
+        """The loosened task. Kinds of calls share their schemas: each is loosened once."""
+        if step == 0:
+            return task
+        loose = self._schemas.get((id(task.schema), step))
+        if loose is None or loose[0] is not task.schema:
+            if len(self._schemas) >= MOST_SCHEMAS:
+                self._schemas.clear()
+            loose = task.schema, _loosened(task, step).schema
+            self._schemas[id(task.schema), step] = loose
+        return replace(task, schema=loose[1])
 
     def _roomy(self, task: JudgeTask) -> JudgeTask:
         if not self._thinking:
@@ -388,7 +459,7 @@ class SchemaLimits:
 
     def _stored(self, task: JudgeTask) -> JudgeVerdict | None:
         for step in range(self._first, PLAIN + 1):
-            verdict = self._judge.stored(_loosened(task, step))
+            verdict = self._judge.stored(self._at_step(task, step))
             if verdict is not None:
                 return verdict
         return None

@@ -19,6 +19,7 @@ from clients.secrets import url_in_message
 from records.errors import StorageError
 from records.files import sha256_file
 from records.verdicts import JudgeIdentity
+from terminal.tables import printable
 
 SHORT = 16
 """Hex digits of a hash that is one part of a build."""
@@ -34,7 +35,7 @@ class JudgeError(StorageError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(char if char.isprintable() else " " for char in message))
+        super().__init__(printable(message))
 
 
 class JudgeUnreachable(JudgeError):
@@ -341,7 +342,7 @@ def decide(
     if answered is None:
         return Naming(note=None if vouched else UNNAMED, revision=revision)
     floating = floating and revision is None and not vouched
-    shown = "".join(char if char.isprintable() else " " for char in answered)
+    shown = printable(answered)
     own = answered if floating and answered != asked else revision
     if _same_name(asked, answered):
         return Naming(revision=own)

@@ -141,6 +141,7 @@ class Material:
     contexts: Sequence[Item] = ()
     claims: Sequence[Item] = ()
     facts: Sequence[Item] = ()
+    nuggets: Sequence[Item] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in a task's inputs and in verdicts.jsonl; empty parts are left out."""
@@ -151,6 +152,7 @@ class Material:
             "contexts": [dict(context) for context in self.contexts],
             "claims": [dict(claim) for claim in self.claims],
             "facts": [dict(fact) for fact in self.facts],
+            "nuggets": [dict(nugget) for nugget in self.nuggets],
         }
         return {name: part for name, part in parts.items() if part}
 
@@ -250,5 +252,6 @@ def _values(
         ),
         "claims": block("claims", listed(material.claims)),
         "facts": block("facts", listed(material.facts)),
+        "nuggets": block("nuggets", listed(material.nuggets)),
         "ids": (ids, ids),
     }

@@ -1,7 +1,7 @@
 """One opinion of a judge: asked, completed, and its quotes checked.
 
 A judge leaves items out and invents quotes. Items that are missing are asked again, alone; so is
-every positive verdict whose quote stands nowhere. What remains open after that is a failure of the
+every verdict that needs a quote and has none. What remains open after that is a failure of the
 opinion (missing) or the verdict ``quote_unverified`` (no quote), never a guess.
 """
 
@@ -129,9 +129,7 @@ def _check_quotes(
     entries: dict[str, Entry],
     salt: bytes,
 ) -> JudgeVerdict | None:
-    """Ask once more where a positive verdict has no quote; the failure of that call, if any."""
-    if kind.positive is None:
-        return None
+    """Ask once more where a verdict lacks its quote; the failure of that call, if any."""
     bad = [name for name, entry in entries.items() if not _holds(kind, material, entry)]
     if not bad:
         return None
@@ -141,16 +139,17 @@ def _check_quotes(
     entries |= _entries(opinion, again, bad)
     for name in bad:
         if not _holds(kind, material, entries[name]):
-            entries[name] |= {"verdict": QUOTE_UNVERIFIED, "said": kind.positive}
+            verdict = entries[name]["verdict"]
+            entries[name] |= {"verdict": QUOTE_UNVERIFIED, "said": verdict}
     return None
 
 
 def _holds(kind: CallKind, material: Material, entry: Entry) -> bool:
-    """False for a positive verdict whose quote stands in none of the material's texts.
+    """False for a verdict that needs a quote which stands in none of the material's texts.
 
     The block that the entry names is tried first; ``context`` becomes the one that has the quote.
     """
-    if entry["verdict"] != kind.positive:
+    if entry["verdict"] not in kind.quoted:
         return True
     texts = [text for source in kind.sources for text in material.texts(source)]
     named = entry.get("context")

@@ -23,7 +23,7 @@ from clients.http import ask_all
 from judging import prompt_files
 from judging.answers import FactStore, JudgedAnswer
 from judging.calls import BLOCK, CALLS, Settings, needs_facts
-from judging.connect import Connection, JudgeChanged
+from judging.connect import BatchConnection, Connection, JudgeChanged
 from judging.local import LocalJudge
 from judging.types import JudgeTask, JudgeVerdict
 from ragmetrics.claims import CLAIM_RULES
@@ -301,6 +301,23 @@ def would_ask(plan: JudgingPlan, connection: Connection, facts: FactStore) -> It
         yield from tasks
 
 
+def batch_tasks(
+    plan: JudgingPlan, batch: BatchConnection, facts: FactStore
+) -> Iterator[tuple[str, JudgeTask]]:
+    """What judging the run would ask now, each task with its key; nobody is asked.
+
+    What depends on a reply that is not there yet (facts, claims) is not among it.
+    """
+    connection = batch.connection
+    settings = Settings(connection.judge, connection.salt, facts, plan.atomic)
+    described = connection.describe()
+    lines = VerdictReader(plan.folder / VERDICTS).read()
+    existing = ExistingVerdicts(lines, described["identity"], described["parameters"], settings)
+    for pair in _pairs(plan):
+        _judge_answer(JudgedAnswer(*pair, plan.k), settings, plan, existing)
+        yield from batch.collector.taken()
+
+
 RULES = (CLAIM_RULES, TEXT_RULES, QUOTE_RULES, BLOCK)
 """What of our own code decides which claims are asked about, and how they are checked."""
 
@@ -347,7 +364,7 @@ class ExistingVerdicts:
                 facts = self._settings.facts.stored(answer.case.question, answer.reference)
             if facts is None:
                 return None
-        parts = [answer.sha256, RULES, self._settings.atomic, facts]
+        parts = [answer.subject(metric), RULES, self._settings.atomic, facts]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
     def opinion(

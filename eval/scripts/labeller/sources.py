@@ -17,9 +17,9 @@ import msgspec
 
 from labeller.passages import Chunk, anchored
 from labeller.ports import Arrival
-from records.errors import StorageError
+from records.errors import Problem, StorageError
 from records.files import replace_bytes
-from records.results import RetrievedChunk, TestResult, iter_results
+from records.results import RetrievedChunk, TestResult, iter_results, read_results
 
 if TYPE_CHECKING:
     from clients.bot import ChatApi
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 Query = Callable[[str, str, int | None], TestResult]
 """Asks a bot for a case id, a query and a k; failures are results of status ``error``."""
-
-
-class _ResultKey(msgspec.Struct):
-    test_case_id: str
 
 
 def _chunks_of(result: TestResult) -> list[Chunk]:
@@ -81,17 +77,12 @@ class RunChunks:
         return _chunks_of(result)
 
     def _index(self) -> dict[str, int]:
-        decode = msgspec.json.Decoder(_ResultKey).decode
         offsets: dict[str, int] = {}
         try:
-            with open(self._path, "rb") as file:
-                offset = 0
-                for line in file:
-                    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                        offsets.setdefault(decode(line).test_case_id, offset)
-                    offset += len(line)
-        except OSError as error:
-            raise FetchError(f"{self._path}: {error.strerror}") from None
+            for offset, result in read_results(self._path, ["test_case_id"], _pass_over):
+                offsets.setdefault(result.test_case_id, offset)
+        except StorageError as error:
+            raise FetchError(str(error)) from None
         return offsets
 
 
@@ -182,7 +173,11 @@ def failures(results: Path, cases: Mapping[str, dict[str, Any]]) -> Mapping[str,
 
 def _results(path: Path) -> Iterator[TestResult]:
     """The readable results of a run."""
-    return iter_results(path, lambda problem: None)
+    return iter_results(path, _pass_over)
+
+
+def _pass_over(problem: Problem) -> None:
+    """Who looks at a damaged run hears of it from the scripts that score it."""
 
 
 Ask = Callable[[str, str, int | None], list[Chunk]]

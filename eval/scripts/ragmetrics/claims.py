@@ -10,7 +10,7 @@ warning. Measured agreement with people stands in EVAL.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -63,7 +63,14 @@ class ClaimSupport:
     vetoing: tuple[str, ...]
     derived: tuple[str, ...]
     rounded: tuple[str, ...]
-    negation_mismatch: bool
+    negated: bool
+    """The claim has a negation."""
+    window_negated: bool
+
+    @property
+    def negation_mismatch(self) -> bool:
+        """One of the two is negated, the other is not."""
+        return self.chunk is not None and self.negated != self.window_negated
 
     @property
     def strength(self) -> float:
@@ -217,9 +224,7 @@ def score_claim(
         flag: _distinct(n for n, verdict in zip(stated, verdicts, strict=True) if verdict == flag)
         for flag in _FLAGS
     }
-    needed = THRESHOLDS[kind or claim_type(plain)] if threshold is None else threshold
-    if sum(map(len, sentences)) < _MIN_CONTENT:
-        needed = 1.0
+    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)], threshold)
     chunk = chunks[weakest.chunk] if weakest.chunk >= 0 else None
     window = _window(chunk, weakest.first, size) if chunk else None
     present = _window_words(chunk, weakest.first, size) if chunk else set()
@@ -232,10 +237,70 @@ def score_claim(
         vetoing=by["fabricated"],
         derived=by["derived"],
         rounded=by["rounded"],
-        negation_mismatch=bool(
-            chunk and window and _has_negation(plain) != _has_negation(chunk.text[slice(*window)])
-        ),
+        negated=_has_negation(plain),
+        window_negated=bool(chunk and window and _has_negation(chunk.text[slice(*window)])),
     )
+
+
+_NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:\s+[A-Z][\w'’&-]*)*")
+
+
+def unknown_names(claim: str, chunks: Sequence[PreparedChunk]) -> tuple[str, ...]:
+    """Capitalised names of a claim of which no chunk holds a word, in order, each once.
+
+    Evidence for a reader, and no verdict. The first word of a sentence is left out: it is
+    capitalised anyway.
+    """
+    plain = bare(clean(claim))
+    names: dict[str, None] = {}
+    for unit in units(plain):
+        sentence = plain[unit.start : unit.end]
+        first = sentence.split(maxsplit=1)[:1]
+        rest = sentence[sentence.index(first[0]) + len(first[0]) :] if first else ""
+        for match in _NAME.finditer(rest):
+            stems = spelled(fold(match[0]))
+            if stems and not any(stem in chunk.masks for stem in stems for chunk in chunks):
+                names.setdefault(match[0])
+    return tuple(names)
+
+
+def _needed(
+    sentences: Sequence[Mapping[str, str]], usual: float, threshold: float | None = None
+) -> float:
+    """The share of a claim's words that supports it; of very few words all."""
+    if sum(map(len, sentences)) < _MIN_CONTENT:
+        return 1.0
+    return usual if threshold is None else threshold
+
+
+def supported_together(
+    claim: str,
+    chunks: Sequence[PreparedChunk],
+    *,
+    question: NumberIndex | None = None,
+    kind: ClaimType | None = None,
+    lead: str = "",
+) -> bool:
+    """True when the best windows of all these chunks together hold enough of a claim's words.
+
+    As ``score_claim``, but what one chunk lacks another may hold: the numbers likewise. False for a
+    claim without a content word.
+    """
+    plain = bare(clean(claim))
+    sentences = _sentences(plain, lead)
+    if not sentences:
+        return False
+    needed = _needed(sentences, THRESHOLDS[kind or claim_type(plain)])
+    for sentence in sentences:
+        held: set[str] = set()
+        for chunk in chunks:
+            count, first = best_window(tuple(sentence), chunk)
+            held |= _window_words(chunk, first, WINDOW) if count else set()
+        if len(held & sentence.keys()) < needed * len(sentence):
+            return False
+    stated = numbers(plain)
+    verdicts = text_numbers.judge(stated, merged(chunks), question) if stated else []
+    return "fabricated" not in verdicts
 
 
 CLAIM_RULES = 1

@@ -6,17 +6,14 @@ the whole run (``Frequencies``), so that a word that all notes use does not make
 
 from __future__ import annotations
 
-import re
-import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 from ragmetrics.case_scores import NO_CONTEXTS, CaseScores, Passage, not_applicable, unusable
-from ragmetrics.text.numbers import Number, numbers
+from ragmetrics.facts import Fact, find_facts
 from ragmetrics.text.tfidf import Frequencies, tokens
-from ragmetrics.text.words import STOP_WORDS, clean, fold, stem, words
 
 N = 3
 
@@ -31,9 +28,13 @@ METRICS = (
     "redundant_chunks_tfidf",
     "fact_dispersion",
     "fact_coverage",
+    "mattr",
     "unique_token_ratio",
     "diversity_ok",
 )
+
+WINDOW = 100
+"""Words of a window of the moving-average type-token ratio."""
 
 BANDS: dict[str, tuple[float, float]] = {
     "faq": (0.0, 0.6),
@@ -44,15 +45,6 @@ BANDS: dict[str, tuple[float, float]] = {
 
 a FAQ may be told twice, research wants many sides.
 """
-
-
-class Fact(Protocol):
-    """A gold fact and its other wordings."""
-
-    @property
-    def fact(self) -> str: ...
-    @property
-    def aliases(self) -> Sequence[str]: ...
 
 
 def _grams(chunk: Sequence[str], n: int) -> set[tuple[str, ...]]:
@@ -131,43 +123,32 @@ def _mean(pairs: Mapping[tuple[int, int], float]) -> float:
     return sum(pairs.values()) / len(pairs) if pairs else 0.0
 
 
+def mattr(chunks: Sequence[Sequence[str]], window: int = WINDOW) -> float | None:
+    """Moving-average type-token ratio over all chunks, in (0, 1]; None without a word.
+
+    The mean, over all runs of ``window`` consecutive words of the chunks one after the other, of
+    distinct words / words. Fewer words: distinct / all of them. Unlike the plain ratio it does not
+    fall with the length of a text. Source: Covington and McFall 2010.
+    """
+    every = [word for chunk in chunks for word in chunk]
+    if not every:
+        return None
+    size = min(window, len(every))
+    counts = Counter(every[:size])
+    distinct = total = len(counts)
+    for leaving, entering in zip(every, every[size:], strict=False):
+        counts[leaving] -= 1
+        distinct -= not counts[leaving]
+        distinct += not counts[entering]
+        counts[entering] += 1
+        total += distinct
+    return total / ((len(every) - size + 1) * size)
+
+
 def unique_token_ratio(chunks: Sequence[Sequence[str]]) -> float | None:
     """Distinct words / words over all chunks, in (0, 1]; None without a word."""
     every = [word for chunk in chunks for word in chunk]
     return len(set(every)) / len(every) if every else None
-
-
-@dataclass(frozen=True)
-class FactScores:
-    """``found[i]``: places of the chunks (from 0) that hold fact i."""
-
-    holders: tuple[tuple[int, ...], ...] = field(default=())
-
-    @property
-    def coverage(self) -> float | None:
-        """Facts that any chunk holds / facts; None without facts."""
-        return sum(map(bool, self.holders)) / len(self.holders) if self.holders else None
-
-    @property
-    def dispersion(self) -> float | None:
-        """Mean number of chunks that hold a fact, over the facts found; None when none was."""
-        held = [len(chunks) for chunks in self.holders if chunks]
-        return sum(held) / len(held) if held else None
-
-
-def find_facts(texts: Sequence[str], facts: Sequence[Fact]) -> FactScores:
-    """Which chunks hold which fact."""
-    read = [(text, canonical(text)) for text in texts] if facts else []
-    return FactScores(
-        tuple(
-            tuple(
-                index
-                for index, (text, held) in enumerate(read)
-                if holds(text, held, fact.fact, fact.aliases)
-            )
-            for fact in facts
-        )
-    )
 
 
 def score_case(
@@ -198,7 +179,7 @@ def score_case(
         values["redundancy_ngram"] = _mean(grams)
         values["redundant_chunks_ngram"] = _share_redundant(grams, len(worded))
     else:
-        reasons |= dict.fromkeys((*METRICS[:4], "unique_token_ratio"), NO_WORDS)
+        reasons |= dict.fromkeys((*METRICS[:4], "mattr", "unique_token_ratio"), NO_WORDS)
     if frequencies is None and worded:
         reasons |= dict.fromkeys(METRICS[1:4:2], "no document frequencies of the run")
     elif frequencies is not None and worded:
@@ -206,7 +187,7 @@ def score_case(
         cosines = {pair: float(table[pair]) for pair in grams}
         values["redundancy_tfidf"] = _mean(cosines)
         values["redundant_chunks_tfidf"] = _share_redundant(cosines, len(worded))
-    values["unique_token_ratio"] = unique_token_ratio(read)
+    values["mattr"], values["unique_token_ratio"] = mattr(read), unique_token_ratio(read)
     facts = find_facts(texts, gold_facts)
     values["fact_coverage"], values["fact_dispersion"] = facts.coverage, facts.dispersion
     if facts.coverage is None:
@@ -248,79 +229,3 @@ def _alike(
         },
         "redundancy_ngram_without_shared_ends": round(without_shared_ends(read, grams), 6),
     }
-
-
-SHORT = 2
-"""An alias of this many characters, or of digits only, needs a word of the fact beside it."""
-
-
-def _spoken(number: Number) -> str:
-    """One spelling for a number: ``15``, 17:30 as ``t17x30``, a day as ``d3x4``."""
-    for key in sorted(number.keys, key=str, reverse=True):
-        if len(key) == 3:
-            return f"{key[0]}{key[1]}x{key[2]}"
-    values = [key[1] for key in number.keys if key[0] == "v" and isinstance(key[1], float)]
-    spoken = f"{max(values):.10g}" if values else number.text
-    return f"{spoken} percent" if re.search(r"%|per\s?cent|pct", number.text) else spoken
-
-
-def canonical(text: str) -> list[str]:
-    """The words of a text in order, stemmed, every number in one spelling."""
-    folded = fold(text)
-    parts: list[str] = []
-    end = 0
-    for number in numbers(text, claim=False):
-        if number.start < end or number.is_id:
-            continue
-        parts += [folded[end : number.start], f" {_spoken(number)} "]
-        end = number.end
-    parts.append(folded[end:])
-    return [stem(word) for word in words("".join(parts))]
-
-
-def _is_weak(alias: str) -> bool:
-    plain = fold(alias).strip()
-    return len(plain) <= SHORT or plain.replace(",", "").replace(".", "").isdigit()
-
-
-def _occurrences(phrase: Sequence[str], held: Sequence[str]) -> list[int]:
-    first, size = phrase[0], len(phrase)
-    return [
-        index
-        for index, word in enumerate(held)
-        if word == first and list(held[index : index + size]) == list(phrase)
-    ]
-
-
-def _in_capitals(alias: str, text: str) -> bool:
-    """An alias in capitals ("US") is another word in small letters."""
-    plain = unicodedata.normalize("NFKC", clean(text))
-    return re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", plain) is not None
-
-
-def holds(text: str, held: Sequence[str], fact: str, aliases: Sequence[str] = ()) -> bool:
-    """True when a chunk (its text, and the same as ``canonical`` words) holds a fact or an alias of
-    it.
-
-    The longest wording is tried first. An alias of one or two characters, or of digits only, counts
-    only with another word of the fact within five words.
-    """
-    context = {word for word in canonical(fact) if word not in STOP_WORDS}
-    for alias in sorted({fact, *aliases}, key=lambda item: (-len(item), item)):
-        name = alias.strip()
-        phrase = canonical(name)
-        if not phrase:
-            continue
-        if len(name) > 1 and name.isalpha() and name.isupper() and not _in_capitals(name, text):
-            continue
-        starts = _occurrences(phrase, held)
-        if _is_weak(name) and context - set(phrase):
-            near = context - set(phrase)
-            starts = [
-                start
-                for start in starts
-                if near & set(held[max(0, start - 5) : start + len(phrase) + 5])
-            ]
-        if starts:
-            return True
-    return False

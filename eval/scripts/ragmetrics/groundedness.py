@@ -31,7 +31,9 @@ from ragmetrics.claims import (
     merged,
     prepare,
     score_claim,
+    unknown_names,
 )
+from ragmetrics.facts import Fact, find_facts, nugget_recall
 from ragmetrics.text import numbers
 from ragmetrics.text.language import differ, is_covered, language_of
 from ragmetrics.text.numbers import Key, NumberIndex
@@ -78,6 +80,8 @@ def _score_claims(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Pa
         )
         if support is not None:
             supports.append(support)
+            names = unknown_names(claim.text, parts.chunks)
+            row |= {"unknown_names": list(names)} if names else {}
             rows.append(row | _evidence(support, chunks))
     scores.evidence["claims"] = sorted(rows, key=lambda row: tuple(row["span"]))
     scores.set("numeric_fabrications", float(_fabrications(scores, parts)), "")
@@ -103,7 +107,8 @@ def _evidence(support: ClaimSupport, chunks: Sequence[Passage]) -> dict[str, Any
         "vetoed_by": list(support.vetoing),
         "derived": list(support.derived),
         "rounded": list(support.rounded),
-        "negation_mismatch": support.negation_mismatch,
+        # The other way round says nothing: a window of three sentences negates something else.
+        "negation_mismatch": support.negated and support.negation_mismatch,
     }
     return row | {name: value for name, value in named.items() if value}
 
@@ -318,9 +323,15 @@ _CITATION_METRICS = (
     "citation_validity_content",
     "citation_coverage",
     "citation_joint",
+    "citation_precision",
 )
 
+_CONTENT_METRICS = ("citation_validity_content", "citation_joint", "citation_precision")
+"""Those of them that read the cited chunks."""
+
 _LABEL_METRICS = ("expected_claim_recall", "forbidden_claims", "expected_citation_recall")
+
+_NUGGET_METRICS = ("nugget_recall_vital", "nugget_recall_all")
 
 _TEXT_METRICS = (
     "answer_overlap",
@@ -333,6 +344,7 @@ METRICS = (
     *_CLAIM_METRICS,
     *_CITATION_METRICS,
     *_LABEL_METRICS,
+    *_NUGGET_METRICS,
     *_TEXT_METRICS,
     "answer_quality",
     *CHECKS,
@@ -348,6 +360,7 @@ class Labels:
     expected_claims: Sequence[str] = ()
     forbidden_claims: Sequence[str] = ()
     expected_citations: Sequence[str] = ()
+    gold_facts: Sequence[Fact] = ()
 
 
 def score_case(
@@ -366,9 +379,9 @@ def score_case(
     """All groundedness metrics of one answer.
 
     An empty answer, an abstention, or an answer in a language whose words and phrases are not known
-    has no score but its quality checks. Texts that were cut, or that the bot does not send, leave
-    the metrics that need them without a score; no contexts at all under an answer that claims
-    something is a score of 0 with the reason ``no contexts``.
+    has no score but its quality checks and what it holds of the gold facts. Texts that were cut, or
+    that the bot does not send, leave the metrics that need them without a score; no contexts at all
+    under an answer that claims something is a score of 0 with the reason ``no contexts``.
 
     Args:
         answer: what the bot said.
@@ -403,6 +416,7 @@ def score_case(
         why = "does not apply" if covered or name not in _WORDED else LANGUAGE
         scores.set(name, None if passed is None else float(passed), why)
     scores.set("answer_quality", share(outcomes), "")
+    _nuggets(scores, text, labels)
     rest = (*_CLAIM_METRICS, *_CITATION_METRICS, *_LABEL_METRICS, *_TEXT_METRICS)
     if not text.strip():
         scores.nothing(rest, "empty answer")
@@ -442,7 +456,7 @@ def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passa
         ]
     reason = unusable(chunks)
     if reason is not None:
-        scores.nothing(["citation_validity_content", "citation_joint"], reason)
+        scores.nothing(_CONTENT_METRICS, reason)
         return
     checked = citations.content_checks(parts.cited, parts.chunks, parts.question)
     content = sum(passed for _, passed in checked) / len(checked) if checked else None
@@ -450,6 +464,10 @@ def _citations(scores: Collector, parts: _PreparedAnswer, chunks: Sequence[Passa
     scores.set("citation_validity_content", content, why)
     joint = citations.joint(parts.extraction.claims, parts.cited, parts.chunks, parts.question)
     scores.set("citation_joint", joint, "no claim has a citation")
+    precision = citations.precision(
+        parts.extraction.claims, parts.cited, parts.chunks, parts.question
+    )
+    scores.set("citation_precision", precision, "no citation of a claim resolves")
     failed = {(c.start, c.target) for c, passed in checked if not passed}
     for row, c in zip(scores.evidence.get("citations", []), parts.cited, strict=True):
         if (c.start, c.target) in failed:
@@ -480,6 +498,23 @@ def _labels(
         sum(hits) / len(hits) if hits else None,
         "no expected_citations",
     )
+
+
+def _nuggets(scores: Collector, text: str, labels: Labels) -> None:
+    """Recall, so an answer that holds nothing has 0: also an empty one, and an abstention."""
+    facts = labels.gold_facts
+    reason = "unanswerable" if labels.answerable is False else None if facts else "no gold_facts"
+    if reason is None and differ(text, " ".join(fact.fact for fact in facts)):
+        reason = LANGUAGE
+    if reason is not None:
+        scores.nothing(_NUGGET_METRICS, reason)
+        return
+    held = [bool(holders) for holders in find_facts([bare(text)], facts).holders]
+    recall = nugget_recall([float(hit) for hit in held], [fact.vital for fact in facts])
+    scores.set("nugget_recall_vital", recall["vital"], "no vital gold_facts")
+    scores.set("nugget_recall_all", recall["all"], "")
+    if missing := [clean(fact.fact) for fact, hit in zip(facts, held, strict=True) if not hit]:
+        scores.evidence["nuggets_missing"] = missing
 
 
 def _texts(

@@ -21,6 +21,8 @@ RELIABLE_AGREEMENT = 0.95
 SUPPORTED, _CONTRADICTED, NOT_FOUND = "supported", "contradicted", "not_found"
 PRESENT, MISSING = "present", "missing"
 USEFUL, ATTRIBUTED = "useful", "attributed"
+_CREDITS = {"support": 1.0, "partial": 0.5}
+"""What a verdict on a nugget is worth (TREC RAG 2024); any other one is worth nothing."""
 Blame = Literal["right", "hallucination", "noise", "beyond_reference", "self_knowledge"]
 
 
@@ -118,6 +120,7 @@ def blame_claim(grounded: str, right: str, chunk_useful: bool | None) -> Blame:
 _CLAIM_RATES: Mapping[str, Blame] = {
     "claim_hallucination": "hallucination",
     "claim_noise": "noise",
+    "claim_noise_relevant": "beyond_reference",
     "claim_self_knowledge": "self_knowledge",
 }
 
@@ -132,22 +135,32 @@ def claim_rates(blames: Sequence[Blame]) -> dict[str, float | None]:
 
 
 def fact_rates(present: Sequence[str], attributed: Sequence[str]) -> dict[str, float | None]:
-    """Where the reference's facts were lost, each as a share of all facts; None without facts.
+    """Where the reference's facts were lost; None without facts. Each in [0, 1].
 
-    ``claim_evidence_ignored``: in a context but not in the answer. ``claim_retriever_miss``: in no
-    context. Both lists hold a verdict a fact, in the same order.
+    ``claim_evidence_ignored``: in a context but not in the answer, ``claim_retriever_miss``: in no
+    context; both as shares of all facts. ``context_utilisation``: in the answer, as a share of
+    those in a context; None when no fact is in a context. Both lists hold a verdict a fact, in the
+    same order. Source: RAGChecker (Ru et al. 2024), which gives 0 where these are None.
     """
     pairs = list(zip(present, attributed, strict=True))
     if not pairs:
-        return {"claim_evidence_ignored": None, "claim_retriever_miss": None}
-    ignored = sum(
-        in_answer != PRESENT and in_context == ATTRIBUTED for in_answer, in_context in pairs
-    )
-    missed = sum(held != ATTRIBUTED for _, held in pairs)
+        return dict.fromkeys(
+            ("claim_evidence_ignored", "claim_retriever_miss", "context_utilisation")
+        )
+    retrieved = [in_answer == PRESENT for in_answer, held in pairs if held == ATTRIBUTED]
     return {
-        "claim_evidence_ignored": ignored / len(pairs),
-        "claim_retriever_miss": missed / len(pairs),
+        "claim_evidence_ignored": (len(retrieved) - sum(retrieved)) / len(pairs),
+        "claim_retriever_miss": (len(pairs) - len(retrieved)) / len(pairs),
+        "context_utilisation": sum(retrieved) / len(retrieved) if retrieved else None,
     }
+
+
+def nugget_credits(verdicts: Sequence[str], *, strict: bool) -> list[float]:
+    """What each verdict on a nugget is worth: support 1, partial 1/2 (``strict``: 0), none 0."""
+    return [
+        float(_CREDITS.get(verdict, 0.0) == 1.0) if strict else _CREDITS.get(verdict, 0.0)
+        for verdict in verdicts
+    ]
 
 
 ABSTAINED: Mapping[str, float | None] = {

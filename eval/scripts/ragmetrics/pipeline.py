@@ -175,6 +175,11 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
+def is_largest(mark: str, n: int) -> bool:
+    """True when p50, p95 or p99 of n values is their largest one: p99 below 100, p95 below 20."""
+    return mark != "max" and -(-n * PERCENTILES[mark] // 100) >= n
+
+
 class ResponseTotals:
     """A run added up, one response at a time. Memory: eight bytes a stage and response."""
 

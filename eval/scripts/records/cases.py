@@ -45,10 +45,14 @@ class GoldSupport(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class GoldFact(msgspec.Struct, gc=False, omit_defaults=True):
-    """A fact that contexts should hold, in any of its wordings."""
+    """A fact that contexts and answer should hold, in any of its wordings.
+
+    ``vital``: a good answer must hold it; false: it is welcome ("okay" in TREC RAG).
+    """
 
     fact: str
     aliases: list[str] = msgspec.field(default_factory=list)
+    vital: bool = True
 
 
 class TestCase(msgspec.Struct, omit_defaults=True):

@@ -33,6 +33,9 @@ AnswerKey = tuple[str, int]
 
 USEFUL, NOT_FOUND = "useful", "not_found"
 
+NUGGETS = "nuggets"
+"""The call whose verdicts rest on the gold facts, besides all that the others rest on."""
+
 Item = dict[str, Any]
 
 Blame = TypeVar("Blame", bound=str)
@@ -94,13 +97,14 @@ Calls = Mapping[str, Judgement]
 Opinions = dict[int, Calls]
 
 
-def answer_sha256(case: TestCase, result: TestResult, k: int | None) -> str:
+def answer_sha256(case: TestCase, result: TestResult, k: int | None, metric: str = "") -> str:
     """What a judgement rests on: question, answer, contexts, reference, labels; 24 hex digits.
 
-    ``k``: only the first chunks were shown; None: all. It stands in a line as ``subject``: a line
-    with another one belongs to an answer or a label that is no longer there.
+    ``k``: only the first chunks were shown; None: all. ``metric``: that of the line. It stands in a
+    line as ``subject``: a line with another one belongs to an answer or a label that is no longer
+    there.
     """
-    parts = [
+    parts: list[Any] = [
         case.question,
         result.answer,
         [[chunk.chunk_id, chunk.text, chunk.truncated] for chunk in result.chunks()[:k]],
@@ -109,6 +113,8 @@ def answer_sha256(case: TestCase, result: TestResult, k: int | None) -> str:
         case.answerable,
         [result.abstained, ABSTENTION_RULES],
     ]
+    if metric == NUGGETS:
+        parts.append([fact.fact for fact in case.gold_facts])
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:24]
 
 
@@ -141,10 +147,14 @@ class Verdicts:
         other chunks or other labels.
         """
         calls: dict[int, dict[str, Judgement]] = defaultdict(dict)
-        sha256, stale = answer_sha256(case, result, self.judge.get("k")), False
+        stale, k = False, self.judge.get("k")
+        sha256, of_nuggets = answer_sha256(case, result, k), ""
         of_answer = self.by_answer.get((case.id, result.repeat), {})
         for (metric, opinion), parts in of_answer.items():
-            fresh = {part: line for part, line in parts.items() if line.get("subject") == sha256}
+            if metric == NUGGETS:
+                of_nuggets = of_nuggets or answer_sha256(case, result, k, metric)
+            subject = of_nuggets if metric == NUGGETS else sha256
+            fresh = {part: line for part, line in parts.items() if line.get("subject") == subject}
             if (judgement := _join_parts(fresh)) is not None:
                 calls[opinion][metric] = judgement
             else:
@@ -189,7 +199,8 @@ def gather(
 
 
 def evidence_of(calls: Calls, blame: BlameRule[str]) -> dict[str, Any]:
-    """``claims``, ``facts``, ``chunks``, ``questions``, ``reply``: those that were judged.
+    """``claims``, ``facts``, ``nuggets``, ``chunks``, ``questions``, ``reply``: those that were
+    judged.
 
     ``blame``: what is said of a claim that was held against both sides.
     """
@@ -207,6 +218,8 @@ def evidence_of(calls: Calls, blame: BlameRule[str]) -> dict[str, Any]:
         evidence["facts"] = facts
     elif facts := _items(calls.get("context_recall"), "facts"):
         evidence["facts_in_contexts"] = facts
+    if nuggets := _items(calls.get(NUGGETS), "nuggets"):
+        evidence["nuggets"] = nuggets
     if claims := _items(calls.get("answer_correctness"), "claims"):
         evidence["claims_in_reference"] = claims
     chunks = calls.get("context_precision")

@@ -5,7 +5,7 @@ Records are msgspec structs: decoding checks types while it parses; unknown keys
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -15,7 +15,7 @@ import msgspec
 
 from records.cases import Block, Report, iter_blocks, iter_lines
 from records.errors import Problem, StorageError
-from records.jsonl import Decode, whole
+from records.jsonl import Decode, project, read, whole
 
 SCHEMA = 1
 
@@ -163,9 +163,39 @@ class RunConfig(msgspec.Struct):
                 setattr(self, name, msgspec.UNSET)  # which is never written: one fact, one place
 
 
+def result_type(*fields: str) -> type[TestResult]:
+    """The type of a result with some of its fields (see ``jsonl.project``)."""
+    return project(TestResult, fields)
+
+
 _DECODER = msgspec.json.Decoder(TestResult)
 
 _SCHEMA = attrgetter("schema")
+
+
+def read_results(
+    path: Path, fields: Sequence[str] = (), report: Report | None = None
+) -> Iterator[tuple[int, TestResult]]:
+    """Byte offset and record of each result, with some of its fields; see ``jsonl.read``.
+
+    Raises StorageError for a line that is no result as far as ``fields`` ask, unless a ``report``
+    takes it, and for a file that cannot be read.
+    """
+    kind = result_type(*fields) if fields else TestResult
+    for _, offset, result in read(path, kind, "result line", "make the run again", report):
+        yield offset, result
+
+
+def tells_retrieved(line: bytes) -> bool:
+    """Whether a line says what was retrieved, if only that it was nothing."""
+    return _decode_retrieved(line).retrieved is not msgspec.UNSET
+
+
+class _Retrieved(msgspec.Struct):
+    retrieved: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_retrieved = msgspec.json.Decoder(_Retrieved).decode
 
 
 def iter_results(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +46,7 @@ class ClaimEvidence(msgspec.Struct):
     missing: list[str] = []
     vetoed_by: list[str | float] = []
     negation_mismatch: bool = False
+    unknown_names: list[str] = []
 
 
 class NumberEvidence(msgspec.Struct):
@@ -60,6 +62,7 @@ class GroundednessEvidence(msgspec.Struct):
     numbers: NumberEvidence = msgspec.field(default_factory=NumberEvidence)
     expected_claims_missing: list[str] = []
     forbidden_claims_found: list[str] = []
+    nuggets_missing: list[str] = []
 
 
 class OverBudget(msgspec.Struct):
@@ -197,9 +200,28 @@ def write_scores(folder: Path, section: str, lines: Iterable[ScoreLine]) -> None
     replace_bytes(path, b"".join(encoded))
 
 
+def encode_lines(
+    case_ids: Iterable[str],
+    repeats: Iterable[int],
+    middles: Iterable[bytes],
+    evidence: Iterable[Mapping[str, Any] | bytes],
+) -> bytes:
+    """The score lines of a block of results, one after the other; ``middles``: `encode_scores`.
+
+    Evidence that is bytes is encoded already.
+    """
+    pieces = zip(
+        repeat(b'{"case_id":'),
+        map(orjson.dumps, case_ids),
+        map(_encode_repeat, repeats),
+        middles,
+        map(_encode_evidence, evidence),
+    )
+    return b"".join(chain.from_iterable(pieces))
+
+
 @lru_cache(maxsize=1024)
-def encode_repeat(repeat: int) -> bytes:
-    """What stands in a score line between the case's id and ``encode_scores``."""
+def _encode_repeat(repeat: int) -> bytes:
     return b',"repeat":%d,' % repeat
 
 
@@ -211,8 +233,7 @@ def encode_scores(status: str, scores: Scores, reasons: Mapping[str, str]) -> by
     return orjson.dumps(middle)[1:-1]
 
 
-def encode_evidence(evidence: Mapping[str, Any] | bytes) -> bytes:
-    """The end of a score line; bytes are evidence that is encoded already."""
+def _encode_evidence(evidence: Mapping[str, Any] | bytes) -> bytes:
     if not evidence:
         return b"}\n"
     text = evidence if isinstance(evidence, bytes) else orjson.dumps(evidence)

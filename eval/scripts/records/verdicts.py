@@ -25,7 +25,7 @@ from records.runs import CONFIG, read_config
 REMEDY = "delete the line and judge again"
 
 QUOTE_UNVERIFIED = "quote_unverified"
-"""In place of supported, present or attributed when the quote stands nowhere: counts as not so."""
+"""In place of a verdict that needs a quote when the quote stands nowhere: counts as not so."""
 
 VerdictLine = dict[str, Any]
 
@@ -34,7 +34,7 @@ VerdictKey = tuple[str, int, str, int, int]
 
 Status = Literal["ok", "failed", "not_applicable"]
 
-Items = Literal["claims", "facts", "contexts"]
+Items = Literal["claims", "facts", "nuggets", "contexts"]
 """What a call has numbered, as the ``input`` of its line names it."""
 
 Source = Literal["contexts", "answer", "reference", "facts"]
@@ -59,7 +59,8 @@ class CallKind:
 
     ``prompt``: the name of the prompt that asks it. ``items``: what is numbered, a verdict each;
     None where the verdict is on the answer as a whole. ``positive``: the verdict that needs a quote
-    from one of the ``sources`` (None: no such). ``cites``: an entry names the block that it quotes.
+    from one of the ``sources`` (None: no such). ``partial``: one of half credit, which needs a
+    quote, too. ``cites``: an entry names the block that it quotes.
     ``extra``: further fields of the reply.
     """
 
@@ -67,9 +68,15 @@ class CallKind:
     verdicts: tuple[str, ...] = ()
     items: Items | None = None
     positive: str | None = None
+    partial: str | None = None
     sources: tuple[Source, ...] = ()
     cites: bool = False
     extra: tuple[str, ...] = ()
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """The verdicts that need a quote."""
+        return tuple(verdict for verdict in (self.positive, self.partial) if verdict)
 
     def ids_of(self, material: Mapping[Items, Sequence[Mapping[str, Any]]]) -> list[str]:
         """The ids that need a verdict each, of the numbered texts of a call."""
@@ -111,6 +118,14 @@ KINDS: Mapping[str, CallKind] = {
         positive="attributed",
         sources=("contexts",),
         cites=True,
+    ),
+    "nuggets": CallKind(
+        "nuggets",
+        ("support", "partial", "none"),
+        items="nuggets",
+        positive="support",
+        partial="partial",
+        sources=("answer",),
     ),
     "answer_relevancy": CallKind("questions", extra=("noncommittal",)),
     "abstained_judged": CallKind(
@@ -165,6 +180,7 @@ class _Input(TypedDict, total=False):
     contexts: list[_Context]
     claims: list[_Item]
     facts: list[_Item]
+    nuggets: list[_Item]
 
 
 class _Entry(TypedDict):

@@ -56,6 +56,7 @@ class GroundednessScorer:
                 case.expected_claims,
                 case.forbidden_claims,
                 case.expected_citations,
+                case.gold_facts,
             ),
             best_score=max(sent, default=None),
             min_score=self.min_score,
@@ -101,7 +102,7 @@ def _show_worst(console: Console, item: WorstCase) -> None:
             console.print(f"  citation [{plain(str(cited['target']))}] names no retrieved chunk")
         elif cited.get("supported") is False:
             console.print(f"  citation [{plain(str(cited['target']))}] does not bear its claim")
-    for name in ("expected_claims_missing", "forbidden_claims_found"):
+    for name in ("expected_claims_missing", "forbidden_claims_found", "nuggets_missing"):
         for text in evidence.get(name, []):
             console.print(f"  {name.replace('_', ' ')}: {plain(text)}", soft_wrap=True)
 
@@ -122,7 +123,9 @@ def _claim_lines(claim: dict[str, Any], chunks: dict[str, RetrievedChunk]) -> li
     if claim.get("vetoed_by"):
         lines.append(f"         found nowhere: {plain(', '.join(claim['vetoed_by']))}")
     if claim.get("negation_mismatch"):
-        lines.append("         note: one of the two is negated")
+        lines.append("         note: the claim is negated, the passage is not")
+    if claim.get("unknown_names"):
+        lines.append(f"         names in no passage: {plain(', '.join(claim['unknown_names']))}")
     return lines
 
 

@@ -126,7 +126,8 @@ class JudgedScorer:
     def _texts(self, case: TestCase, result: TestResult) -> Texts:
         cosine = None if self.embed is None else self._cosine
         answer, reference = clean(result.answer or ""), clean(case.reference_text())
-        return Texts(case.question, answer, reference, cosine, self.no_model, self.weight)
+        vital = [fact.vital for fact in case.gold_facts]
+        return Texts(case.question, answer, reference, cosine, self.no_model, vital, self.weight)
 
     def _cosine(self, text: str, other: str) -> float:
         assert self.embed is not None
@@ -409,7 +410,10 @@ def _scorer_of(job: ScoringJob, options: JudgedOptions) -> JudgedScorer:
 SHOWN = 8
 """Claims and facts that are listed for a bad case; those that failed come first."""
 
-MARKS = {"supported": "✓", "present": "✓", "attributed": "✓", "contradicted": "✗"}
+MARKS = dict.fromkeys(("supported", "present", "attributed", "support"), "✓") | {
+    "contradicted": "✗",
+    "partial": "~",
+}
 
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
@@ -450,7 +454,7 @@ def _show_worst(console: Console, item: WorstCase) -> None:
     from terminal.tables import plain
 
     evidence = item.evidence
-    for name in ("claims", "facts", "facts_in_contexts", "claims_in_reference"):
+    for name in ("claims", "facts", "nuggets", "facts_in_contexts", "claims_in_reference"):
         rows = evidence.get(name, [])
         if not rows:
             continue

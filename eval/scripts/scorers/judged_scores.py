@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import judged
 from ragmetrics.catalogue.judged import CALLS_BY_METRIC
+from ragmetrics.facts import nugget_recall
 from ragmetrics.stats.tally import FAILED, Value
 from records.judgements import Calls, Judgement, blame_claims
 
@@ -23,13 +24,17 @@ Cosine = Callable[[str, str], float]
 
 @dataclass(frozen=True)
 class Texts:
-    """What the cosines of two metrics compare. ``cosine`` None: ``no_model`` says why."""
+    """What the cosines of two metrics compare, and what the labels say of the nuggets.
+
+    ``cosine`` None: ``no_model`` says why. ``vital``: of each gold fact, in the order of the case.
+    """
 
     question: str
     answer: str
     reference: str
     cosine: Cosine | None = None
     no_model: str = ""
+    vital: Sequence[bool] = ()
     weight: float = judged.CORRECTNESS_WEIGHT
 
 
@@ -125,7 +130,14 @@ def _fact_rate(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str
     held = {entry["id"]: entry["verdict"] for entry in calls["context_recall"].entries}
     present = calls["correctness"].entries
     pairs = [entry["verdict"] for entry in present], [held[entry["id"]] for entry in present]
-    return judged.fact_rates(*pairs)[name], "no facts"
+    return judged.fact_rates(*pairs)[name], "no fact is in a context"
+
+
+def _nugget_recall(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
+    strict = name.endswith("_strict")
+    worth = judged.nugget_credits(calls["nuggets"].verdicts, strict=strict)
+    which = "vital" if "_vital" in name else "all"
+    return nugget_recall(worth, texts.vital)[which], "no vital gold_facts"
 
 
 def _abstained(name: str, calls: Calls, texts: Texts) -> tuple[float | None, str]:
@@ -148,5 +160,11 @@ _VALUES: Mapping[str, Callable[[str, Calls, Texts], tuple[float | None, str]]] =
     "claim_self_knowledge": _claim_rate,
     "claim_evidence_ignored": _fact_rate,
     "claim_retriever_miss": _fact_rate,
+    "nugget_recall_vital_judged": _nugget_recall,
+    "nugget_recall_all_judged": _nugget_recall,
+    "nugget_recall_vital_strict": _nugget_recall,
+    "nugget_recall_all_strict": _nugget_recall,
+    "claim_noise_relevant": _claim_rate,
+    "context_utilisation": _fact_rate,
     "abstained_judged": _abstained,
 }

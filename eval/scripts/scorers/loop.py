@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, compress, groupby, repeat
+from itertools import compress, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
-from records.scores import encode_evidence, encode_repeat, encode_scores
+from records.scores import encode_lines, encode_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
@@ -285,7 +285,6 @@ class _ScoreLineEncoder:
     ) -> bytes:
         """Count a block and return its score lines.
 
-        ``{"case_id", "repeat", "status", "scores", "reasons", "evidence"}`` and a newline each.
         ``status``: scored when any metric has a score, failed when the bot's call failed, else
         not_applicable. A score that is null is explained in ``reasons``. Repeats of a case stand
         together and have the same case object; it is counted once, with the mean of each metric.
@@ -295,14 +294,12 @@ class _ScoreLineEncoder:
             if id(row) not in rows:
                 rows[id(row)] = (row, _encode(row, self._names))
         keys = [id(row) for row, _ in outcomes]
-        pieces = zip(
-            repeat(b'{"case_id":'),
-            map(orjson.dumps, map(_CASE_ID, cases)),
-            map(encode_repeat, map(_REPEAT, results)),
+        text = encode_lines(
+            map(_CASE_ID, cases),
+            map(_REPEAT, results),
             [rows[key][1] for key in keys],
-            [encode_evidence(evidence) for _, evidence in outcomes],
+            [evidence for _, evidence in outcomes],
         )
-        text = b"".join(chain.from_iterable(pieces))
         if len(set(map(id, cases))) < len(cases):
             cases, keys = self._averages(cases, [outcome[0] for outcome in outcomes])
         for facets, key in zip(map(facets_of, cases), keys, strict=True):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics import pipeline
 from ragmetrics.catalogue.metric import Metric
 from ragmetrics.catalogue.pipeline import ROWS, RUN_ROWS
-from ragmetrics.pipeline import Expected, ResponseTotals, ScoredResponse
+from ragmetrics.pipeline import (
+    OUTCOMES,
+    PERCENTILES,
+    Expected,
+    ResponseTotals,
+    ScoredResponse,
+    is_largest,
+)
 from records.cases import TestCase
 from records.results import TestResult
 from scorers.common import citation_count, row_of
@@ -121,7 +129,6 @@ def _measured(case: TestCase, result: TestResult) -> dict[str, Any]:
 
 def _show_more(console: Console, section: Mapping[str, Any]) -> None:
     """Outcomes against what was expected, times by stage, budgets, errors, tokens and cost."""
-    from ragmetrics.pipeline import OUTCOMES
     from terminal.tables import plain, print_rows
 
     table = section["outcomes"]
@@ -133,16 +140,23 @@ def _show_more(console: Console, section: Mapping[str, Any]) -> None:
             for expected, row in table.items()
         ]
         print_rows(console, ("expected", *actual), rows)
-    marks = ("p50", "p95", "p99", "max")
     if section["latency_ms"]:
         console.print("\nTimes in ms:")
         rows = [
-            (plain(stage, 30), str(times["n"]), *(f"{times[mark]:,.1f}" for mark in marks))
+            (plain(stage, 30), str(times["n"]), *map(partial(_percentile, times), PERCENTILES))
             for stage, times in section["latency_ms"].items()
         ]
-        print_rows(console, ("stage", "n", *marks), rows)
+        print_rows(console, ("stage", "n", *PERCENTILES), rows)
+        if any(is_largest("p99", times["n"]) for times in section["latency_ms"].values()):
+            console.print("* With so few responses the percentile is the longest time.")
     for line in _totals_lines(section):
         console.print(line, soft_wrap=True)
+
+
+def _percentile(times: Mapping[str, float], mark: str) -> str:
+    """A percentile in ms; a star when it is the longest time."""
+    star = "*" if is_largest(mark, int(times["n"])) else ""
+    return f"{times[mark]:,.1f}{star}"
 
 
 def _totals_lines(section: Mapping[str, Any]) -> list[str]:

@@ -34,6 +34,11 @@ def harmless(text: str) -> str:
     return mark_lone_joiners(text).translate(CONTROL)
 
 
+def printable(text: str) -> str:
+    """A server's words on one line: each character that no text needs is a space."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def plain(text: str, limit: int = 200) -> str:
     """Foreign text made safe for a terminal: ``harmless``, and cut."""
     shown = harmless(text[: limit + 1])

@@ -228,7 +228,11 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
     answerable = {True: "yes", False: "no", None: ""}[case.answerable]
     evidence = _evidence(lines, "groundedness", GroundednessEvidence)
     key_facts = dict.fromkeys(case.expected_key_facts)
-    gold_facts = dict.fromkeys(gold.fact for gold in case.gold_facts if gold.fact not in key_facts)
+    gold_facts = {
+        gold.fact: "gold fact" if gold.vital else "gold fact (okay)"
+        for gold in case.gold_facts
+        if gold.fact not in key_facts
+    }
     pairs = [
         ("answerable", answerable),
         ("category", case.category or ""),
@@ -236,10 +240,11 @@ def _labels(case: TestCase | None, lines: Mapping[str, ScoreLine]) -> tuple[tupl
         ("tags", ", ".join(case.tags)),
         ("reference answer", case.reference_answer or ""),
         *(("key fact", fact) for fact in key_facts),
-        *(("gold fact", fact) for fact in gold_facts),
+        *((label, fact) for fact, label in gold_facts.items()),
         *(("forbidden claim", claim) for claim in case.forbidden_claims),
         ("expected outcome", case.expected_outcome or ""),
         *(("forbidden, and said", claim) for claim in evidence.forbidden_claims_found),
+        *(("gold fact not in the answer", fact) for fact in evidence.nuggets_missing),
     ]
     return tuple((label, text) for label, text in pairs if text)
 
@@ -336,7 +341,9 @@ def _note(claim: ClaimEvidence) -> str:
     if claim.missing:
         parts.append(f"missing: {', '.join(claim.missing)}")
     if claim.negation_mismatch:
-        parts.append("a negation differs")
+        parts.append("the claim is negated, the passage is not")
+    if claim.unknown_names:
+        parts.append(f"names in no passage: {', '.join(claim.unknown_names)}")
     return "; ".join(parts)
 
 
@@ -355,8 +362,10 @@ def _evidence_judged(metric: str, number: int, judgement: Judgement) -> JudgedMe
     for line in judgement.lines:
         inputs = line["input"]
         chunks = {chunk["id"]: chunk for chunk in inputs.get("contexts", ())}
-        both = (*inputs.get("facts", ()), *inputs.get("claims", ()))
-        asked = chunks | {item["id"]: item for item in both}
+        numbered = (
+            item for name in ("facts", "claims", "nuggets") for item in inputs.get(name, ())
+        )
+        asked = chunks | {item["id"]: item for item in numbered}
         items += [_item(entry, asked, chunks) for entry in line["verdicts"]]
     judge = judgement.lines[0]["judge"]
     opinion = f" (opinion {number + 1})" if number else ""
@@ -558,7 +567,7 @@ def _passage_row(chunk: RetrievedChunk, rank: int, gold: bool, cited: bool) -> d
     }
 
 
-GOOD_VERDICTS = {"supported", "present", "attributed"}
+GOOD_VERDICTS = {"supported", "present", "attributed", "support"}
 
 MOST_VERDICTS = 12
 
@@ -566,7 +575,8 @@ MOST_VERDICTS = 12
 def _judged_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the judge said of the claims and facts of one answer, the bad news first."""
     rows: list[tuple[str, Mapping[str, Any]]] = []
-    for kind, name in (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts")):
+    kinds = (("claim", "claims"), ("fact", "facts"), ("fact", "facts_in_contexts"))
+    for kind, name in (*kinds, ("nugget", "nuggets")):
         items: Sequence[Mapping[str, Any]] = evidence.get(name) or ()
         rows += [(kind, item) for item in items]
     rows.sort(key=lambda row: row[1].get("verdict") in GOOD_VERDICTS)

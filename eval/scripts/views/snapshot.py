@@ -11,6 +11,7 @@ import msgspec
 
 from records.cases import Labels, canonical
 from records.files import sha256_file
+from records.results import TestResult, result_type
 from records.runs import PARTIAL, SCORES, VERDICTS, scored_sections, scores_file
 from records.scores import MetricColumns, metric_names
 from records.verdicts import VerdictPlace
@@ -143,25 +144,18 @@ QUESTION_LIMIT = 4096
 ANSWERABLE = {True: "yes", False: "no", None: ""}
 
 
-class _Latency(msgspec.Struct):
-    total: float | None = None
-
-
-class _Error(msgspec.Struct):
-    kind: str = "unknown"
-
-
-class _Result(msgspec.Struct):
-    test_case_id: str
-    question: str | None = None
-    status: str = "ok"
-    repeat: int = 0
-    error: _Error | None = None
-    abstained: bool | None = None
-    confidence: float | None = None
-    cost_usd: float | None = None
-    latency_ms: _Latency | None = None
-    policy_flags: list[str] | None = None
+SHOWN_OF_RESULT = (
+    "test_case_id",
+    "question",
+    "status",
+    "repeat",
+    "error.kind",
+    "abstained",
+    "confidence",
+    "cost_usd",
+    "latency_ms",
+    "policy_flags",
+)
 
 
 class _Faults:
@@ -203,7 +197,7 @@ class _ResultReader:
         self.feed = feed
         self._table = table
         self._faults = faults
-        self._decode = msgspec.json.Decoder(_Result).decode
+        self._decode = msgspec.json.Decoder(result_type(*SHOWN_OF_RESULT)).decode
         self._same: dict[str, str] = {}
 
     def step(self) -> bool:
@@ -212,7 +206,7 @@ class _ResultReader:
             self._put(offset, result)
         return bool(lines)
 
-    def _put(self, offset: int, result: _Result) -> None:
+    def _put(self, offset: int, result: TestResult) -> None:
         error = result.error.kind if result.error is not None else ""
         same = self._same
         words = {
@@ -221,7 +215,7 @@ class _ResultReader:
             "abstained": ANSWERABLE[result.abstained],
         }
         numbers = {
-            "latency": result.latency_ms.total if result.latency_ms else None,
+            "latency": result.latency_ms.get("total"),
             "confidence": result.confidence,
             "cost": result.cost_usd,
         }
@@ -229,9 +223,9 @@ class _ResultReader:
             result.test_case_id,
             result.repeat,
             offset,
-            (result.question or "")[:QUESTION_LIMIT],
+            result.question[:QUESTION_LIMIT],
             words,
-            tuple(result.policy_flags or ()),
+            tuple(result.policy_flags),
             numbers,
         )
 

@@ -11,8 +11,9 @@ from rich.console import Console
 
 import storage
 from clients.http import Interrupted, ask_all
-from clients.run_counts import RunTally, _rows, printable, table
+from clients.run_counts import RunTally, _rows, table
 from clients.run_plan import Job, expand, select
+from terminal.tables import printable
 
 
 def case(case_id: str, **fields: Any) -> storage.TestCase:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import call_script
 
-import options
 from judging import cache as judging_cache
 from judging.cache import EntryChoice, VerdictCache
 from judging.prompt_files import load
 from records.runs import JUDGE_CACHE
 
-SCRIPT = Path(options.__file__).with_name("judge_cache.py")
 OLLAMA = {"provider": "ollama", "model": "llama3.1:8b", "digest": "sha256:" + "4" * 64}
 OPENAI = {"provider": "openai", "model": "gpt-4o-2024-08-06"}
 
@@ -63,12 +60,7 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(cache: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def start(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(SCRIPT), *words, "--cache", str(cache)],
-            env=os.environ | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-        )
+        return call_script("judge_cache", *words, "--cache", str(cache), COLUMNS="200")
 
     return start
 

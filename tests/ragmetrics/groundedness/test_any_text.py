@@ -39,8 +39,8 @@ def test_any_case_has_defined_scores(answer: str, texts: list[str], abstained: b
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
-    ["a" * 1_000_000, "1" * 1_000_000, " " * 1_000_000, "!" * 1_000_000, "Plan B. " * 20_000,
-     "<!--" * 50_000, "退款政策。" * 20_000],
+    ["a" * 300_000, "1" * 300_000, " " * 300_000, "!" * 300_000, "Plan B. " * 10_000,
+     "<!--" * 30_000, "退款政策。" * 10_000],
     ids=["letters", "digits", "blanks", "marks", "sentences", "comments", "han"],
 )  # fmt: skip
 def test_huge_texts_are_scored(plan_b: RetrievedChunk, text: str) -> None:

@@ -78,7 +78,9 @@ def test_a_perfect_answer_is_exactly_one(scored: Scored) -> None:
 def test_nothing_to_judge(scored: Scored, answer: str | None, abstained: bool, reason: str) -> None:
     found = scored(answer, abstained=abstained)
     for name in METRICS:
-        if name not in groundedness.CHECKS and name != "answer_quality":
+        if name.startswith("nugget_recall"):
+            assert found.reasons[name] == "no gold_facts"
+        elif name not in groundedness.CHECKS and name != "answer_quality":
             assert found.values[name] is None
             assert found.reasons[name] == reason
 
@@ -132,3 +134,20 @@ def test_another_language_than_the_contexts_is_not_applicable(scored: Scored) ->
     assert english.values["citation_coverage"] == 0.0  # what looks at the answer alone applies
     # The words and phrases of the rules are English: nothing in Chinese is judged by them.
     assert scored("计划每个月花费二十欧元。", chinese).reasons[RATE] == "language"
+
+
+def test_a_negation_is_reported_where_no_window_has_it_and_not_the_other_way(
+    scored: Scored,
+) -> None:
+    negated = RetrievedChunk(chunk_id="c1", text="Plan B does not include phone support.")
+    plain = RetrievedChunk(chunk_id="c1", text="Plan B includes phone support.")
+    (claim,) = scored("Plan B does not include phone support.", [plain]).evidence["claims"]
+    assert claim["negation_mismatch"]
+    (claim,) = scored("Plan B includes phone support.", [negated]).evidence["claims"]
+    assert "negation_mismatch" not in claim
+
+
+def test_unknown_names_are_evidence_and_no_verdict(scored: Scored) -> None:
+    found = scored("Plan B costs 20 EUR a month, says Mary.")
+    assert found.evidence["claims"][0]["unknown_names"] == ["Mary"]
+    assert found.values["claim_support_rate"] == 1.0

@@ -1,19 +1,14 @@
-"""A judged and labelled run, and calibrate_judge.py as a process of its own."""
+"""A judged and labelled run, and calibrate_judge.py as a user calls it."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import call_script
 from tests.validation.judge.judged_run import JudgedRun, mixed
-
-import options
-
-SCRIPT = Path(options.__file__).with_name("calibrate_judge.py")
 
 
 @pytest.fixture
@@ -34,13 +29,7 @@ def calibrate() -> Callable[..., subprocess.CompletedProcess[str]]:
     def call(
         run: JudgedRun | None, *words: str, typed: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        kept = {key: text for key, text in os.environ.items() if not key.startswith("RAG_EVAL_")}
-        return subprocess.run(
-            [sys.executable, str(SCRIPT), *(run.options() if run else []), *words],
-            env=kept | {"RAG_EVAL_CONFIG": os.devnull, "COLUMNS": "80"},
-            input=typed,
-            capture_output=True,
-            encoding="utf-8",
-        )
+        arguments = [*(run.options() if run else []), *words]
+        return call_script("calibrate_judge", *arguments, typed=typed)
 
     return call

@@ -90,7 +90,7 @@ class Server(ThreadingHTTPServer):
         self.form: Callable[[dict[str, Any]], dict[str, Any]] = canary
         self.delay = 0.0
         self.model = "judge-2025-01-01"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -129,6 +129,7 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are sent apart
 
     def log_message(self, *words: Any) -> None: ...
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.processes import call_script
 
 import storage
 
@@ -55,14 +56,7 @@ class Tool:
         return kept | {"RAG_EVAL_CONFIG": os.devnull}
 
     def run(self, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.words(*words),
-            input=typed,
-            capture_output=True,
-            text=True,
-            env=self.env,
-            timeout=120,
-        )
+        return call_script("label_eval", *self.words(*words)[2:], typed=typed)
 
     def make_run(self, name: str = "r1") -> None:
         writer = storage.ResultsWriter(self.folder / "results", name, store_full_text=True)

@@ -57,7 +57,8 @@ def test_numbers_are_those_of_metrics_json(run: Any) -> None:
     assert recall["mean"] == pytest.approx(2 / 3, abs=1e-6)
     assert (recall["n"], recall["not_applicable"], recall["failed"]) == (3, 1, 1)
     assert recall["coverage"] == 0.6
-    assert (recall["target"], recall["passed"], recall["band"]) == ("> 0.7", False, "fair")
+    assert (recall["target"], recall["passed"]) == ("> 0.7", False)
+    assert recall["band"] == "too few to tell"  # 3 cases: the interval reaches from poor to good
     shown = next(one for one in part["metrics"] if one["metric"] == "recall@5")
     assert (shown["target"], shown["passed"]) == (None, None)
     assert shown["advisory"] == "advisory > 0.7"

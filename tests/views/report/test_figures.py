@@ -133,7 +133,7 @@ def test_the_worst_by_a_metric_heed_its_direction() -> None:
 
 
 def test_ranks_are_counted_in_growing_groups() -> None:
-    found = figures.ranks({0: 2, 1: 5, 4: 1, 15: 3, 20: 1, 60: 1})
+    found = figures.ranks([0, 0, 1, 1, 1, 1, 1, 4, 15, 15, -1, 15, 20, 60])  # -1: no gold
     counts = {one["rank"]: one["count"] for one in found["bins"]}
     assert (found["n"], found["not_found"]) == (13, 2)
     assert counts["1"] == 5
@@ -144,9 +144,31 @@ def test_ranks_are_counted_in_growing_groups() -> None:
 
 @given(st.dictionaries(st.integers(0, 5000), st.integers(1, 50)))
 def test_every_rank_is_in_one_group(counts: dict[int, int]) -> None:
-    found = figures.ranks(counts)
+    found = figures.ranks(rank for rank, times in counts.items() for _ in range(times))
     shown = sum(one["count"] for one in found["bins"])
     assert shown + found["not_found"] == found["n"] == sum(counts.values())
+
+
+def test_ranks_against_success() -> None:
+    # Rank 1: 2 of 3 known succeed, of one more nobody knows; ranks 11 to 20: 0 of 1; nowhere: 1.
+    first = [1, 1, 1, 1, 12, 0, -1]
+    found = figures.ranks(first, [True, False, True, None, False, True, True])
+    groups = {group["rank"]: group for group in found["bins"]}
+    assert (groups["1"]["count"], groups["1"]["known"]) == (4, 3)
+    assert groups["1"]["success"] == 2 / 3
+    # Wilson for 2 of 3: centre (2/3 + z²/6) / (1 + z²/3), half z sqrt(2/27 + z²/36) / (1 + z²/3),
+    # z = 1.959964: .5731 and .3654.
+    assert groups["1"]["ci95"] == pytest.approx([0.2077, 0.9385], abs=2e-4)
+    assert groups["11–20"]["success"] == 0.0
+    assert (groups["2"]["success"], groups["2"]["ci95"]) == (None, None)
+    assert found["nowhere"]["success"] == 1.0
+    # Success of the last answers unknown, or of none: the counts stay.
+    assert figures.ranks(first, [True])["bins"][0] == groups["1"] | {
+        "known": 1,
+        "success": 1.0,
+        "ci95": pytest.approx([0.2065, 1.0], abs=2e-4),  # 1 / (1 + z²)
+    }
+    assert figures.ranks(first)["bins"][0]["success"] is None
 
 
 def measured(mean: float | None, ci95: tuple[float, float] | None, n: int, target: str) -> Measure:

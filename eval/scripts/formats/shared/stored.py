@@ -11,16 +11,13 @@ import msgspec
 import orjson
 
 from formats.shared.item import Notes
-from records import jsonl
 from records.cases import TestCase, canonical, case_from_dict, iter_lines
 from records.errors import StorageError
 from records.labels import read_labels, unknown_labels
-from records.results import TestResult
+from records.results import TestResult, read_results, tells_retrieved
 from records.runs import RESULTS
 
 ALWAYS = {"id"}
-
-RESULT_LINE = ("result line", "make the run again")
 
 RESULT_KEYS = {"schema", "test_case_id", "question", "status", "repeat"}
 """Fields of a result that say which one it is; they hold no data of their own."""
@@ -37,12 +34,6 @@ class StoredCase:
     metadata: dict[str, Any]
     results: list[TestResult]
     has_retrieved: list[bool]
-
-
-class _Retrieved(msgspec.Struct):
-    """A line of results.jsonl as far as it tells "nothing was retrieved" from "not told"."""
-
-    retrieved: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class Stored:
@@ -79,7 +70,7 @@ class Stored:
         if not self._results.is_file():
             raise StorageError(f"{self._results}: no such file; the run is not complete.")
         report = self._notes.report
-        for _, offset, result in jsonl.read(self._results, TestResult, *RESULT_LINE, report):
+        for offset, result in read_results(self._results, report=report):
             offsets.setdefault(result.test_case_id, []).append((result.repeat, offset))
         self._notes.check()
         return {name: [at for _, at in sorted(positions)] for name, positions in offsets.items()}
@@ -92,7 +83,6 @@ class Stored:
         ``repeats``: the format has a place for more than one answer to a case.
         """
         decode = msgspec.json.Decoder(TestResult).decode
-        present = msgspec.json.Decoder(_Retrieved).decode
         problems = self._notes.report
         file = open(self._results, "rb") if self._results else None  # noqa: SIM115
         asked = 0
@@ -116,7 +106,7 @@ class Stored:
                     file.seek(offset)
                     line = file.readline()
                     results.append(decode(line))
-                    has_retrieved.append(present(line).retrieved is not msgspec.UNSET)
+                    has_retrieved.append(tells_retrieved(line))
                 asked += bool(results)
                 metadata = raw.get("metadata")
                 stored_case = StoredCase(

@@ -12,7 +12,10 @@ def _row(name: str, meaning: str, source: str = "this toolkit", **more: Any) -> 
     return Metric(name, "context", meaning, source=source, **row)
 
 
-TFIDF = "scikit-learn TF-IDF"
+TFIDF = (
+    "scikit-learn's formula with sublinear_tf and L2 norm (not its default), idf over the run's "
+    "distinct chunks, words hashed into 2^20 places"
+)
 
 ROWS: tuple[Metric, ...] = (
     _row(
@@ -62,9 +65,16 @@ ROWS: tuple[Metric, ...] = (
         headline=4,
     ),
     _row(
-        "unique_token_ratio",
-        "distinct words / words of all chunks together",
+        "mattr",
+        "moving-average type-token ratio: mean share of distinct words over all runs of 100 words "
+        "of the chunks in rank order (fewer words: of all)",
+        "Covington and McFall 2010",
         headline=5,
+        target="mattr",
+    ),
+    _row(
+        "unique_token_ratio",
+        "distinct words / words of all chunks together; falls with the amount of text by nature",
     ),
     _row(
         "diversity_ok",

@@ -23,6 +23,10 @@ MARKS = "citation marks that resolve; full chunk texts"
 
 WORDS = "an answer; full chunk texts"
 
+NUGGETS = "gold_facts; not unanswerable; a result without an error"
+
+TREC_RAG = "nugget recall of TREC RAG 2024 (Pradeep et al.), by text match instead of a judge"
+
 ROWS: tuple[Metric, ...] = (
     _row(
         "claim_support_rate",
@@ -64,6 +68,7 @@ ROWS: tuple[Metric, ...] = (
         "citation_validity_content",
         "resolved citations whose chunk alone supports their claim (0.45) / resolved citations",
         MARKS,
+        "this toolkit; stricter than ALCE citation precision, which is citation_precision",
         headline=5,
         short="cited",
         target="citation_validity_content",
@@ -71,8 +76,20 @@ ROWS: tuple[Metric, ...] = (
     _row("citation_coverage", "claims with a citation / claims", "an answer with claims"),
     _row(
         "citation_joint",
-        "claims that the union of their cited chunks supports / claims with a citation",
+        "claims that their cited chunks support together (the best windows of all of them in "
+        "one) / claims with a citation",
         MARKS,
+        "ALCE citation recall (Gao et al. 2023) over the claims with a citation; ALCE divides by "
+        "all sentences",
+        version=3,
+    ),
+    _row(
+        "citation_precision",
+        "resolved citations that their claim needs / resolved citations: the cited chunks together "
+        "support the claim, and this one supports it alone or the others do not without it",
+        MARKS,
+        "ALCE citation precision (Gao et al. 2023), support by words instead of a model",
+        version=1,
     ),
     _row(
         "expected_claim_recall",
@@ -89,6 +106,21 @@ ROWS: tuple[Metric, ...] = (
         "expected_citation_recall",
         "expected sources that the answer cites / expected sources",
         "expected_citations; an answer",
+    ),
+    _row(
+        "nugget_recall_vital",
+        "vital gold facts that the answer holds, by themselves or an alias, word for word / vital "
+        "gold facts; an abstention is scored like any answer",
+        NUGGETS,
+        TREC_RAG,
+        version=1,
+    ),
+    _row(
+        "nugget_recall_all",
+        "gold facts, vital or not, that the answer holds in the same way / gold facts",
+        NUGGETS,
+        TREC_RAG,
+        version=1,
     ),
     _row(
         "answer_overlap",
@@ -154,6 +186,7 @@ SECTION = MetricSection(
         "expected_claims",
         "forbidden_claims",
         "expected_citations",
+        "gold_facts",
     ),
     evidence=(
         "claims",
@@ -161,6 +194,7 @@ SECTION = MetricSection(
         "citations",
         "expected_claims_missing",
         "forbidden_claims_found",
+        "nuggets_missing",
     ),
     needs=("texts",),
     worst_by="mean_claim_support",

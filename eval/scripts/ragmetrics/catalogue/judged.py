@@ -21,6 +21,10 @@ CLAIM_CALLS = ("groundedness", "answer_correctness", "context_precision")
 
 FACT_CALLS = ("correctness", "context_recall")
 
+NUGGETS = "gold_facts; answerable; an answer"
+
+TREC_RAG = "TREC RAG 2024 (Pradeep et al. 2024), its three levels with a quote that is found"
+
 ROWS: tuple[Metric, ...] = (
     _row(
         "groundedness",
@@ -121,7 +125,7 @@ ROWS: tuple[Metric, ...] = (
         "claim_noise",
         "claims not in the reference that a useless chunk supports / claims",
         BLAME,
-        "RAGChecker noise sensitivity in irrelevant chunks",
+        "RAGChecker noise sensitivity in irrelevant chunks; claim_noise_relevant is the other half",
         higher_is_better=False,
         calls=CLAIM_CALLS,
     ),
@@ -137,7 +141,7 @@ ROWS: tuple[Metric, ...] = (
         "claim_evidence_ignored",
         "facts that a context states and the answer does not / facts",
         BLAME,
-        "1 - RAGChecker context utilisation, over all facts",
+        "this toolkit; RAGChecker's context utilisation is context_utilisation",
         higher_is_better=False,
         calls=FACT_CALLS,
     ),
@@ -148,6 +152,51 @@ ROWS: tuple[Metric, ...] = (
         "1 - RAGChecker claim recall",
         higher_is_better=False,
         calls=FACT_CALLS,
+    ),
+    _row(
+        "claim_noise_relevant",
+        "claims not in the reference that a useful chunk supports / claims",
+        BLAME,
+        "RAGChecker noise sensitivity in relevant chunks; a claim counts by the one chunk that it "
+        "quotes, and a chunk by its usefulness",
+        higher_is_better=False,
+        calls=CLAIM_CALLS,
+    ),
+    _row(
+        "context_utilisation",
+        "facts that a context and the answer state / facts that a context states",
+        "judge_answers.py --claim-level; facts, one of them in a context",
+        "RAGChecker context utilisation, which gives 0 when no fact is in a context",
+        calls=FACT_CALLS,
+    ),
+    _row(
+        "nugget_recall_vital_judged",
+        "vital gold facts in the answer / vital gold facts; one that is there in part counts half",
+        NUGGETS,
+        TREC_RAG,
+        calls=("nuggets",),
+    ),
+    _row(
+        "nugget_recall_all_judged",
+        "gold facts in the answer, vital or not / gold facts; one that is there in part counts "
+        "half",
+        NUGGETS,
+        TREC_RAG,
+        calls=("nuggets",),
+    ),
+    _row(
+        "nugget_recall_vital_strict",
+        "vital gold facts that are wholly in the answer / vital gold facts",
+        NUGGETS,
+        f"{TREC_RAG}; its main figure",
+        calls=("nuggets",),
+    ),
+    _row(
+        "nugget_recall_all_strict",
+        "gold facts, vital or not, that are wholly in the answer / gold facts",
+        NUGGETS,
+        TREC_RAG,
+        calls=("nuggets",),
     ),
     _row(
         "abstained_judged",
@@ -178,10 +227,11 @@ SECTION = MetricSection(
     "Judged",
     ROWS,
     "judge_answers.py",
-    labels=("answerable", "expected_key_facts", "reference_answer"),
+    labels=("answerable", "expected_key_facts", "reference_answer", "gold_facts"),
     evidence=(
         "claims",
         "facts",
+        "nuggets",
         "facts_in_contexts",
         "claims_in_reference",
         "questions",

@@ -102,7 +102,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
-        "first_relevant": figures.ranks(scan.first_ranks),
+        "first_relevant": _first_relevant(scan, _passing(sections) or success, sections),
         "latency": figures.latency(sections.get("pipeline")),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
@@ -141,12 +141,41 @@ def _scan(
     success = success or next(
         (metric for metric in right_metrics() if _says(sections, metric)), None
     )
-    extra = (success, _named(sections, options.worst_by) if options.worst_by else None)
+    worst = _named(sections, options.worst_by) if options.worst_by else None
+    extra = (success, _passing(sections), worst)
     for named in extra:
         if named and named[1] not in columns[named[0]]:
             columns[named[0]].append(named[1])
     scan, absent = scan_scores(folder, sections, columns, checks)
     return scan, success, absent
+
+
+def _passing(sections: Mapping[str, Any]) -> Name | None:
+    """Whether an answer passed all checks of the pipeline; None when that was not scored."""
+    section = sections.get("pipeline", {"n": {}})
+    return ("pipeline", "pass") if section["n"].get("pass") else None
+
+
+def _first_relevant(
+    scan: Scan, success: Name | None, sections: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Where the first relevant passage stood, and how often the answer was a success then."""
+    metric = figures.rows_of(sections[success[0]]).get(success[1]) if success else None
+    bound = figures.success_bound(metric) if metric else None
+    if success is None or metric is None or bound is None:
+        return figures.ranks(scan.first_ranks) | {"says": None}
+    outcomes = (
+        None if isnan(score) else figures.is_success(score, metric, bound)
+        for score in scan.column(success)
+    )
+    says = _in_words(success[1], metric, bound)
+    return figures.ranks(scan.first_ranks, outcomes) | {"says": says}
+
+
+def _in_words(name: str, metric: Metric, bound: float) -> str:
+    """When an answer is a success."""
+    sign = "=" if metric.binary else "≥" if metric.higher_is_better else "≤"
+    return f"{name} {sign} {bound:g}"
 
 
 def _says(sections: Mapping[str, Any], name: Name) -> bool:
@@ -238,9 +267,8 @@ def _confidence(
     if not pairs:
         counts = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
         return {"reason": f"no answer counts ({counts or 'none was read'})"}
-    sign = "≥" if metric.higher_is_better else "≤"
     return {
-        "success": f"{name} {sign} {bound:g}" if not metric.binary else f"{name} = {bound:g}",
+        "success": _in_words(name, metric, bound),
         "left_out": {why: count for why, count in left_out.items() if count},
         **figures.reliability(pairs),
     }

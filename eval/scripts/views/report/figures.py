@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from decisions.diagnosis import health
@@ -234,22 +236,52 @@ def outcomes(section: Mapping[str, Any] | None) -> Part:
     return {"columns": columns, "rows": rows}
 
 
-def ranks(counts: Mapping[int, int]) -> Part:
-    """How many answers have their first relevant passage at each rank; 0 in ``counts``: nowhere.
+def ranks(first: Iterable[int], successes: Iterable[bool | None] = ()) -> Part:
+    """How many answers have their first relevant passage at each rank, and how many succeeded.
 
-    Ranks from 1 to 10 stand alone, higher ones in growing groups.
+    ``first``: by answer, the rank, 0 for nowhere, below 0 for an answer without gold, which counts
+    nowhere. ``successes``: by answer, in the same order; None, or absent: nobody knows. Ranks from
+    1 to 10 stand alone, higher ones in growing groups. Each group has its answers (``count``),
+    those of which success is known (``known``), their share of successes and its 95 % Wilson
+    interval, both None without any; ``nowhere`` is the group of rank 0. (Where gold stands in the
+    context against success: Liu et al. 2024, "Lost in the Middle".)
     """
+    counts: Counter[int] = Counter()
+    known: Counter[int] = Counter()
+    good: Counter[int] = Counter()
+    for rank, success in zip_longest(first, successes):
+        if rank is not None and rank >= 0:
+            counts[rank] += 1
+            known[rank] += success is not None
+            good[rank] += success is True
     groups = [(rank, rank) for rank in range(1, 11)]
     groups += [(11, 20), (21, 50), (51, 100), (101, 10**9)]
     last = max(counts, default=0)
     bins = []
-    for first, end in groups:
-        if first > max(last, 5):
+    for start, end in groups:
+        if start > max(last, 5):
             break
-        label = str(first) if first == end else f"{first}–{end}" if end < 10**9 else f"{first}+"
-        count = sum(times for rank, times in counts.items() if first <= rank <= end)
-        bins.append({"rank": label, "count": count})
-    return {"n": sum(counts.values()), "bins": bins, "not_found": counts.get(0, 0)}
+        label = str(start) if start == end else f"{start}–{end}" if end < 10**9 else f"{start}+"
+        bins.append({"rank": label} | _rank_group(start, end, counts, known, good))
+    return {
+        "n": counts.total(),
+        "bins": bins,
+        "not_found": counts[0],
+        "nowhere": _rank_group(0, 0, counts, known, good),
+    }
+
+
+def _rank_group(
+    start: int, end: int, counts: Counter[int], known: Counter[int], good: Counter[int]
+) -> Part:
+    inside = [rank for rank in counts if start <= rank <= end]
+    n, right = sum(known[rank] for rank in inside), sum(good[rank] for rank in inside)
+    return {
+        "count": sum(counts[rank] for rank in inside),
+        "known": n,
+        "success": right / n if n else None,
+        "ci95": list(wilson(right, n)) if n else None,
+    }
 
 
 BINS = 10

@@ -113,10 +113,9 @@ def _ranks(ranks: Mapping[str, Any]) -> Iterator[str]:
     if not ranks["n"]:
         yield from ("", words.NO_RANKS)
         return
-    rows = [(bin_["rank"], bin_["count"]) for bin_ in ranks["bins"]]
-    rows.append(("none found", ranks["not_found"]))
-    shown = ((rank, words.count(n), words.percent(n / ranks["n"])) for rank, n in rows)
-    yield from _table(("rank", "answers", "share"), shown)
+    yield from ("", words.rank_text(ranks))
+    rows = ((group["rank"], *words.rank_cells(group, ranks)) for group in words.rank_groups(ranks))
+    yield from _table(("rank", *words.rank_head(ranks)), rows)
 
 
 def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterator[str]:
@@ -125,12 +124,14 @@ def _latency(latency: Mapping[str, Any], outcomes: Mapping[str, Any]) -> Iterato
         rows = (
             (
                 stage["stage"],
-                *(words.milliseconds(stage[m]) for m in words.MARKS),
+                *(words.percentile(stage, mark) for mark in words.MARKS),
                 words.count(stage["n"]),
             )
             for stage in latency["stages"]
         )
         yield from _table(("stage, ms", *words.MARKS, "n"), rows)
+        if starred := words.largest_text(latency["stages"]):
+            yield _safe(starred)
     else:
         yield from ("", "The bot tells no times, or score_pipeline.py has not been run.", "")
     yield from (f"- {_safe(line)}" for line in words.totals(latency))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ def _page(report: Mapping[str, Any]) -> str:
     return _environment().get_template("report.html.j2").render(report=report)
 
 
+@cache
 def _environment() -> Environment:
+    """The templates, which are compiled once for all reports of a process."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -91,8 +91,8 @@ class Scan:
     """Byte offset of the answer's line in a section's file; -1 where it has none."""
     abstained: bytearray = field(default_factory=bytearray)
     """1 when the abstention scorer found that the bot abstained."""
-    first_ranks: Counter[int] = field(default_factory=Counter)
-    """Rank of the first relevant passage of each answer with gold; 0 when none was found."""
+    first_ranks: array[int] = field(default_factory=lambda: array("q"))
+    """Rank of the answer's first relevant passage; 0 when none was found, -1 without gold."""
     reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     """By section, reason and metric (``*``: all): answers that have no score for it."""
     wrong_prompts: list[dict[str, Any]] = field(default_factory=list)
@@ -182,7 +182,8 @@ def _note(scan: Scan, section: str, row: int, line: ScoreLine) -> None:
     _count_reasons(scan, section, line)
     evidence = line.evidence
     if section == "retrieval" and evidence is not None and evidence.hits is not None:
-        scan.first_ranks[evidence.hits[0] if evidence.hits else 0] += 1
+        _pad(scan.first_ranks, row + 1, -1)
+        scan.first_ranks[row] = evidence.hits[0] if evidence.hits else 0
     if section == "abstention" and evidence is not None:
         scan.abstained[row] = evidence.cell.startswith("abstained")
 

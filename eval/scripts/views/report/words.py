@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragmetrics.pipeline import is_largest
 from terminal.tables import number
 
 MARKS = ("p50", "p95", "p99", "max")
@@ -62,6 +63,18 @@ def count(n: int) -> str:
 
 def milliseconds(value: float) -> str:
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def percentile(stage: Mapping[str, Any], mark: str) -> str:
+    """A percentile of a stage in milliseconds; a star when it is the longest time."""
+    return milliseconds(stage[mark]) + ("*" if is_largest(mark, stage["n"]) else "")
+
+
+def largest_text(stages: Sequence[Mapping[str, Any]]) -> str:
+    """What the stars of the table of times mean; "" where there is none."""
+    if any(is_largest(mark, stage["n"]) for stage in stages for mark in MARKS):
+        return "* with so few responses the percentile is the longest time."
+    return ""
 
 
 def interval(metric: Mapping[str, Any]) -> str:
@@ -191,6 +204,44 @@ def meanings(perspective: Mapping[str, Any]) -> list[tuple[str, str]]:
         text = metric["meaning"] or "defined by a plugin or another script"
         texts[stem if texts.get(stem, text) == text else metric["metric"]] = text
     return list(texts.items())
+
+
+def rank_groups(ranks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows of the table of ranks, the last one for answers without a relevant passage."""
+    return [*ranks["bins"], {"rank": "none found"} | ranks["nowhere"]]
+
+
+def rank_head(ranks: Mapping[str, Any]) -> tuple[str, ...]:
+    """Its columns behind the rank; without success where nothing says which answers are right."""
+    return ("answers", "share") + (("successes", "95 % interval") if ranks["says"] else ())
+
+
+def rank_cells(group: Mapping[str, Any], ranks: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row of it."""
+    cells = (count(group["count"]), percent(group["count"] / ranks["n"]))
+    if not ranks["says"]:
+        return cells
+    fewer = f" ({count(group['known'])})" if 0 < group["known"] < group["count"] else ""
+    ends_ = group["ci95"]
+    return (
+        *cells,
+        percent(group["success"]) + fewer,
+        "–" if ends_ is None else " – ".join(map(percent, ends_)),
+    )
+
+
+def rank_text(ranks: Mapping[str, Any]) -> str:
+    """What the table of ranks shows, in sentences."""
+    text = (
+        f"{ranks['n']:,} answers with gold; of {ranks['not_found']:,} no relevant passage was "
+        "retrieved."
+    )
+    if ranks["says"]:
+        text += (
+            f" Success: {ranks['says']}. If success falls with the rank although gold was "
+            "retrieved, the bot overlooks what stands further down in its context."
+        )
+    return text
 
 
 def totals(latency: Mapping[str, Any]) -> list[str]:
