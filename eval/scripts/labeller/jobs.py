@@ -386,15 +386,16 @@ def _order(
 def _others(
     options: LabelOptions, cases: Mapping[str, Record]
 ) -> Mapping[str, Mapping[str, Record]]:
-    """The labels of other annotators, as far as they have decided."""
+    """The labels of other annotators who have decided anything; a pool of judged rows has not."""
     documents = {name: d for name, d in _judgements_of(options).items() if name != GOLD}
     if not documents:
         return {}
     from labeller.annotators import labels_of
 
     return {
-        name: {case_id: document[case_id] for case_id in labels_of(cases, document, name)}
+        name: {case_id: document[case_id] for case_id in decided}
         for name, document in documents.items()
+        if (decided := labels_of(cases, document, name))
     }
 
 

@@ -326,7 +326,7 @@ class _Misplaced:
 
     def take(self, line: Mapping[str, Any]) -> bool:
         """Count a score line; False when a heading matched, so that nothing is to be remarked."""
-        evidence = line["evidence"]
+        evidence = line.get("evidence", {})
         if evidence.get("match") == "anchor":
             self._cases.add(line["case_id"])
             if "instead" in evidence:
@@ -369,7 +369,7 @@ class _Ranges:
         self._cases: dict[str, list[list[float]]] = {}
 
     def take(self, line: Mapping[str, Any]) -> None:
-        ends = line["evidence"].get("ranges")
+        ends = line.get("evidence", {}).get("ranges")
         if ends is not None:
             flat = [end for at_k in ends for end in at_k]
             self._cases.setdefault(line["case_id"], []).append(flat)

@@ -10,7 +10,7 @@ import pytest
 
 from records.judged import passage_key
 from scorers.common import key_of_passage
-from storage import TestResult
+from storage import ErrorInfo, TestResult
 
 
 def row(chunk: Any, grade: float | None, **more: Any) -> dict[str, Any]:
@@ -25,7 +25,11 @@ def judged(evaluated: Any, chunk: Any, gold: Any) -> Any:
     def make(rows: list[dict[str, Any]] | None = None, **more: Any) -> Any:
         case = {"id": "q", "gold_supports": gold("a.md > A", "b.md > B")}
         listed = [chunk(f"{name}.md > {name.upper()}") for name in "xayzw"]
-        run = evaluated([case], [TestResult("q", retrieved=listed)], **more)
+        # A case without gold and a call that failed have no evidence.
+        cases = [case, {"id": "open"}, case | {"id": "broken"}]
+        failed = TestResult("broken", status="error", error=ErrorInfo("timeout"))
+        results = [TestResult("q", retrieved=listed), TestResult("open"), failed]
+        run = evaluated(cases, results, **more)
         if rows is None:
             rows = [
                 row(listed[0], 0),
@@ -69,7 +73,7 @@ def test_without_judgements_it_is_not_applicable(judged: Any) -> None:
     run = judged([])
     found = run.section()
     for name in ("unjudged@5", "condensed_ndcg@5", "bpref"):
-        assert (found["n"][name], found["not_applicable"][name]) == (0, 1)
+        assert (found["n"][name], found["not_applicable"][name]) == (0, 2)
         assert run.rows()["q"]["reasons"][name] == "no judgements"
     assert "ranges" not in found
     assert found["options"]["judgements"] == ""
@@ -94,9 +98,10 @@ def test_texts_that_were_cut_cannot_be_told(judged: Any, chunk: Any) -> None:
     assert key_of_passage(long) == passage_key("x.md", "X", "x" * 300)
     run = judged([row(long, 0)])
     results = run.path / "results.jsonl"
-    line = json.loads(results.read_text())
-    line["retrieved"][0] |= {"text": "x" * 200, "text_length": 300}
-    results.write_text(json.dumps(line) + "\n")
+    line, *others = results.read_text().splitlines()
+    cut = json.loads(line)
+    cut["retrieved"][0] |= {"text": "x" * 200, "text_length": 300}
+    results.write_text("\n".join([json.dumps(cut), *others, ""]))
     run.section()
     assert run.rows()["q"]["reasons"]["unjudged@5"] == "text was truncated"
 
