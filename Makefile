@@ -135,7 +135,7 @@ judge-demo: setup ## a real small model judges three answers (builds llama.cpp: 
 	$(PY) $(SCRIPTS)/judge_demo.py $(ARGS)
 
 ## Work on the toolkit
-test: setup-dev ## run all tests (no network, about 13 minutes on two cores)
+test: setup-dev ## run all tests (no network, about 8 minutes on two cores)
 	$(PY) -m pytest -q -n auto --dist worksteal $(ARGS)
 
 static: setup-dev ## format, lint, types, import rules, generated documents

@@ -39,6 +39,8 @@ def pytest_configure() -> None:
         if name not in FOR_TESTS:
             del os.environ[name]
     os.environ["RAG_EVAL_CONFIG"] = os.devnull
+    # The tests run side by side already: threads of a library would only wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

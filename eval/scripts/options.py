@@ -342,6 +342,15 @@ class ModelAlias(click.ParamType[tuple[str, str]]):
         return asked.strip(), answered.strip()
 
 
+def limit_options() -> tuple[Callable[[F], F], ...]:
+    """How fast a server may be asked."""
+    positive = FiniteRange(0, 1e9, min_open=True)
+    return (
+        click.option("--rpm", type=positive, help="Most requests a minute, sent evenly."),
+        click.option("--tpm", type=positive, help="Most tokens a minute, as the server counts."),
+    )
+
+
 def judge_options(function: F) -> F:
     """Which judge, how it is reached, what it may cost."""
     from records.verdicts import MODES
@@ -401,8 +410,9 @@ def judge_options(function: F) -> F:
                 type=click.IntRange(1, 512),
                 default=8,
                 show_default=True,
-                help="Calls at once.",
+                help="Most calls at once; fewer while the server refuses some.",
             ),
+            *limit_options(),
             click.option(
                 "--timeout",
                 type=FiniteRange(0, DAY_S, min_open=True),

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import options
 import storage
-from guardrails import fitting
-from validation.detectors import LabelledPrompt, fingerprint, read_prompts, trainable_sets
+
+if TYPE_CHECKING:
+    from validation.detectors import LabelledPrompt
 
 MODEL = Path(__file__).resolve().parent / "guardrails" / "injection_model.json"
 
@@ -48,6 +50,9 @@ def _describe(prompts: list[LabelledPrompt]) -> dict[str, dict[str, int]]:
 )
 def main(data: Path, output: Path) -> None:
     """Train the injection model on the open sets that may be trained on."""
+    from guardrails import fitting
+    from validation.detectors import fingerprint, read_prompts, trainable_sets
+
     allowed = trainable_sets()
     prompts = [prompt for prompt in read_prompts(data) if prompt.set in allowed]
     labels = [prompt.label for prompt in prompts]

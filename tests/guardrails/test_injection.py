@@ -46,7 +46,7 @@ def test_each_category_is_blocked_and_named(text: str, category: str) -> None:
     report = score_injection(text)
     assert report.score >= BLOCK
     assert report.category == category
-    assert report.category_scores()[category] > 0
+    assert any(item.category == category for item in report.evidence)
 
 
 @pytest.mark.parametrize(

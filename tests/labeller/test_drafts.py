@@ -38,7 +38,7 @@ def test_enter_accepts_a_draft_and_goes_to_the_next(
     session = Session(drafts, {}, record=events.append, now=clock)
     session.set_filter("tag:draft")
     said = session.confirm()
-    assert said.message == "d1 answerable; the draft is accepted"
+    assert said.message == "Saved as answerable. The draft is accepted."
     assert session.current == "d2"
     accepted = session.case_of("d1")
     assert accepted == {**drafts["d1"], "tags": ["audit"]}

@@ -74,7 +74,7 @@ def test_malformed_journal_lines_are_passed_over(files: Files, junk: bytes) -> N
     with open(files.journal, "ab") as file:
         file.write(junk + b"\n")
     store, session = files.open()
-    assert any("1 lines of the journal cannot be read" in notice for notice in store.notices)
+    assert any("1 line of the journal cannot be read" in notice for notice in store.notices)
     assert session.case["gold_supports"]
     assert files.journal.read_bytes().endswith(junk + b"\n"), "nothing is taken out"
 

@@ -147,7 +147,7 @@ def test_an_acknowledged_label_is_brought_back_and_said(folder: Path) -> None:
     assert child.stdout is not None
     child.stdin.write("1 3b\n\n")
     for line in child.stdout:
-        if "q0 answerable" in line:
+        if line.startswith("q0: Saved as answerable"):
             break
     child.kill()
     child.communicate()

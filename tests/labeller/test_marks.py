@@ -51,11 +51,11 @@ def test_a_grade_below_one_is_no_mark(chunks: tuple[Chunk, ...]) -> None:
 
 def test_a_confirmed_draft_loses_its_tag_but_for_a_second_annotator() -> None:
     state = CaseState({**CASE, "tags": ["draft", "x"], "answerable": False}, {})
-    done, message = edits.confirmed(state, "a", [], second=False, by="gold")
+    done, message = edits.confirmed(state, [], second=False, by="gold")
     assert done.case["tags"] == ["x"]
     assert done.judgement == {"decision": "unanswerable", "confirmed": True, "by": "gold"}
-    assert message == "a unanswerable; the draft is accepted"
-    second, _ = edits.confirmed(state, "a", [], second=True, by="maria")
+    assert message == "Saved as unanswerable. The draft is accepted."
+    second, _ = edits.confirmed(state, [], second=True, by="maria")
     assert second.case["tags"] == ["draft", "x"]
 
 

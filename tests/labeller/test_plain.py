@@ -98,7 +98,7 @@ def test_marks_and_enter(lines: Lines) -> None:
     said = lines.do("2 4b", "")
     assert "[ ]   1 faq.md > Billing: Upgrades take effect at once." in said
     assert "q-0001: needs: A (2) or B (4)" in said
-    assert "q-0001: q-0001 answerable" in said
+    assert "q-0001: Saved as answerable." in said
     assert "q-0002 (2/3, open)" in said
     case = lines.session.case_of("q-0001")
     assert case["required_support_groups"] == [[0], [1]]
@@ -263,7 +263,7 @@ def test_the_end_of_the_input_ends_the_session(lines: Lines) -> None:
 
 def test_a_line_is_one_step_to_undo_and_done_as_a_whole_or_not(lines: Lines) -> None:
     said = lines.do("2 3b=1 ok", "u")
-    assert "Undone: confirm in q-0001" in said
+    assert "Undone: saving in q-0001" in said
     assert lines.session.case.get("gold_supports") is None
     assert not lines.session.can_undo
     assert "Nothing of this line is done (99)." in lines.do("1 99")

@@ -201,5 +201,5 @@ def test_a_new_step_ends_redo(session: Session) -> None:
 def test_undo_goes_to_the_case_that_it_touched(session: Session) -> None:
     session.toggle(2)
     session.goto("q-0003")
-    assert session.undo() == "Undone: toggle in q-0001"
+    assert session.undo() == "Undone: mark in q-0001"
     assert session.current == "q-0001"

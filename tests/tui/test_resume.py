@@ -70,7 +70,7 @@ def test_after_kill_and_after_quit_all_is_looked_at_again(
         await_view(tmp_path, case="q-3", filter="log", row_order="path")
         terminal.write(b"b")
         terminal.write(b"2\r")  # the one looked at is done: Enter goes on, Ctrl+o comes back
-        terminal.wait_for(b"q-3 answerable")
+        terminal.wait_for(b"Saved as answerable")
         terminal.write(b"\x0f")
         await_view(tmp_path, case="q-3", filter="log")
         before = json.loads((tmp_path / "eval_set.jsonl.view").read_text())
@@ -186,7 +186,7 @@ async def test_enter_accepts_a_draft(bench: Any) -> None:
         await pilot.pause()
         assert "DRAFT" in b.shown()
         await pilot.press("enter")
-        assert "the draft is accepted" in b.shown()
+        assert "The draft is accepted" in b.shown()
         assert b.session.current == "q-02"
         assert b.session.case_of("q-01")["tags"] == []
         await pilot.press("u")

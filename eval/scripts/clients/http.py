@@ -22,6 +22,7 @@ from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
+from clients.limits import CallLimits, Stopped
 from clients.secrets import Redactor
 
 if TYPE_CHECKING:
@@ -498,10 +499,14 @@ def call_with_retries(
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
     draw: Callable[[], float] = random.random,
+    limits: CallLimits | None = None,
+    tokens: int | None = None,
 ) -> tuple[Answer, int]:
     """``attempt_call(seconds allowed)`` until it succeeds; its answer and the number of tries.
 
-    Raises CallFailed with the last error, or Interrupted as soon as ``stop`` is set.
+    ``limits``: whose turn each try waits for, which takes nothing from the call's time; ``tokens``:
+    what a try is expected to take of them. Raises CallFailed with the last error, or Interrupted as
+    soon as ``stop`` is set.
     """
     end = clock() + policy.budget
     attempt = 0
@@ -510,7 +515,12 @@ def call_with_retries(
         if stop.is_set():
             raise Interrupted
         try:
-            return attempt_call(min(policy.timeout, end - clock())), attempt
+            if limits is None:
+                return attempt_call(min(policy.timeout, end - clock())), attempt
+            end += limits.enter(stop, tokens)
+            return _limited(attempt_call, min(policy.timeout, end - clock()), limits), attempt
+        except Stopped:
+            raise Interrupted from None
         except CallError as error:
             if not error.retryable or attempt > policy.retries:
                 raise CallFailed(error, attempt) from error
@@ -524,6 +534,25 @@ def call_with_retries(
                 raise CallFailed(error, attempt) from error
             if stop.wait(wait):
                 raise Interrupted from error
+
+
+def _limited(attempt_call: Callable[[float], Answer], allowed: float, limits: CallLimits) -> Answer:
+    """One try, of whose end the limits are told."""
+    status: int | None = None
+    wait: float | None = None
+    done = False
+    try:
+        answer = attempt_call(allowed)
+        if isinstance(answer, Reply):
+            done = True
+            limits.answered(answer.seconds, answer.headers)
+        return answer
+    except CallError as error:
+        status, wait = error.status, error.retry_after
+        raise
+    finally:
+        if not done:
+            limits.failed(status, wait)
 
 
 def _retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:

@@ -20,8 +20,8 @@ from records.asked import missing_remark
 from records.errors import StorageError
 from records.metrics import SectionJudge, read_metrics
 from records.results import RunConfig
-from records.runs import CONFIG, METRICS, read_config
-from records.scores import read_whole_scores, scores_file
+from records.runs import CONFIG, METRICS, read_config, scores_file
+from records.scores import read_whole_scores
 
 PAYLOAD = ("answer", "references", "retrieved", "abstained", "latency_ms")
 

@@ -101,15 +101,6 @@ class InjectionReport:
     rule_score: float
     model_score: float
 
-    def category_scores(self) -> dict[str, float]:
-        """The rules' score for each category that has evidence."""
-        categories = {item.category for item in self.evidence}
-        return {
-            name: _strongest([item for item in self.evidence if item.category == name])
-            for name in CATEGORIES
-            if name in categories
-        }
-
 
 def score_injection(text: str) -> InjectionReport:
     """Score one user input or document; any string is accepted, the empty one scores 0."""

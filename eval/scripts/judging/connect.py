@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clients.http import RetryPolicy
+from clients.limits import CallLimits
 from judging.batch import BatchFolder, RequestCollector, declared
 from judging.cache import CachedJudge, CacheOnly, VerdictCache
 from judging.cost import CostLimit, JudgingTotals, add_usage, read_prices
@@ -52,6 +53,8 @@ class JudgeOptions:
     mode: str | None = None
     thinking_tokens: int = 0
     concurrency: int = 8
+    rpm: float | None = None
+    tpm: float | None = None
     timeout: float = 120.0
     retries: int = 3
     prices: Path | None = None
@@ -288,6 +291,7 @@ def _server(
         ),
         budget=_budget(options),
         connections=options.concurrency,
+        limits=CallLimits(options.concurrency, options.rpm, options.tpm),
         stop=stop,
     )
     try:

@@ -29,6 +29,7 @@ from clients.http import (
     RetryPolicy,
     call_with_retries,
 )
+from clients.limits import CallLimits
 from clients.secrets import Headers, Redactor, resolve_headers, split_login, url_secrets
 from judging.cache import key_parameters, verdict_key
 from judging.cost import CostLimit, TaskCost, add_usage
@@ -89,6 +90,7 @@ class HttpJudge:
         pin: JudgePin | None = None,
         budget: CostLimit | None = None,
         connections: int = 8,
+        limits: CallLimits | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         self._sampling = sampling or Sampling()
@@ -108,7 +110,7 @@ class HttpJudge:
         self._fingerprints: set[str] = set()
         self._schemas = SchemaChecker()
         self._channel = _ServerChannel(
-            url, headers or Headers(), policy or RetryPolicy(), self.stop, connections
+            url, headers or Headers(), policy or RetryPolicy(), self.stop, connections, limits
         )
 
     def identify(self) -> JudgeIdentity:
@@ -297,6 +299,8 @@ class HttpJudge:
         spent.asks += 1
         length = sum(len(message["content"]) for message in body["messages"])
         usage = answer.usage
+        if self._channel.limits is not None and usage.total_tokens is not None:
+            self._channel.limits.spent(None, usage.total_tokens)
         spent.costs.append(self.budget.pay(usage, length, len(answer.text)))
         spent.usage = usage if spent.asks == 1 else add_usage(spent.usage, usage)
         spent.cut = cut_prompt(usage, body["messages"])
@@ -379,7 +383,9 @@ class _ServerChannel:
         policy: RetryPolicy,
         stop: threading.Event,
         connections: int,
+        limits: CallLimits | None = None,
     ) -> None:
+        self.limits = limits
         hidden = url_secrets(url)
         bare, login = split_login(url)
         self._root, self._base = addresses(bare)
@@ -406,7 +412,9 @@ class _ServerChannel:
 
     def complete(self, body: Any) -> tuple[Reply, int]:
         """A chat completion and the number of tries. Raises CallFailed and Interrupted."""
-        return self._request("POST", f"{self._base}/chat/completions", body, self._stop)
+        return self._request(
+            "POST", f"{self._base}/chat/completions", body, self._stop, self.limits
+        )
 
     def fetch(self, path: str, body: Any = None) -> Any:
         """The JSON at a path below the root (POST with a body, else GET); None without any there.
@@ -442,7 +450,12 @@ class _ServerChannel:
         self._transport.close()
 
     def _request(
-        self, method: str, url: str, body: Any, stop: threading.Event
+        self,
+        method: str,
+        url: str,
+        body: Any,
+        stop: threading.Event,
+        limits: CallLimits | None = None,
     ) -> tuple[Reply, int]:
         data = None if body is None else orjson.dumps(body)
 
@@ -450,7 +463,7 @@ class _ServerChannel:
             return self._transport.send(method, url, self._headers, data, timeout)
 
         try:
-            return call_with_retries(once, self._policy, stop)
+            return call_with_retries(once, self._policy, stop, limits=limits)
         except CallFailed as failed:
             failed.error.message = self._redactor.text(failed.error.message)
             raise CallFailed(failed.error, failed.attempts) from None

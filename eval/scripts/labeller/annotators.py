@@ -36,6 +36,7 @@ from ragmetrics.stats.agreement import (
 from ragmetrics.stats.means import generator
 from records.judged import heading, norm_path
 from terminal.safe_text import one_line
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -351,7 +352,9 @@ def print_statistics(console: Console, statistics: Mapping[str, Any]) -> None:
 
 def print_agreement(console: Console, figures: Mapping[str, Any]) -> None:
     """Each pair of annotators: overall, by question (worst first), and the disagreements."""
-    people = ", ".join(f"{one_line(n)} ({c} cases)" for n, c in figures["annotators"].items())
+    people = ", ".join(
+        f"{one_line(n)} ({counted(c, 'case')})" for n, c in figures["annotators"].items()
+    )
     console.print(f"annotators: {people}")
     if len(figures["annotators"]) > 2:
         console.print(

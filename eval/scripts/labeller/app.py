@@ -28,6 +28,7 @@ from terminal.actions import keys_of, shown_key
 from terminal.app import STYLE_SHEET, StyleSheets, TerminalApp, check_theme
 from terminal.frame import Look
 from terminal.safe_text import display, one_line
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from labeller.ports import Source, Store
@@ -182,7 +183,8 @@ class LabelApp(TerminalApp, inherit_bindings=False):
                     )
             else:
                 new = len(self.session.rows()) - before
-                count = f"{new} new chunks, at the end of the list" if new else "nothing new found"
+                chunks = counted(new, "new chunk")
+                count = f"{chunks}, at the end of the list" if new else "nothing new found"
                 self.main.say(arrival.problem or count, "warn" if arrival.problem else "row")
         if not arrived or not self.main.is_mounted:
             return

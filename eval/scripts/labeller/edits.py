@@ -24,6 +24,7 @@ from labeller.worklist import (
     is_draft,
 )
 from terminal.actions import ActionRefused
+from terminal.tables import counted
 
 ANSWERABLE: Final = "answerable"
 CATEGORIES: Final = (
@@ -137,7 +138,7 @@ def missing_of(state: CaseState) -> str:
 
 
 def confirmed(
-    state: CaseState, case_id: str, rows: list[Record], *, second: bool, **circumstances: Any
+    state: CaseState, rows: list[Record], *, second: bool, **circumstances: Any
 ) -> tuple[CaseState, str]:
     """The case as it stands, confirmed. A draft is accepted by it.
 
@@ -158,11 +159,11 @@ def confirmed(
     if decision == ANSWERABLE and case.get("answerable") is not True:
         case = {**case, "answerable": True}
     unread = sum(row["grade"] is None for row in fields.get("rows", ()))
-    text = f"{case_id} {str(decision).replace('_', ' ')}"
-    text += ", support not found" if missing else ""
+    text = f"Saved as {str(decision).replace('_', ' ')}"
+    text += ", support not found." if missing else "."
     verb = "was" if unread == 1 else "were"
-    text += f"; {unread} of {len(rows)} passages {verb} never shown" if unread else ""
-    text += "; the draft is accepted" if accepted else ""
+    text += f" {unread} of {counted(len(rows), 'passage')} {verb} never shown." if unread else ""
+    text += " The draft is accepted." if accepted else ""
     return CaseState(case, fields, state.letter), text
 
 

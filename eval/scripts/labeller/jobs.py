@@ -29,6 +29,7 @@ from records.journal import ANNOTATOR_NAME
 from records.judged import identify_case, identify_judgement, judgements_dir
 from records.labels import read_cases
 from records.runs import CACHE_DIR, RESULTS, ROOT, find_run
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from labeller.annotators import AnnotatorLabels
@@ -229,7 +230,7 @@ def validate(options: LabelOptions) -> str:
             problems.append(Problem(str(path), None, "case_id", foreign))
     if problems:
         raise StorageError.from_problems(problems)
-    return f"{options.eval_set}: {len(cases)} cases, nothing wrong."
+    return f"{options.eval_set}: {counted(len(cases), 'case')}, nothing wrong."
 
 
 def statistics(options: LabelOptions) -> Record:

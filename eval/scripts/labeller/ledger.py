@@ -25,9 +25,14 @@ from labeller.case_state import (
 from labeller.rows import ChunkPool
 from labeller.worklist import OPEN, CaseSummary, Progress, WorkQueue, next_open, summary_of
 from terminal.actions import ActionRefused
+from terminal.tables import counted
 
 CACHED: Final = 64
 """States of unchanged cases that are kept parsed."""
+
+
+STEP_NAMES = {"toggle": "mark", "toggle_range": "marks", "edit": "change", "confirm": "saving"}
+"""What people call a step of the journal; other steps are called what they are there."""
 
 
 class CaseLedger:
@@ -257,7 +262,8 @@ class CaseLedger:
         if self.knows(case_id):
             self._go(case_id)
         done = "Undone" if action == "undo" else "Redone"
-        return f"{done}: {step['action'].replace('_', ' ')} in {case_id}"
+        name = STEP_NAMES.get(step["action"], step["action"].replace("_", " "))
+        return f"{done}: {name} in {case_id}"
 
     # -- the queue -----------------------------------------------------------------------------
 
@@ -352,7 +358,7 @@ class CaseLedger:
             self.queue.set_filter(text.strip())
         except ValueError as error:
             raise ActionRefused(f"{error}.") from None
-        return f"{len(self.visible)} of {len(self.queue.sequence)} cases"
+        return f"{len(self.visible)} of {counted(len(self.queue.sequence), 'case')}"
 
     def set_order(self, order: str) -> str:
         """Put the queue in another order: one of `worklist.ORDERS`."""

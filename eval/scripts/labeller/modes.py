@@ -17,6 +17,7 @@ from terminal.actions import ActionRefused, Keymap
 from terminal.frame import Look
 from terminal.lists import Bar, Line, LineList, Span
 from terminal.safe_text import DisplayText, display, fit, one_line
+from terminal.tables import counted
 from terminal.text_pane import Mark, TextPane
 
 if TYPE_CHECKING:
@@ -206,8 +207,8 @@ class SnippetScreen(ModeScreen):
             self._steps += 1
 
     def _keep(self) -> None:
-        count = self._session.row(self._number).snippets
-        self.dismiss(f"{count} snippets in row {self._session.row(self._number).label}")
+        row = self._session.row(self._number)
+        self.dismiss(f"{counted(row.snippets, 'snippet')} in row {row.label}")
 
     def _take_back(self) -> None:
         for _ in range(self._steps):

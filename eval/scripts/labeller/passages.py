@@ -164,11 +164,6 @@ def make_quote(text: str, start: int, end: int, *, auto: bool, cut: bool) -> dic
     return quote
 
 
-def _same_passage(chunk: Chunk, others: Iterable[Chunk]) -> bool:
-    """Is the passage among `others` already, whatever found it?"""
-    return any(chunk.key == other.key for other in others)
-
-
 Span = tuple[int, int]
 
 ENOUGH: Final = 0.4

@@ -193,7 +193,7 @@ class PlainLabeller:
             needs = self.session.needs()
             answer = f"needs: {needs}" if needs else "nothing is marked"
             if line.split()[-1] == "ok":
-                answer += f"; {self.session.confirm().message}"
+                answer += f". {self.session.confirm().message}"
         return answer
 
     def _mark(self, label: str, letter: str | None, grade: str | None) -> None:

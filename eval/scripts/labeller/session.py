@@ -395,7 +395,6 @@ class Session(CaseLedger):
         seconds = round(min(IDLE_SECONDS, max(0.0, now - self._opened[here])), 1)
         after, message = edits.confirmed(
             state,
-            here,
             judged_rows(self.rows(), self.pool.read(here)),
             second=self.second,
             by=self.annotator,

@@ -38,6 +38,7 @@ from records.errors import StorageError
 from records.files import SetLock, clear_leftovers
 from records.journal import Journal
 from records.judged import identify_case, identify_judgement
+from terminal.tables import counted
 
 JUDGED = "judgement"
 
@@ -271,7 +272,8 @@ class _LabelFiles:
         if cut:
             self.notices.append("The journal's last line was cut short and is left out.")
         if bad:
-            self.notices.append(f"{bad} lines of the journal cannot be read and are passed over.")
+            lines, verb = counted(bad, "line"), "is" if bad == 1 else "are"
+            self.notices.append(f"{lines} of the journal cannot be read and {verb} passed over.")
         return saved + unsaved, [] if self.read_only else unsaved
 
     def session_options(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from labeller.passages import (
     trimmed,
 )
 from records.judged import heading, norm_path
+from terminal.tables import counted
 
 Record = dict[str, Any]
 USUAL_GRADE: Final = 2
@@ -119,7 +120,7 @@ def needs_sentence(supports: Sequence[Support], name: Callable[[int], str]) -> s
     if not supports:
         return "No support is marked yet."
     if not groups:
-        return f"None of the {len(supports)} supports is required."
+        return f"Of {counted(len(supports), 'support')} none is required."
     ways = [_all_of([name(i) for i in group]) for group in groups]
     return "The answer needs " + ", or else ".join(ways) + "."
 

@@ -18,6 +18,7 @@ from textual.app import App, SuspendNotSupported
 from labeller.ports import prefetch
 from terminal.actions import ActionRefused
 from terminal.safe_text import one_line
+from terminal.tables import counted
 
 if TYPE_CHECKING:
     from labeller.screen import MainScreen
@@ -66,7 +67,7 @@ def _apply_filter(screen: MainScreen, pane: str, text: str) -> str:
     screen.words = text
     screen.last_words = text or screen.last_words
     screen.sync()
-    return f"{len(screen.rows)} chunks"
+    return counted(len(screen.rows), "chunk")
 
 
 def note(screen: MainScreen) -> None:

@@ -22,6 +22,7 @@ from terminal.actions import Action, ActionRefused, Keymap, keys_of, shown_key
 from terminal.help import HelpScreen, keys_page
 from terminal.lists import Line, LineList
 from terminal.safe_text import DisplayText, display, one_line
+from terminal.tables import counted
 from terminal.text_pane import Mark, TextWindow
 from terminal.windows import Ask, Window, shown
 
@@ -138,9 +139,8 @@ class SupportsScreen(Window[None]):
         grade = "" if view.grade is None else f" grade {view.grade:g}"
         sign = ">" if index == self._list.cursor else " "
         path = path_of(view.rel_path, view.heading_path)
-        text = (
-            f"{sign} {view.letters or '-'} {path} ({where}{grade}, {len(view.snippets)} snippets)"
-        )
+        snippets = counted(len(view.snippets), "snippet")
+        text = f"{sign} {view.letters or '-'} {path} ({where}{grade}, {snippets})"
         return (("row" if view.rows else "warn", one_line(text)),)
 
     def action_step(self, by: int) -> None:

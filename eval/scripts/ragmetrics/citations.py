@@ -18,7 +18,6 @@ from ragmetrics.text.numbers import NumberIndex
 from ragmetrics.text.sentences import MARK
 from ragmetrics.text.words import clean, fold, words
 
-_CITATION_RULES = 1
 _CONTENT_THRESHOLD = 0.45
 _MAX_RANGE = 100
 

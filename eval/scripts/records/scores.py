@@ -17,7 +17,6 @@ import msgspec
 import orjson
 
 from records import jsonl
-from records.errors import Problem
 from records.files import replace_bytes
 from records.runs import scores_file
 
@@ -145,17 +144,12 @@ def read_scores(
     folder: Path,
     section: str,
     fields: Sequence[str] = (),
-    *,
-    at: Iterable[int] | None = None,
-    report: Callable[[Problem], None] | None = None,
 ) -> Iterator[tuple[int, int, ScoreLine]]:
     """Number, byte offset and record of the score lines of a run's section, see ``jsonl.read``.
 
     Raises StorageError for a line that is no score line, as far as ``fields`` ask.
     """
-    return jsonl.read(
-        scores_file(folder, section), line_type(section, fields), report=report, at=at
-    )
+    return jsonl.read(scores_file(folder, section), line_type(section, fields))
 
 
 def read_whole_scores(

@@ -307,6 +307,8 @@ VERDICTS: dict[str, Verdict] = {
     "not_attributed": "unsupported",
     "useful": "supported",
     "not_useful": "unsupported",
+    "support": "supported",
+    "none": "unsupported",
 }
 """What a judge's words mean for the colour of a claim; others are unclear."""
 

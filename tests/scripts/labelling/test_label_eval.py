@@ -27,7 +27,7 @@ Record = dict[str, Any]
 def test_labels_from_a_bot(tool: Tool, fake_bot: FakeBot) -> None:
     done = tool.run("--plain", "--api-url", fake_bot.url, "--k", "7", typed="1\n\nx\n\nq\n")
     assert done.returncode == 0, done.stderr
-    assert "a: a answerable" in done.stdout
+    assert "a: Saved as answerable." in done.stdout
     assert tool.cases()["a"]["gold_supports"][0]["rel_path"] == "notes/a.md"
     assert tool.cases()["a"]["x"] == 1
     assert tool.cases()["b"]["answerable"] is False

@@ -97,6 +97,11 @@ def test_ranks_errors_and_reasons(run: Any) -> None:
     ranks = {one["rank"]: one["count"] for one in report["first_relevant"]["bins"]}
     assert {rank: n for rank, n in ranks.items() if n} == {"1": 1, "3": 1}
     assert (report["first_relevant"]["n"], report["first_relevant"]["not_found"]) == (3, 1)
+    # Without a pipeline an answer that cites its gold is right: first does, third does not.
+    shares = {one["rank"]: one["success"] for one in report["first_relevant"]["bins"]}
+    assert (shares["1"], shares["3"], shares["2"]) == (1.0, 0.0, None)
+    for content in written(run).values():
+        assert "attribution_hit = 1" in content.decode()
     assert report["errors"] == [
         {"kind": "timeout", "count": 1, "example": "no answer in 60 s", "cases": ["broken"]}
     ]

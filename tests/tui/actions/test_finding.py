@@ -45,7 +45,7 @@ async def test_probe(action: Any) -> None:
         await pilot.pause()
         assert ("probe", "q-01", "extend", "50") in b.source.asked
         assert b.session.rows()[-1].label == "+1"
-        assert "1 new chunks" in b.status
+        assert "1 new chunk," in b.status
 
 
 async def test_add_path(action: Any) -> None:

@@ -79,10 +79,14 @@ def test_without_scores_nothing_is_called_gold() -> None:
 
 
 def test_key_facts_of_the_set_and_gold_facts_of_the_labels_are_both_told() -> None:
-    facts = {"expected_key_facts": ["30 days"], "gold_facts": [{"fact": "a month"}]}
-    labels = detail_of(case=CASE | facts).labels
+    gold = [{"fact": "a month"}, {"fact": "by post", "vital": False}]
+    facts = {"expected_key_facts": ["30 days"], "gold_facts": gold}
+    groundedness = {"case_id": "q", "scores": {}, "evidence": {"nuggets_missing": ["by post"]}}
+    labels = detail_of(case=CASE | facts, scores={"groundedness": groundedness}).labels
     assert ("key fact", "30 days") in labels
     assert ("gold fact", "a month") in labels
+    assert ("gold fact (okay)", "by post") in labels
+    assert ("gold fact not in the answer", "by post") in labels
 
 
 def test_chunk_gold_takes_the_chunk_labels() -> None:

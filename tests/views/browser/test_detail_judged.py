@@ -41,6 +41,22 @@ def test_only_groundedness_colours_the_answer() -> None:
     assert detail_of(verdicts=verdicts_on(other)).claims_by == "support rules"
 
 
+def test_nuggets_have_their_text_and_their_colour() -> None:
+    words = ("support", "partial", "none")
+    nuggets = {
+        "metric": "nuggets",
+        "judge": VERDICT["judge"],
+        "input": {"nuggets": [{"id": f"n{n}", "text": f"fact {n}"} for n in range(3)]},
+        "verdicts": [{"id": f"n{n}", "verdict": word} for n, word in enumerate(words)],
+    }
+    (judged,) = detail_of(verdicts=verdicts_on(nuggets)).judged
+    assert [(item.text, item.verdict, item.word) for item in judged.items] == [
+        ("fact 0", "supported", "support"),
+        ("fact 1", "unclear", "partial"),
+        ("fact 2", "unsupported", "none"),
+    ]
+
+
 def test_parts_of_one_opinion_are_shown_together() -> None:
     parts = [
         {

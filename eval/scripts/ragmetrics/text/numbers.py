@@ -135,8 +135,6 @@ def parse(phrase: str) -> float | None:
     return total + current if seen else None
 
 
-_NUMBER_RULES = 1
-
 Key = tuple[str, float] | tuple[str, int, int] | tuple[str, str]
 
 _SMALL = 10.0

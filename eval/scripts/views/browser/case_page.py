@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from terminal.safe_text import one_line
+from terminal.tables import counted
 from views.browser.document import CHUNK_INDENT, LABEL_WIDTH, SAYS, STYLES, Blank, Doc, squeezed
 from views.browser.model import Detail, RetrievedPassage
 from views.browser.rows import score
@@ -94,7 +95,8 @@ def _passages_part(doc: Doc, detail: Detail, *, full: bool, title: str = "Retrie
         note = "gold unknown: score_retrieval.py has no score here"
     else:
         ranks = ", ".join(map(str, detail.hits)) or "none"
-        note = f"{len(detail.passages)} chunks, gold ones ({detail.match}): {ranks}"
+        chunks = counted(len(detail.passages), "chunk")
+        note = f"{chunks}, gold ones ({detail.match}): {ranks}"
     doc.part(title, note)
     if not detail.passages:
         doc.line("(nothing)", "dim")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from terminal.frame import Look, cut
 from terminal.lists import Line, Span
 from terminal.safe_text import display, one_line
+from terminal.tables import counted
 from views.browser import rows
 from views.browser.model import Key, OpenRun
 from views.browser.query import Query, QueryError, parse, unknown
@@ -146,7 +147,8 @@ class CaseList:
         if unread:
             return f"reading {', '.join(unread)} …"
         hint = "" if self.listed else self.filter.hint(self.table)
-        return f"{len(self.listed)} of {self.table.count} cases" + (f"; {hint}" if hint else "")
+        count = f"{len(self.listed)} of {counted(self.table.count, 'case')}"
+        return count + (f"; {hint}" if hint else "")
 
     def sort_names(self) -> dict[str, str]:
         """What can be sorted by, by its name in small letters; `state` stands for why."""
@@ -222,7 +224,7 @@ class CaseList:
         spans: list[Span] = [("term", one_line(f" {self.run.run_id}", 60))]
         if progress := rows.progress(info, table.count):
             spans.append(("key", display(f"  {progress}")))
-        spans.append(("row", display(f"  {table.count} cases, ")))
+        spans.append(("row", display(f"  {counted(table.count, 'case')}, ")))
         spans.append(("bad" if failing else "good", display(f"{failing} fail")))
         if not table.metrics:
             spans.append(("warn", display("  not scored yet")))
@@ -354,7 +356,7 @@ class PairList(CaseList):
         names = f" {one_line(self.base.run_id, 40)} {arrow} {one_line(self.run.run_id, 40)}"
         spans: list[Span] = [
             ("term", display(names)),
-            ("row", display(f"  {len(self._pairs)} cases in both  ")),
+            ("row", display(f"  {counted(len(self._pairs), 'case')} in both  ")),
             ("bad" if broke else "dim", display(f"{broke} broke")),
             ("row", display("  ")),
             ("good" if fixed else "dim", display(f"{fixed} fixed")),

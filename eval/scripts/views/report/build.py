@@ -102,7 +102,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
         "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
-        "first_relevant": _first_relevant(scan, _passing(sections) or success, sections),
+        "first_relevant": _first_relevant(scan, _passing(sections) or _right(sections), sections),
         "latency": figures.latency(sections.get("pipeline")),
         "outcomes": figures.outcomes(sections.get("pipeline")),
         "confidence": _confidence(scan, back, success, sections),
@@ -138,16 +138,19 @@ def _scan(
         must, rows = figures.must_of(name), figures.rows_of(section)
         checks += checks_of(name, names, options.targets.get(name, {}), must, rows)
     success = _named(sections, options.confidence_by) if options.confidence_by else None
-    success = success or next(
-        (metric for metric in right_metrics() if _says(sections, metric)), None
-    )
+    success = success or _right(sections)
     worst = _named(sections, options.worst_by) if options.worst_by else None
-    extra = (success, _passing(sections), worst)
+    extra = (success, _passing(sections) or _right(sections), worst)
     for named in extra:
         if named and named[1] not in columns[named[0]]:
             columns[named[0]].append(named[1])
     scan, absent = scan_scores(folder, sections, columns, checks)
     return scan, success, absent
+
+
+def _right(sections: Mapping[str, Any]) -> Name | None:
+    """The metric of the run that says best whether an answer is right."""
+    return next((metric for metric in right_metrics() if _says(sections, metric)), None)
 
 
 def _passing(sections: Mapping[str, Any]) -> Name | None:

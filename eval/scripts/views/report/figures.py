@@ -196,7 +196,9 @@ def _slice_table(
             part = slices_of[name].get(dimension, {}).get(value, {"n": 0, "mean": {}})
             mean, row = part["mean"].get(metric), rows[name].get(metric)
             n = part.get("n_of", {}).get(metric, part["n"]) if mean is not None else 0
-            cells.append({"mean": mean, "n": n, "band": band(mean, row) if row else None})
+            # A slice has no interval; one of few cases would reach over most of the bands.
+            told = row is not None and n >= UNRELIABLE_BELOW
+            cells.append({"mean": mean, "n": n, "band": band(mean, row) if told and row else None})
         few = counts[value] < UNRELIABLE_BELOW
         table.append({"value": value, "n": counts[value], "few": few, "cells": cells})
     return {

@@ -1,0 +1,208 @@
+"""How fast a server may be asked: requests and tokens a minute, and how many calls at once.
+
+What the user sets is kept by spacing calls evenly, so that no window of a server is ever exceeded.
+Beyond that the server decides: what its headers say is left is spread until they begin anew, a 429
+stops all calls for as long as it says, and the number of calls at once is halved on a 429 or when
+answers take three times as long, and grows by one for each round of good answers (additive
+increase, multiplicative decrease; Chiu & Jain 1989).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from statistics import median
+
+MARGIN = 0.985
+"""Share of an allowance that is used: what is sent evenly does not arrive evenly."""
+
+SLOWER = 3.0
+"""Times the usual time of an answer from which a server counts as overloaded."""
+
+WATCHED = 32
+"""Answers whose median time is looked at."""
+
+LONGEST_STEP = 0.5
+"""Seconds after which a waiting call looks whether it shall stop."""
+
+MINUTE = 60.0
+
+REQUESTS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+)
+TOKENS = (
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+)
+"""Headers that say what is left and when it begins anew: OpenAI and those that imitate it,
+Anthropic, the IETF draft "RateLimit header fields for HTTP", and a common form."""
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+
+
+class Stopped(Exception):
+    """The run is being stopped while a call waits for its turn."""
+
+
+class CallLimits:
+    """Lets calls begin when they may. Thread-safe; one object for all calls to one server.
+
+    ``concurrency``: the most calls at once; ``rpm`` and ``tpm``: requests and tokens a minute, None
+    for no limit of the user's. ``clock``: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        concurrency: int,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = concurrency
+        self._window = float(concurrency)
+        self._interval = MINUTE / (rpm * MARGIN) if rpm else 0.0
+        self._token_interval = MINUTE / (tpm * MARGIN) if tpm else 0.0
+        self._clock = clock
+        self._active = 0
+        self._next_request = self._next_token = self._not_before = 0.0
+        self._last_cut = float("-inf")
+        self._times: deque[float] = deque(maxlen=WATCHED)
+        self._usual: float | None = None
+        self._since_look = 0
+        self._mean_tokens = 0.0
+        self._turn = threading.Condition()
+
+    @property
+    def window(self) -> int:
+        """How many calls may be under way at once now."""
+        return max(1, int(self._window))
+
+    def enter(self, stop: threading.Event, tokens: int | None = None) -> float:
+        """Wait for a call's turn; the seconds that were waited.
+
+        ``tokens``: what the call is expected to take, None for the mean so far. Raises Stopped.
+        """
+        begin = self._clock()
+        with self._turn:
+            while self._active >= self.window:
+                if stop.is_set():
+                    raise Stopped
+                self._turn.wait(LONGEST_STEP)
+            self._active += 1
+            moment = self._reserve(tokens)
+        try:
+            while (left := max(moment, self._not_before) - self._clock()) > 0:
+                if stop.wait(min(left, LONGEST_STEP)):
+                    raise Stopped
+        except BaseException:
+            self._leave()
+            raise
+        return self._clock() - begin
+
+    def _reserve(self, tokens: int | None) -> float:
+        """The moment at which this call may begin; the next one may later."""
+        now = self._clock()
+        moment = max(now, self._next_request, self._next_token)
+        self._next_request = moment + self._interval
+        expected = self._mean_tokens if tokens is None else tokens
+        self._next_token = max(now, self._next_token) + expected * self._token_interval
+        return moment
+
+    def _leave(self) -> None:
+        with self._turn:
+            self._active -= 1
+            self._turn.notify()
+
+    def answered(self, seconds: float, headers: Mapping[str, str]) -> None:
+        """A good answer came after ``seconds``."""
+        with self._turn:
+            self._window = min(self._most, self._window + 1 / self._window)
+            self._watch(seconds)
+            self._learn(headers)
+        self._leave()
+
+    def failed(self, status: int | None, retry_after: float | None) -> None:
+        """A call failed; ``status``: None without an answer, ``retry_after``: as it asks."""
+        with self._turn:
+            if status == 429:
+                now = self._clock()
+                self._halve(now)
+                if retry_after is not None:
+                    self._not_before = max(self._not_before, now + retry_after)
+        self._leave()
+
+    def spent(self, expected: int | None, tokens: int) -> None:
+        """Correct what a call was expected to take by what it took."""
+        with self._turn:
+            guess = self._mean_tokens if expected is None else expected
+            self._next_token += (tokens - guess) * self._token_interval
+            self._mean_tokens += (tokens - self._mean_tokens) / 8
+
+    def _halve(self, now: float) -> None:
+        """Once for all calls that were under way together."""
+        if now - self._last_cut >= max(1.0, self._usual or 0.0):
+            self._window = max(1.0, self._window / 2)
+            self._last_cut = now
+
+    def _watch(self, seconds: float) -> None:
+        self._times.append(seconds)
+        self._since_look += 1
+        if len(self._times) < WATCHED or self._since_look < WATCHED:
+            return
+        self._since_look = 0
+        middle = median(self._times)
+        if self._usual is None or middle < self._usual:
+            self._usual = middle
+        elif middle > SLOWER * self._usual:
+            self._halve(self._clock())
+            self._times.clear()
+        else:
+            self._usual += (middle - self._usual) / 16
+
+    def _learn(self, headers: Mapping[str, str]) -> None:
+        """Spread what is left until it begins anew, as soon as it is little."""
+        now = self._clock()
+        for remaining, reset in REQUESTS:
+            left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))
+            if left is not None and seconds is not None and left < 2 * self._active + 4:
+                # those under way are counted already by most servers, by none twice
+                gap = seconds / (left + 1) / MARGIN
+                self._next_request = max(self._next_request, now + gap)
+        for remaining, reset in TOKENS:
+            left, seconds = _number(headers.get(remaining)), _seconds(headers.get(reset))
+            need = self._mean_tokens * (self._active + 1)
+            if left is not None and seconds is not None and left < need:
+                self._next_token = max(self._next_token, now + seconds)
+
+
+def _number(text: str | None) -> float | None:
+    if text is None or not re.fullmatch(r"\d{1,15}(\.\d{1,6})?", text.strip()):
+        return None
+    return float(text)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Seconds from now: a number of them, ``6m0s``, ``12ms``, a moment, or Unix time."""
+    if text is None:
+        return None
+    text = text.strip()
+    number = _number(text)
+    if number is not None:
+        return max(0.0, number - time.time()) if number > 10**8 else number
+    match = _DURATION.fullmatch(text)
+    if match and text:
+        hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
+        return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

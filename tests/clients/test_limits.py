@@ -1,0 +1,192 @@
+"""Calls are spaced, headers are heeded, and a server that refuses gets fewer at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.fake_bot import Exchange, FakeBot
+
+from clients.http import CallError, Interrupted, Reply, RetryPolicy, call_with_retries
+from clients.limits import WATCHED, CallLimits, Stopped, _seconds
+
+
+class Clock:
+    """A clock that waits move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Waiting(threading.Event):
+    """A stop that never comes: waiting for it moves the clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.clock.now += timeout or 0.0
+        return False
+
+
+def begun(limits: CallLimits, clock: Clock, calls: int, tokens: int | None = None) -> list[float]:
+    """Seconds from the start at which calls begin that end at once."""
+    stop, start, moments = Waiting(clock), clock.now, []
+    for _ in range(calls):
+        limits.enter(stop, tokens)
+        moments.append(clock.now - start)
+        limits.answered(0.0, {})
+    return moments
+
+
+def test_requests_a_minute_are_sent_evenly() -> None:
+    """60 a minute: one second apart, and 1.5 % more for what arrives unevenly."""
+    clock = Clock()
+    moments = begun(CallLimits(8, rpm=60, clock=clock), clock, 4)
+    assert moments == pytest.approx([0.0, 1 / 0.985, 2 / 0.985, 3 / 0.985])
+
+
+def test_tokens_a_minute_are_sent_evenly_and_corrected() -> None:
+    """600 a minute are 10 a second: a call of 20 keeps the next one 2 s; 40 taken, 2 s more."""
+    clock = Clock()
+    limits = CallLimits(8, tpm=600, clock=clock)
+    assert begun(limits, clock, 2, 20) == pytest.approx([0.0, 2 / 0.985])
+    limits.spent(20, 40)
+    assert begun(limits, clock, 1, 20) == pytest.approx([4 / 0.985])
+
+
+def test_a_429_stops_all_calls_as_long_as_it_says_and_halves() -> None:
+    clock = Clock()
+    limits = CallLimits(8, clock=clock)
+    stop = Waiting(clock)
+    limits.enter(stop)
+    limits.failed(429, 7.0)
+    assert limits.window == 4
+    assert limits.enter(stop) == pytest.approx(7.0)
+    limits.answered(0.1, {})
+    for _ in range(40):  # 1/4 + 1/4.25 + ...: from 4 to 8 in about (64 - 16) / 2 = 24 answers
+        limits.enter(stop)
+        limits.answered(0.1, {})
+    assert limits.window == 8
+
+
+def test_calls_under_way_together_halve_once() -> None:
+    clock = Clock()
+    limits = CallLimits(8, clock=clock)
+    for _ in range(3):
+        limits.enter(Waiting(clock))
+    for _ in range(3):
+        limits.failed(429, None)
+    assert limits.window == 4
+
+
+def test_answers_that_take_three_times_as_long_halve() -> None:
+    clock = Clock()
+    limits = CallLimits(8, clock=clock)
+    stop = Waiting(clock)
+    for seconds in (0.1, 0.1, 0.31):
+        for _ in range(WATCHED):
+            limits.enter(stop)
+            limits.answered(seconds, {})
+    assert limits.window == 4
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"}, 0.5),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "12"}, 12.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "150ms"}, 0.0),
+        ({"ratelimit-remaining": "900", "ratelimit-reset": "60"}, 0.0),
+        ({"ratelimit-remaining": "-1", "ratelimit-reset": "soon"}, 0.0),
+    ],
+)
+def test_what_headers_say_is_left_is_spread(headers: dict[str, str], seconds: float) -> None:
+    """Left to ask, and one: 1 in 1 s is every half second; nobody waits while much is left."""
+    clock = Clock()
+    limits = CallLimits(2, clock=clock)
+    limits.enter(Waiting(clock))
+    limits.answered(0.1, headers)
+    assert limits.enter(Waiting(clock)) == pytest.approx(seconds / 0.985, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1h2m3.5s", 3723.5), ("12ms", 0.012), ("7", 7.0), ("", 0.0), ("later", None), (None, None)],
+)
+def test_times_in_headers(text: str | None, seconds: float | None) -> None:
+    assert _seconds(text) == (None if text == "" else seconds)
+
+
+def test_a_moment_is_a_time_from_now() -> None:
+    assert _seconds("2000-01-01T00:00:00Z") == 0.0
+    assert _seconds(str(int(time.time()) + 100)) == pytest.approx(100, abs=3)
+
+
+def test_stopping_ends_a_wait_and_gives_the_place_back() -> None:
+    limits = CallLimits(1, rpm=1)
+    stop = threading.Event()
+    limits.enter(stop)
+    limits.answered(0.0, {})
+    threading.Timer(0.05, stop.set).start()
+    with pytest.raises(Stopped):
+        limits.enter(stop)
+    with pytest.raises(Interrupted):
+        call_with_retries(lambda allowed: None, RetryPolicy(), stop, limits=limits)
+    assert limits._active == 0
+
+
+def test_waiting_takes_nothing_from_the_time_of_a_call() -> None:
+    clock = Clock()
+    limits = CallLimits(1, rpm=6, clock=clock)
+    stop = Waiting(clock)
+    allowed: list[float] = []
+
+    def attempt(seconds: float) -> Reply:
+        allowed.append(seconds)
+        if len(allowed) == 1:
+            raise CallError("rate_limited", "no", retryable=True, status=429, retry_after=3.0)
+        return Reply(200, {}, b"", 0.0)
+
+    policy = RetryPolicy(timeout=5, retries=1, backoff=0)
+    call_with_retries(attempt, policy, stop, clock=clock, draw=lambda: 0.0, limits=limits)
+    assert allowed == pytest.approx([5.0, 5.0])
+
+
+def test_a_server_with_a_window_never_refuses_what_is_sent_evenly() -> None:
+    """Real HTTP: 20 in any second are taken, 16 a second are sent: some may come late."""
+    seen: list[float] = []
+    refused: list[float] = []
+
+    def behave(exchange: Exchange) -> None:
+        now = time.monotonic()
+        if sum(moment > now - 1.0 for moment in seen) >= 20:
+            refused.append(now)
+            return exchange.reply({"error": "slow down"}, 429)
+        seen.append(now)
+        return exchange.reply({"answer": "yes"})
+
+    from clients.http import HttpTransport, ask_all
+
+    bot: Any = FakeBot()
+    bot.default = behave
+    transport = HttpTransport(bot.url, connections=8)
+    limits = CallLimits(8, rpm=960)
+
+    def ask(number: int) -> int:
+        def send(allowed: float) -> Reply:
+            return transport.send("POST", bot.url, {}, b'{"question": "q"}', allowed)
+
+        return call_with_retries(send, RetryPolicy(), threading.Event(), limits=limits)[1]
+
+    start = time.monotonic()
+    assert list(ask_all(range(33), ask, 8, threading.Event())) == [1] * 33
+    assert refused == []
+    assert time.monotonic() - start >= 2.0
