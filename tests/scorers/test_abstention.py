@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.catalogue.abstention import ROWS
+from records.scores import ScoreLine
 from scorers.abstention import AbstentionScorer, decide, usual_language
 from scorers.contract import ScoreRow
 from scorers.loop import score_run
@@ -194,9 +195,9 @@ def section() -> dict[str, Any]:
     return {name: {} for name in ("definitions", "n", "not_applicable", "failed", "mean", "ci95")}
 
 
-def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> dict[str, Any]:
+def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> ScoreLine:
     found = {"decided_by": "api"} | ({"cell": cell} if cell else {}) | evidence
-    return {"case_id": case_id, "status": status} | ({"evidence": found} if cell else {})
+    return ScoreLine(case_id, 0, status, {}, evidence=found if cell else None)
 
 
 def test_f1_of_a_run_by_hand() -> None:

@@ -161,6 +161,15 @@ def read_whole_scores(
         yield line
 
 
+_decode_plain = msgspec.json.Decoder(ScoreLine).decode
+
+
+def read_own_scores(path: Path) -> Iterator[ScoreLine]:
+    """Score lines that this process or a worker of it has just written, evidence as plain data."""
+    with open(path, "rb") as file:
+        yield from map(_decode_plain, file)
+
+
 def metric_names(path: Path) -> list[str]:
     """The metrics of a file of score lines, by its first line; [] when that cannot be read."""
     try:

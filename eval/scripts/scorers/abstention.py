@@ -24,6 +24,7 @@ from records.judgements import (
 )
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS
+from records.scores import ScoreLine
 from scorers.common import in_rank_order
 from scorers.contract import (
     NOTHING,
@@ -192,19 +193,19 @@ class AbstentionScorer:
         return ScoreRow((None,) * len(self.metrics), (("*", reason),))
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """F1 over cases (of several repeats a case counts their mean), the table, who decided."""
         cells: Counter[str] = Counter()
         by: Counter[str] = Counter()
         disagree = unscored = failed = 0
         parts: Counter[means.Parts] = Counter()
-        for _, repeats in groupby(lines, key=lambda line: line["case_id"]):
+        for _, repeats in groupby(lines, key=lambda line: line.case_id):
             case_cells: list[str] = []
             state = ""
             for line in repeats:
-                state = line["status"]
-                evidence = line.get("evidence", NOTHING)
+                state = line.status
+                evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
                 case_cells += [evidence["cell"]] if "cell" in evidence else []

@@ -15,6 +15,7 @@ from ragmetrics.stats.tally import (
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
+from records.scores import ScoreLine
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -101,7 +102,7 @@ class Aggregator(Protocol):
     """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section with them added; ``lines`` are the score lines, in order."""
 

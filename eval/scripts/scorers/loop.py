@@ -14,12 +14,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from ragmetrics.stats.tally import (
     FAILED,
@@ -40,7 +38,7 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
-from records.scores import encode_lines, encode_scores
+from records.scores import encode_lines, encode_scores, read_own_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
     NOTHING,
@@ -163,14 +161,10 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
     summary = tally.summary(scorer.metrics, seed)
     section = {"options": scorer.options | {"seed": seed}} | summary
     if isinstance(scorer, Aggregator):
-        return scorer.aggregate(section, _score_lines(parts), seed)
+        return scorer.aggregate(
+            section, chain.from_iterable(read_own_scores(part.rows) for part in parts), seed
+        )
     return section
-
-
-def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[dict[str, Any]]:
-    for part in parts:
-        with open(part.rows, "rb") as file:
-            yield from map(orjson.loads, file)
 
 
 def _header(

@@ -20,6 +20,7 @@ from ragmetrics.pipeline import (
 )
 from records.cases import TestCase
 from records.results import TestResult
+from records.scores import ScoreLine
 from scorers.common import citation_count, row_of
 from scorers.contract import Evidence, ScoreRow, SectionScorer, WorstCase, add_metric
 
@@ -48,16 +49,16 @@ class PipelineScorer:
         return row_of(scores, self.metrics), dict(scores.evidence) | _measured(case, result)
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
         totals = ResponseTotals()
         answered = timed = 0
         for line in lines:
-            if line["status"] == "failed":
-                totals.add_error(line["reasons"]["*"].removeprefix(FAILURE))
+            if line.status == "failed":
+                totals.add_error(line.reasons["*"].removeprefix(FAILURE))
                 continue
-            evidence = line["evidence"]
+            evidence = line.evidence
             answered += 1
             timed += "run_budgets_ms" in evidence and "total" in evidence.get("latency_ms", {})
             totals.add(

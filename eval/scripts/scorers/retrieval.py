@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -16,12 +14,13 @@ from ragmetrics import retrieval as ragmetrics_retrieval
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue import retrieval
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.matching import Anchor, Matches, Mode
+from ragmetrics.matching import Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
-from records.judged import JudgedRow, JudgedRows, read_judged
+from records.judged import JudgedRows, read_judged
 from records.results import RetrievedChunk, TestResult
+from records.scores import ScoreLine
 from scorers.common import (
     KEYS,
     CaseGold,
@@ -31,7 +30,6 @@ from scorers.common import (
     gold_names,
     gold_of,
     in_rank_order,
-    key_of_passage,
     place_of,
     resolve,
     whole_text,
@@ -44,6 +42,19 @@ from scorers.contract import (
     SectionScorer,
     WorstCase,
 )
+from scorers.retrieval_pool import (
+    CUT,
+    NO_JUDGEMENTS,
+    NO_NEGATIVES,
+    NO_TEXTS,
+    RANGED,
+    JudgedPool,
+    MisplacedCases,
+    UnjudgedRanges,
+    ends_of,
+    places_found,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +66,6 @@ recency_rule_ok lack a score, else ""."""
 NO_SELECTION, NO_REFERENCES = "no folder_selection", "no references"
 
 NO_SNIPPETS, NO_RULE = "no snippets", "no recency_conflict_rule"
-
-NO_JUDGEMENTS, NO_NEGATIVES = "no judgements", "nothing judged irrelevant"
-
-CUT, NO_TEXTS = "text was truncated", "no chunk texts"
 
 MOST_KNOWN = 1 << 15
 """Distinct outcomes by ids that are kept to be looked up."""
@@ -107,26 +114,26 @@ class RetrievalScorer:
             return self._nothing(KEYS[gold.mode].missing), {}
         matches = self._match(gold, chunks)
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
-        pool = self._pool(case, gold, matches, chunks)
+        pool = pool_of(case, gold, matches, chunks, self.judged)
         extra, missing = self._extra(case, result, gold, chunks, matches, pool)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
         evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
         evidence["hits"] = matches.hits
         if gold.mode == "anchor":
-            evidence |= _places(gold.keys, matches, chunks)
-        if isinstance(pool, _Pool):
+            evidence |= places_found(gold.keys, matches, chunks)
+        if isinstance(pool, JudgedPool):
             evidence["unjudged"] = pool.unjudged
-            evidence["ranges"] = [_ends(ranking, k, pool.unjudged_to(k)) for k in self.ks]
+            evidence["ranges"] = [ends_of(ranking, k, pool.unjudged_to(k)) for k in self.ks]
         return row, evidence
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section, with the remark on headings that never match where it is due, and with
         ``ranges`` where passages were judged."""
-        seen = _Misplaced() if "anchor" in section["by"].get("match", {}) else None
+        seen = MisplacedCases() if "anchor" in section["by"].get("match", {}) else None
         judged = any(section["n"][f"unjudged@{k}"] for k in self.ks)
-        ranges = _Ranges(self.ks) if judged else None
+        ranges = UnjudgedRanges(self.ks) if judged else None
         for line in lines if seen or ranges else ():
             if seen is not None and not seen.take(line):
                 seen = None
@@ -184,52 +191,11 @@ class RetrievalScorer:
             return matching.match_anchors(
                 gold.keys, places, gold.snippets, whole, self.min_similarity
             )
-        texts = [chunk.text or "" for chunk in chunks]
-        return matching.match_texts(gold.keys, texts, self.min_similarity)
-
-    def _pool(
-        self,
-        case: TestCase,
-        gold: CaseGold,
-        matches: Matches,
-        chunks: Sequence[RetrievedChunk],
-    ) -> _Pool | str:
-        """What was judged of the list; why nothing is known of it where that is so."""
-        if gold.mode in ("chunk", "doc"):
-            names: Sequence[str | None] = (
-                [chunk.chunk_id for chunk in chunks]
-                if gold.mode == "chunk"
-                else [doc_of(chunk) for chunk in chunks]
-            )
-            return _graded_pool(case, gold, matches, names)
-        rows = self.judged.get(case.id, ())
-        graded = {name for name, grade in case.chunk_relevance_grades.items() if grade == 0}
-        if not rows and not graded:
-            return NO_JUDGEMENTS
-        hits = set(matches.hits)
-        known = {row.key for row in rows}
-        negative = {row.key for row in rows if row.grade == 0 and not _is_gold(row, gold)}
-        unjudged, wrong, seen = [], [], set()
-        for rank, chunk in enumerate(chunks, 1):
-            if rank in hits:
-                continue
-            name = chunk.chunk_id
-            if name not in graded:
-                if rows and whole_text(chunk) is None:
-                    return CUT if chunk.truncated else NO_TEXTS
-                name = key_of_passage(chunk) if rows else ""
-                if name not in known:
-                    unjudged.append(rank)
-                    continue
-                if name not in negative:
-                    continue
-            if name not in seen:
-                seen.add(name)
-                wrong.append(rank)
-        return _Pool(unjudged, wrong, len(negative) + len(graded))
+        passages = [chunk.text or "" for chunk in chunks]
+        return matching.match_texts(gold.keys, passages, self.min_similarity)
 
     def _judged_scores(
-        self, gold: CaseGold, matches: Matches, pool: _Pool | str
+        self, gold: CaseGold, matches: Matches, pool: JudgedPool | str
     ) -> tuple[Values, str, str]:
         """unjudged@k, condensed_ndcg@k and bpref, and why they lack a score, else ""."""
         if isinstance(pool, str):
@@ -252,7 +218,7 @@ class RetrievalScorer:
         gold: CaseGold,
         chunks: Sequence[RetrievedChunk],
         matches: Matches,
-        pool: _Pool | str,
+        pool: JudgedPool | str,
     ) -> tuple[Values, Missing]:
         """What is no metric of one ranking, and reasons for gaps."""
         attribution, no_attribution = self._attribution(result, gold, chunks)
@@ -286,148 +252,6 @@ class RetrievalScorer:
         snippet_lists = [[snippet] for snippet in snippets]
         ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
-
-
-LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
-"""Cases, and their share, from which headings that never match are remarked on."""
-
-
-def _places(
-    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
-) -> dict[str, Any]:
-    """Whether a gold heading was found where its file was; if not, what stood there instead.
-
-    {} when no file of a support that has a heading was retrieved.
-    """
-    headed = [index for index, support in enumerate(gold) if support.heading]
-    if any(matches.first[index] is not None for index in headed):
-        return {"heading_found": True}
-    wanted = {gold[index].path: gold[index] for index in reversed(headed)}
-    for chunk in chunks:
-        place = place_of(chunk)
-        if place is not None and place.path in wanted:
-            support = wanted[place.path]
-            heading = matching.SEPARATOR.join(support.heading)
-            got = [place.path, heading, (chunk.heading_path or "")[:MOST_HEADING]]
-            return {"heading_found": False, "instead": got}
-    return {}
-
-
-MOST_HEADING = 500
-"""Characters of a bot's heading that are kept as an example."""
-
-
-class _Misplaced:
-    """Gathers cases whose file was found and whose heading was not."""
-
-    def __init__(self) -> None:
-        self._cases: set[str] = set()
-        self._instead: dict[str, Sequence[str]] = {}
-
-    def take(self, line: Mapping[str, Any]) -> bool:
-        """Count a score line; False when a heading matched, so that nothing is to be remarked."""
-        evidence = line.get("evidence", {})
-        if evidence.get("match") == "anchor":
-            self._cases.add(line["case_id"])
-            if "instead" in evidence:
-                self._instead.setdefault(line["case_id"], evidence["instead"])
-        return not evidence.get("heading_found")
-
-    def noted(self) -> dict[str, Any] | None:
-        """The remark, if there are enough of them."""
-        if len(self._instead) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(self._cases)):
-            return None
-        path, wanted, got = next(iter(self._instead.values()))
-        counts = {"cases": len(self._cases), "path_found": len(self._instead)}
-        return counts | {"path": path, "wanted": wanted, "got": got}
-
-
-RANGED = ("precision", "evidence_recall")
-"""What the unjudged leave between two ends; recall and NDCG have none, since relevant passages
-outside the list raise their denominator."""
-
-
-def _ends(ranking: Ranking, k: int, unjudged: int) -> list[float]:
-    """The two ends of each metric of RANGED for one case at k."""
-    right = ragmetrics_retrieval.precision(ranking, k)
-    return [
-        right,
-        right + unjudged / k,
-        ragmetrics_retrieval.evidence_recall(ranking, k),
-        ragmetrics_retrieval.evidence_recall_at_most(ranking, k, unjudged),
-    ]
-
-
-class _Ranges:
-    """Means of precision and evidence_recall if all unjudged chunks were irrelevant, and relevant.
-
-    Over the cases with judgements; of a case that was asked several times the mean counts.
-    """
-
-    def __init__(self, ks: tuple[int, ...]) -> None:
-        self._ks = ks
-        self._cases: dict[str, list[list[float]]] = {}
-
-    def take(self, line: Mapping[str, Any]) -> None:
-        ends = line.get("evidence", {}).get("ranges")
-        if ends is not None:
-            flat = [end for at_k in ends for end in at_k]
-            self._cases.setdefault(line["case_id"], []).append(flat)
-
-    def means(self) -> dict[str, list[float]]:
-        """``{"precision@5": [low, high], …}``, and for evidence_recall."""
-        rows = [
-            [fsum(column) / len(column) for column in zip(*repeats, strict=True)]
-            for repeats in self._cases.values()
-        ]
-        ends = [fsum(column) / len(rows) for column in zip(*rows, strict=True)]
-        names = [f"{name}@{k}" for k in self._ks for name in RANGED]
-        return {name: ends[2 * at : 2 * at + 2] for at, name in enumerate(names)}
-
-
-class _Pool(NamedTuple):
-    """What was judged of a list: the ranks of ``unjudged`` chunks and of those judged ``wrong``
-    (each passage once), and how many ``negatives`` the case has, retrieved or not."""
-
-    unjudged: list[int]
-    wrong: list[int]
-    negatives: int
-
-    def unjudged_to(self, k: int) -> int:
-        """How many of the top k nobody has judged."""
-        return bisect_right(self.unjudged, k)
-
-
-def _graded_pool(
-    case: TestCase, gold: CaseGold, matches: Matches, names: Sequence[str | None]
-) -> _Pool | str:
-    """The same where ids are graded: 0 is judged irrelevant, below 0 (as in trec_eval) unjudged."""
-    if gold.mode == "chunk":
-        grades = case.chunk_relevance_grades
-    else:
-        grades = {matching.same_form(doc): g for doc, g in case.relevance_grades.items()}
-    negative = {name for name, grade in grades.items() if grade == 0}
-    if not negative:
-        return NO_JUDGEMENTS
-    hits = set(matches.hits)
-    unjudged, wrong, seen = [], [], set()
-    for rank, name in enumerate(names, 1):
-        if rank in hits:
-            continue
-        if name not in negative:
-            unjudged.append(rank)
-        elif name not in seen:
-            seen.add(name)
-            wrong.append(rank)
-    return _Pool(unjudged, wrong, len(negative))
-
-
-def _is_gold(row: JudgedRow, gold: CaseGold) -> bool:
-    """True when a judged passage stands under a gold support: its mark came later than its row."""
-    if gold.mode != "anchor":
-        return False
-    place = matching.anchor(row.rel_path, row.heading_path)
-    return any(matching.matches_anchor(support, place) for support in gold.keys)
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:

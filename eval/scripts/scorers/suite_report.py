@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.baseline import FAILING, BaselineChange
 from decisions.diagnosis import DiagnosisFinding
-from decisions.measures import Measure, targets_text
+from decisions.measures import UNCLEAR_BAND, Measure, targets_text
 from ragmetrics import catalogue
 from records.asked import missing_remark
 from records.errors import StorageError
@@ -292,7 +292,9 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
     for section, rows in parts:
         table.add_row(section, style="bold")
         for measure in rows:
-            name, *rest = _cells(measure)
+            name, *rest, band = _cells(measure)
+            # On 80 columns there is no room for more than one word.
+            rest.append("" if band == UNCLEAR_BAND else band)
             table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
     return table
 

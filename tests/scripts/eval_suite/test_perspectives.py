@@ -46,7 +46,7 @@ def test_all_perspectives_in_one_go(finished: Any, suite: Any, write: Any) -> No
     written = (finished.run / "suite.md").read_text()
     assert "| evidence_recall@5 | 0.750 |" in written
     (shown,) = [line for line in written.splitlines() if line.startswith("| recall@5 | 0.750 |")]
-    assert "| advisory > 0.7 |  | " in shown, "no pass mark"
+    assert shown.endswith("| advisory > 0.7 |  | too few to tell |")
 
 
 def test_the_screen_fits_80_columns_and_shows_marks(finished: Any, write: Any) -> None:
@@ -65,8 +65,7 @@ def test_the_screen_fits_80_columns_and_shows_marks(finished: Any, write: Any) -
         ">",
         "0.7",
         "✓",
-        "good",
-    ]
+    ]  # 4 cases are too few for a band
     assert "recall_any@3" not in done.stdout
     assert "pipeline: nothing to score: " in done.stdout
     assert "Diagnosis" in done.stdout
