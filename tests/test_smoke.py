@@ -27,6 +27,7 @@ MISSING_FILE = {
     "compare_runs": [ABSENT, ABSENT],
     "browse_runs": [ABSENT],
     "demo_api": ["--vault", ABSENT],
+    "connect_bot": ["--curl", f"@{ABSENT}"],
     "eval_suite": ["--run", ABSENT],
     "gate_run": ["--run", ABSENT],
     "judge_answers": ["--run", ABSENT],

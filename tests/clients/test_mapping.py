@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from clients.http import KINDS, CallError
 from clients.mapping import CHUNK_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, build_result
 from clients.profile import load_profile
+from records.errors import StorageError
 from records.results import TestResult
 
 PROFILES = Path(__file__).parents[2] / "eval" / "profiles"
@@ -159,3 +160,55 @@ def test_tokens_have_a_price_unless_the_bot_names_the_cost(tmp_path: Path) -> No
     assert cost(usage=usage, cost_usd=0.1) == 0.1
     assert cost(usage={"words": 7}) is None
     assert cost() is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent", "read"),
+    [
+        ({"heading_separator": "/"}, ("a.md", "/Plans/Free plan/"), ("a.md", "Plans > Free plan")),
+        ({"heading_separator": " | "}, ("a.md", "Plans | A|B"), ("a.md", "Plans > A|B")),
+        ({"heading_root": "Handbook"}, ("a.md", "Handbook > Plans"), ("a.md", "Plans")),
+        ({"heading_root": "Handbook"}, ("a.md", "Plans > Handbook"), ("a.md", "Plans > Handbook")),
+        (
+            {"heading_root": "Handbook"},
+            ("a.md", "Handbooks > Plans"),
+            ("a.md", "Handbooks > Plans"),
+        ),
+        ({"heading_root": "# A > B"}, ("a.md", "A > B > C"), ("a.md", "C")),
+        ({"heading_root": "*"}, ("a.md", "Title of a > Plans"), ("a.md", "Plans")),
+        (
+            {"heading_separator": "/", "heading_root": "Book"},
+            ("a.md", "/Book/Plans/"),
+            ("a.md", "Plans"),
+        ),
+        ({"path_root": "/srv/docs/"}, ("/srv/docs/x/a.md", "A"), ("x/a.md", "A")),
+        ({"path_root": "docs"}, ("./docs/a.md", "A"), ("a.md", "A")),
+        ({"path_root": "docs"}, ("docs2/a.md", "A"), ("docs2/a.md", "A")),
+        ({"path_root": "/"}, ("/a.md", "A"), ("a.md", "A")),
+        ({}, ("docs/a.md", "/A/B/"), ("docs/a.md", "/A/B/")),
+    ],
+)
+def test_places_are_read_as_the_labels_write_them(
+    tmp_path: Path, settings: dict[str, str], sent: tuple[str, str], read: tuple[str, str]
+) -> None:
+    lines = "".join(f"{name} = '{text}'\n" for name, text in settings.items())
+    (tmp_path / "p.toml").write_text(lines + (PROFILES / "default.toml").read_text())
+    answer = load_profile("p", tmp_path).answer
+    place = {"rel_path": sent[0], "heading_path": sent[1]}
+    payload = {
+        "answer": "a",
+        "retrieved": [place | {"chunk_id": "c"}, "plain"],
+        "references": [place | {"index": 1}],
+    }
+    fields = answer.fields(payload)
+    for item in (fields["retrieved"][0], fields["references"][0]):
+        assert (item["rel_path"], item["heading_path"]) == read
+    assert fields["retrieved"][1] == {"chunk_id": "plain"}
+    assert place == {"rel_path": sent[0], "heading_path": sent[1]}, "the answer stays as it came"
+
+
+@pytest.mark.parametrize("name", ["heading_separator", "heading_root", "path_root"])
+def test_an_empty_place_setting_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "p.toml").write_text(f"{name} = ''\n" + (PROFILES / "default.toml").read_text())
+    with pytest.raises(StorageError, match=f"{name}: is empty"):
+        load_profile("p", tmp_path)

@@ -11,13 +11,13 @@ from rapidfuzz.distance import Levenshtein
 
 from ragmetrics.matching import (
     anchor,
-    covers,
     evidence_rank,
     heading_segments,
     holds,
     match_anchors,
     match_ids,
     match_texts,
+    matches_anchor,
     normalise_path,
     scope_miss,
     window_similarity,
@@ -65,11 +65,11 @@ def test_heading_segments(written: str, segments: tuple[str, ...]) -> None:
     ],
 )
 def test_anchor_prefix_by_segment(gold: str, found: str, matches: bool) -> None:
-    assert covers(anchor("a.md", gold), anchor("./a.md", found)) is matches
+    assert matches_anchor(anchor("a.md", gold), anchor("./a.md", found)) is matches
 
 
 def test_anchor_needs_the_same_file() -> None:
-    assert not covers(anchor("a.md", ""), anchor("b.md", ""))
+    assert not matches_anchor(anchor("a.md", ""), anchor("b.md", ""))
 
 
 def test_match_anchors_keeps_first_rank_of_each_support_and_all_hits() -> None:
@@ -163,3 +163,38 @@ def test_evidence_is_complete_with_one_whole_group(
 )
 def test_scope_miss(chosen: list[str], missed: float) -> None:
     assert scope_miss(["guide/a.md", "faq.md"], chosen) == missed
+
+
+COARSER = [
+    # chunk's heading, its text, whether it matches a support at One > Two that quotes "ten days"
+    ("One > Two > Three", None, True),  # below: by place alone
+    ("One > Two", None, True),
+    ("One", "You get TEN  days off.", True),  # the text of the section stands in its parent
+    ("", "You get ten days off.", True),  # a whole file
+    ("One", "You get twelve days off.", False),
+    ("One", "You get ten daze off.", False),  # 6 of 8 characters: 0.75 alike
+    ("One", None, False),  # no text, or one that was cut
+    ("Two", "You get ten days off.", False),  # another section
+    ("One > Other", "You get ten days off.", False),
+]
+
+
+@pytest.mark.parametrize(("heading", "text", "matches"), COARSER)
+def test_a_coarser_chunk_matches_by_a_snippet(
+    heading: str, text: str | None, matches: bool
+) -> None:
+    gold = anchor("a.md", "One > Two")
+    place = anchor("a.md", heading)
+    assert matches_anchor(gold, place, ["ten days"], text) is matches
+    assert matches_anchor(gold, anchor("b.md", heading), ["ten days"], text) is False
+    # Without snippets the place alone counts.
+    assert matches_anchor(gold, place, [], text) is heading.startswith("One > Two")
+    found = match_anchors([gold], [None, place], [["ten days"]], [None, text])
+    assert found == ([2], [2]) if matches else ([None], [])
+
+
+def test_the_least_similarity_holds_for_coarser_chunks_too() -> None:
+    gold, place = anchor("a.md", "One > Two"), anchor("a.md", "One")
+    # One of eight characters is wrong: 0.875 alike.
+    assert matches_anchor(gold, place, ["ten days"], "ten dazs", 0.8)
+    assert not matches_anchor(gold, place, ["ten days"], "ten dazs", 0.9)

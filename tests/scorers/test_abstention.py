@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.catalogue.abstention import ROWS
+from records.scores import ScoreLine
 from scorers.abstention import AbstentionScorer, decide, usual_language
 from scorers.contract import ScoreRow
 from scorers.loop import score_run
@@ -193,9 +194,9 @@ def section() -> dict[str, Any]:
     return {name: {} for name in (*counts, "mean", "ci95", "method", "clusters", "marks")}
 
 
-def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> dict[str, Any]:
+def line(case_id: str, cell: str = "", status: str = "scored", **evidence: Any) -> ScoreLine:
     found = {"decided_by": "api"} | ({"cell": cell} if cell else {}) | evidence
-    return {"case_id": case_id, "status": status} | ({"evidence": found} if cell else {})
+    return ScoreLine(case_id, 0, status, {}, evidence=found if cell else None)
 
 
 def test_f1_of_a_run_by_hand() -> None:
@@ -230,18 +231,18 @@ def test_f1_of_a_run_by_hand() -> None:
 def test_f1_is_drawn_by_clusters() -> None:
     """Four cases of one document that share their fate count once: two units, of which a resample
     holds both, or one of them twice; so F1 is 8 / (8 + 1), 1 or 0."""
-    lines = [line(f"a{n}", "abstained_unanswerable") | {"cluster": 7} for n in range(4)]
-    lines += [line("b", "answered_unanswerable") | {"cluster": 0}]
+    lines = [line(f"a{n}", "abstained_unanswerable") for n in range(4)]
+    lines += [line("b", "answered_unanswerable")]
+    alone = AbstentionScorer().aggregate(section(), iter(lines), 0)
+    assert alone["clusters"]["abstention_f1"] == 5
+    assert alone["ci95"]["abstention_f1"][0] > 0
+    for row in lines[:4]:
+        row.cluster = 7
     found = AbstentionScorer().aggregate(section(), iter(lines), 0)
     assert found["mean"]["abstention_f1"] == pytest.approx(8 / 9)
     assert found["ci95"]["abstention_f1"] == [0.0, 1.0]
     assert found["clusters"]["abstention_f1"] == 2
     assert found["method"]["abstention_f1"] == "bootstrap"
-    alone = AbstentionScorer().aggregate(
-        section(), iter([row | {"cluster": 0} for row in lines]), 0
-    )
-    assert alone["clusters"]["abstention_f1"] == 5
-    assert alone["ci95"]["abstention_f1"][0] > 0
 
 
 def test_repeats_are_one_case() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ragmetrics.catalogue.pipeline import ROWS
 from ragmetrics.pipeline import METRICS, OUTCOMES
 from records.cases import Outcome
+from records.scores import ScoreLine
 from scorers.common import citation_count
 from scorers.pipeline import PipelineScorer
 from storage import Reference, RetrievedChunk, TestCase, TestResult
@@ -87,10 +88,10 @@ def test_labels_may_name_each_outcome_and_no_other() -> None:
 def test_totals_of_a_run() -> None:
     scorer = PipelineScorer()
     case = TestCase("q", "?", expected_outcome="success", latency_budget_ms={"p50": 15, "max": 15})
-    lines: list[dict[str, Any]] = []
+    lines: list[ScoreLine] = []
     for time in (10.0, 20.0):
         _, evidence = scorer.score(case, result(latency_ms={"total": time}, cost_usd=0.5))
-        lines.append({"status": "scored", "evidence": evidence})
+        lines.append(ScoreLine("q", 0, "scored", {}, evidence=evidence))
     # a budget without a time, a time without a budget, and neither
     for other, times in (
         (case, {}),
@@ -98,9 +99,9 @@ def test_totals_of_a_run() -> None:
         (TestCase("q", "?"), {}),
     ):
         _, evidence = scorer.score(other, result(latency_ms=times))
-        lines.append({"status": "scored", "evidence": evidence})
-    lines.append({"status": "failed", "reasons": {"*": "call failed: timeout"}})
-    lines.append({"status": "failed", "reasons": {"*": "asked, but the run has no result"}})
+        lines.append(ScoreLine("q", 0, "scored", {}, evidence=evidence))
+    lines.append(ScoreLine("q", 0, "failed", {}, {"*": "call failed: timeout"}))
+    lines.append(ScoreLine("q", 0, "failed", {}, {"*": "asked, but the run has no result"}))
     section: dict[str, Any] = {
         name: {} for name in ("definitions", "not_applicable", "failed", "ci95")
     }

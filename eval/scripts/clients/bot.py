@@ -10,6 +10,8 @@ it never becomes an answer.
 from __future__ import annotations
 
 import threading
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -26,7 +28,7 @@ from clients.http import (
     Transport,
     call_with_retries,
 )
-from clients.mapping import build_result, payload_fields
+from clients.mapping import AnswerMap, build_result, payload_fields
 from clients.profile import Profile, merge, render
 from clients.secrets import (
     Headers,
@@ -36,10 +38,13 @@ from clients.secrets import (
     url_in_message,
     url_secrets,
 )
+from clients.streams import ACCEPTED, Stream, read_stream
 from records.errors import StorageError
 from records.results import ErrorInfo, TestResult
 
 BOM = b"\xef\xbb\xbf"
+
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Question:
     user_roles: tuple[str, ...] = ()
     repeat: int = 0
     seed: int | None = None
+    run_id: str | None = None
 
     def values(self) -> dict[str, Any]:
         """The placeholders of a request template and their values."""
@@ -68,6 +74,8 @@ class Question:
             "case_id": self.case_id,
             "repeat": self.repeat,
             "seed": self.seed,
+            "run_id": self.run_id,
+            "uuid": str(uuid.uuid4()),
         }
 
 
@@ -106,9 +114,9 @@ class ChatApi:
         headers = headers or Headers()
         self._headers = {
             "User-Agent": user_agent,
-            "Accept": "application/json",
+            "Accept": f"{ACCEPTED[profile.stream.form]}, {JSON}" if profile.stream else JSON,
             "Accept-Encoding": "gzip, deflate",
-            **({} if profile.body is None else {"Content-Type": "application/json"}),
+            **({} if profile.body is None else {"Content-Type": JSON}),
             **headers.values,
         }
         hidden = url_secrets(url)
@@ -128,17 +136,12 @@ class ChatApi:
             max_bytes=max_bytes,
             timeout=self._policy.timeout,
             redactor=self.redactor,
+            timed=profile.stream is not None,
         )
 
     def ask(self, question: Question) -> BotAnswer:
         """Ask once, with retries. Raises Interrupted when ``stop`` is set, and nothing else."""
-        values = question.values()
-        url = self._url_for(values)
-        body = None if self._body is None else orjson.dumps(render(self._body, values))
-
-        def send(timeout: float) -> Reply:
-            return self._transport.send(self._profile.method, url, self._headers, body, timeout)
-
+        send = self._request(question)
         attempts = 1
         try:
             reply, attempts = call_with_retries(send, self._policy, self.stop)
@@ -147,6 +150,21 @@ class ChatApi:
             return self._failed(failed.error, question, failed.attempts)
         except CallError as error:
             return self._failed(error, question, attempts)
+
+    def reply(self, question: Question) -> Reply:
+        """One try, as the bot answers it. Raises CallError for anything but a success."""
+        return self._request(question)(self._policy.timeout)
+
+    def _request(self, question: Question) -> Callable[[float], Reply]:
+        """The request for a question, which is sent with the seconds that it may take."""
+        values = {**question.values(), **self._profile.sweep}
+        url = self._url_for(values)
+        body = None if self._body is None else orjson.dumps(render(self._body, values))
+
+        def send(timeout: float) -> Reply:
+            return self._transport.send(self._profile.method, url, self._headers, body, timeout)
+
+        return send
 
     def close(self) -> None:
         """Close idle connections."""
@@ -162,16 +180,15 @@ class ChatApi:
         return urlunsplit((self._url.scheme, self._url.netloc, path, urlencode(pairs), ""))
 
     def _read(self, reply: Reply, question: Question) -> BotAnswer:
-        payload = self.redactor.data(_parse(reply))
-        answer = self._profile.answer
+        payload, first_token = parse_reply(reply, self._profile.stream)
+        payload = self.redactor.data(payload)
         fields_seen = [] if self._seen else payload_fields(payload)
-        fields = answer.fields(payload, retrieval_only=self._retrieval_only)
-        latency = fields.get("latency_ms", {})
-        if isinstance(latency, dict) and latency.get("total") is None:
-            fields["latency_ms"] = latency | {"total": round(reply.seconds * 1000, 3)}
-        result = build_result(fields, question.case_id, question.text, question.repeat)
+        timing = Timing(reply.seconds, first_token)
+        result = read_answer(
+            payload, self._profile.answer, question, timing, retrieval_only=self._retrieval_only
+        )
         self._seen = True
-        return BotAnswer(result, answer.found_facts(payload), fields_seen)
+        return BotAnswer(result, self._profile.answer.found_facts(payload), fields_seen)
 
     def _failed(self, error: CallError, question: Question, attempts: int) -> BotAnswer:
         info = ErrorInfo(error.kind, self.redactor.text(error.message), attempts)
@@ -179,6 +196,51 @@ class ChatApi:
             question.case_id, question.text, "error", error=info, repeat=question.repeat
         )
         return BotAnswer(result, connected=not isinstance(error, NotConnected))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of one call, and to the first piece of text where it came as a stream."""
+
+    total: float
+    first_token: float | None = None
+
+
+def read_answer(
+    payload: Any,
+    answer: AnswerMap,
+    question: Question,
+    timing: Timing,
+    *,
+    retrieval_only: bool = False,
+) -> TestResult:
+    """The result that a profile's paths make of a bot's answer. Raises CallError."""
+    fields = answer.fields(payload, retrieval_only=retrieval_only)
+    latency = fields.get("latency_ms", {})
+    if isinstance(latency, dict):
+        if latency.get("total") is None:
+            latency = latency | {"total": round(timing.total * 1000, 3)}
+        if timing.first_token is not None:
+            latency = {"first_token": round(timing.first_token * 1000, 3)} | latency
+        fields["latency_ms"] = latency
+    return build_result(fields, question.case_id, question.text, question.repeat)
+
+
+def parse_reply(reply: Reply, stream: Stream | None) -> tuple[Any, float | None]:
+    """The value of an answer, and for a stream the seconds to its first piece of text.
+
+    Raises CallError of kind ``malformed``.
+    """
+    if stream is None:
+        return _parse(reply), None
+    try:
+        payload, size = read_stream(reply.body, stream)
+    except RecursionError:
+        raise CallError("malformed", "the stream is nested too deeply") from None
+    if too_deep(reply.body, payload):
+        raise CallError("malformed", f"the body is nested deeper than {MAX_DEPTH} levels")
+    arrived = (seconds for total, seconds in reply.arrivals if size and total >= size)
+    return payload, next(arrived, None)
 
 
 def _parse(reply: Reply) -> Any:

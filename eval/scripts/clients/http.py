@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
@@ -56,7 +56,7 @@ RETRIED_STATUS = frozenset({429, *range(500, 600)}) - LASTING
 class CallError(Exception):
     """One failed try. ``retry_after``: seconds that the server asked to wait, if it did.
 
-    ``status`` and ``body``: of an answer that is no success, else None and nothing.
+    ``status``, ``body`` and ``headers``: of an answer that is no success, else None and nothing.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class CallError(Exception):
         self.retry_after = retry_after
         self.status = status
         self.body = body
+        self.headers: Mapping[str, str] = {}
 
 
 class NotConnected(CallError):
@@ -89,12 +90,17 @@ class NotConnected(CallError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete answer with a 2xx status. ``seconds``: from sending to the last byte."""
+    """A complete answer with a 2xx status. ``seconds``: from sending to the last byte.
+
+    ``arrivals``: how many bytes of the body were there after how many seconds, piece by piece; only
+    where the transport was made to note it.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     seconds: float
+    arrivals: tuple[tuple[int, float], ...] = ()
 
 
 class Transport(Protocol):
@@ -141,15 +147,18 @@ class HttpTransport:
         timeout: float = 60.0,
         retried: frozenset[int] = RETRIED_STATUS,
         redactor: Redactor | None = None,
+        timed: bool = False,
     ) -> None:
         """``timeout``: seconds of a try as the user set them, for messages; ``send`` may get less,
         when waits have used up some of a call's time. ``retried``: statuses worth another try.
-        ``redactor``: takes secrets out of what a message shows, before that is shortened."""
+        ``redactor``: takes secrets out of what a message shows, before that is shortened.
+        ``timed``: note when each piece of a body arrived."""
         import requests
 
         self.max_bytes = max_bytes
         self._retried = retried
         self._redactor = redactor or Redactor()
+        self._timed = timed
         self._timeout = timeout
         self._clock = Deadline()
         self._adapter = _deadline_adapter(connections, self._clock)
@@ -170,8 +179,10 @@ class HttpTransport:
         for _ in range(MAX_REDIRECTS + 1):
             target = self._send_once(method, url, headers, body)
             if isinstance(target, Reply):
-                return Reply(
-                    target.status, target.headers, target.body, time.perf_counter() - start
+                return replace(
+                    target,
+                    seconds=time.perf_counter() - start,
+                    arrivals=tuple((size, moment - start) for size, moment in target.arrivals),
                 )
             url = target
         raise CallError("redirect", f"more than {MAX_REDIRECTS} redirects")
@@ -233,21 +244,29 @@ class HttpTransport:
             size = int(announced[:19])  # int() refuses thousands of digits
             if size > self.max_bytes:
                 raise _too_large(self.max_bytes, f"the server announced {size:,} bytes")
-        body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK)
+        arrivals: list[tuple[int, float]] = []
+        body = self._body(response, self.max_bytes if 200 <= status < 300 else CHUNK, arrivals)
         if 200 <= status < 300:
-            return Reply(status, response.headers, body, 0.0)
+            return Reply(status, response.headers, body, 0.0, tuple(arrivals))
         wait = response.headers.get("Retry-After")
         # a character that the end of the piece cuts in two is left out
         text = codecs.getincrementaldecoder("utf-8")("replace").decode(body)
         excerpt = self._redactor.excerpt(text, MOST_SHOWN)
-        raise _status_error(status, body, excerpt, wait, status in self._retried)
+        error = _status_error(status, body, excerpt, wait, status in self._retried)
+        error.headers = response.headers
+        raise error
 
-    def _body(self, response: requests.Response, limit: int) -> bytes:
+    def _body(
+        self, response: requests.Response, limit: int, arrivals: list[tuple[int, float]]
+    ) -> bytes:
         """The whole body; at most a first piece of an error page, which only fills a message."""
         pieces: list[bytes] = []
         size = 0
-        while piece := response.raw.read(CHUNK, decode_content=True):
+        read = response.raw.read1 if self._timed else response.raw.read
+        while piece := read(CHUNK, decode_content=True):
             size += len(piece)
+            if self._timed:
+                arrivals.append((size, time.perf_counter()))
             if size > limit:
                 if limit == self.max_bytes:
                     raise _too_large(limit, f"reading stopped after {size:,} bytes")

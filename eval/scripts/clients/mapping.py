@@ -6,13 +6,15 @@ import contextlib
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from clients.helpers import search_options, unknown_function
 from clients.http import CallError
+from ragmetrics.matching import SEPARATOR, heading_segments, normalise_path
 from records.results import Reference, RetrievedChunk, TestResult
 
 Getter = Callable[[Any], Any]
@@ -45,7 +47,8 @@ MOST = 10**12
 
 
 def compile_path(expression: str) -> Getter:
-    """A JMESPath expression as a function. Raises ValueError when it is not valid.
+    """A JMESPath expression, with the helpers of helpers.py, as a function. Raises ValueError when
+    it is not valid.
 
     Dotted names, by far the most frequent, do not go through the JMESPath interpreter: it would
     cost more than all the rest of a call.
@@ -54,7 +57,10 @@ def compile_path(expression: str) -> Getter:
 
     parsed = jmespath.compile(expression)
     if not _PLAIN_PATH.fullmatch(expression):
-        return parsed.search
+        if name := unknown_function(parsed):
+            raise ValueError(f"there is no function {name}()")
+        options = search_options()
+        return lambda value: parsed.search(value, options)
     names = expression.split(".")
     if len(names) == 1:
         name = names[0]
@@ -68,6 +74,51 @@ def compile_path(expression: str) -> Getter:
         return value
 
     return get
+
+
+ANY_TITLE = "*"
+"""The heading_root that drops the first heading, whatever it is."""
+
+
+@dataclass(frozen=True)
+class PlaceForm:
+    """How a bot writes where a passage stands, if not as the labels do (``a.md``, ``A > B``).
+
+    ``separator``: what parts its headings. ``heading_root``: a title that all of its headings begin
+    with and the labels lack; ``path_root``: a folder likewise. Each is dropped where it is there.
+    """
+
+    separator: str = ""
+    heading_root: str = ""
+    path_root: str = ""
+
+    def applied(self, item: Any) -> Any:
+        """A mapped passage or source with its place as the labels write it."""
+        if isinstance(item, dict):
+            for name, read in (("heading_path", self._heading), ("rel_path", self._path)):
+                if isinstance(text := item.get(name), str):
+                    item = item | {name: read(text)}
+        return item
+
+    def _heading(self, text: str) -> str:
+        if not self.separator and not self.heading_root:
+            return text
+        if self.separator:
+            text = SEPARATOR.join(part.strip() for part in text.split(self.separator))
+        parts = heading_segments(text)
+        root = heading_segments(self.heading_root)
+        if self.heading_root == ANY_TITLE:
+            parts = parts[1:]
+        elif parts[: len(root)] == root:
+            parts = parts[len(root) :]
+        return SEPARATOR.join(parts)
+
+    def _path(self, text: str) -> str:
+        if not self.path_root:
+            return text
+        root = normalise_path(self.path_root).rstrip("/")
+        path = normalise_path(text)
+        return path.removeprefix(f"{root}/")
 
 
 @dataclass(frozen=True)
@@ -84,8 +135,10 @@ class AnswerMap:
     prices: Mapping[str, float] = field(default_factory=dict)
     """US dollars for a million of each field of ``usage``."""
     error: Getter | None = None
-    whole_chunks: bool = False
-    """True when an expression of ``chunk`` is ``@``: then plain strings go through it too."""
+    places: PlaceForm = PlaceForm()
+    reads_text: frozenset[str] = frozenset()
+    """Which of ``chunk`` and ``reference`` have an expression with ``@``: they read plain strings,
+    too, which are ids otherwise."""
 
     def fields(self, payload: Any, *, retrieval_only: bool = False) -> dict[str, Any]:
         """The mapped fields, not yet checked for their types. Raises CallError."""
@@ -110,11 +163,13 @@ class AnswerMap:
         self._require(fields, retrieval_only)
         if "retrieved" in fields:
             fields["retrieved"] = [
-                self._item(item, self.chunk, "chunk_id") for item in _list(fields, "retrieved")
+                self._item(item, self.chunk, "chunk" in self.reads_text)
+                for item in _list(fields, "retrieved")
             ]
         if "references" in fields:
             fields["references"] = [
-                self._item(item, self.reference, "chunk_id") for item in _list(fields, "references")
+                self._item(item, self.reference, "reference" in self.reads_text)
+                for item in _list(fields, "references")
             ]
         if isinstance(latency := fields.get("latency_ms"), dict) and self.latency_unit != "ms":
             factor = _MS[self.latency_unit]
@@ -142,13 +197,17 @@ class AnswerMap:
                     "mapping", f"{name}: the answer has no such field (see the profile's response)"
                 )
 
-    def _item(self, item: Any, getters: Mapping[str, Getter], plain: str) -> Any:
-        if isinstance(item, str) and not self.whole_chunks:
-            return {plain: item}
+    def _item(self, item: Any, getters: Mapping[str, Getter], reads_text: bool) -> Any:
+        if type(item) is int or (isinstance(item, str) and not (getters and reads_text)):
+            return {"chunk_id": item} if isinstance(item, str) else item
         if not getters:
-            return item
+            return self.places.applied(item)
         mapped = {name: get(item) for name, get in getters.items()}
-        return {name: value for name, value in mapped.items() if value is not None}
+        if isinstance(item, str) and not any(mapped.values()):
+            return {"chunk_id": item}
+        return self.places.applied(
+            {name: value for name, value in mapped.items() if value is not None}
+        )
 
     def found_facts(self, payload: Any) -> dict[str, dict[str, Any]]:
         """What the bot tells of its index, retriever and answerer; only objects count."""
@@ -181,6 +240,9 @@ def build_result(
             _complete_chunk(chunk, index) for index, chunk in enumerate(fields["retrieved"])
         ]
     references = fields.get("references", [])
+    for place, item in enumerate(references):
+        if type(item) is int:
+            references[place] = _numbered(item, fields.get("retrieved", ()))
     if not any(isinstance(item, dict) and "index" in item for item in references):
         for number, item in enumerate(references, start=1):
             if isinstance(item, dict):
@@ -196,6 +258,12 @@ def build_result(
         raise CallError("mapping", f"{where}: {fault}") from None
     _check(result)
     return result
+
+
+def _numbered(number: int, chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A reference that is a bare number n: the n-th passage, as an [n] mark means it."""
+    cited = chunks[number - 1]["chunk_id"] if 0 < number <= len(chunks) else None
+    return {"index": number} | ({"chunk_id": cited} if cited else {})
 
 
 def _complete_chunk(chunk: Any, index: int) -> Any:

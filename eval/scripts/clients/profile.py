@@ -13,12 +13,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from clients.helpers import HELPERS
 from clients.mapping import (
     CHUNK_FIELDS,
     FACT_FIELDS,
@@ -26,8 +27,11 @@ from clients.mapping import (
     RESULT_FIELDS,
     AnswerMap,
     Getter,
+    PlaceForm,
     compile_path,
 )
+from clients.secrets import Headers, fill_variables, resolve_headers
+from clients.streams import END_MARK, FORMS, Stream
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
@@ -43,6 +47,12 @@ TABLES = {
     "schema": int,
     "description": str,
     "latency_unit": str,
+    "stream": str,
+    "stream_delta": str,
+    "stream_last": str,
+    "heading_separator": str,
+    "heading_root": str,
+    "path_root": str,
     "required": list,
     "request": dict,
     "retrieval_only": dict,
@@ -52,6 +62,7 @@ TABLES = {
     "facts": dict,
     "constant": dict,
     "prices": dict,
+    "sweep": dict,
 }
 
 REQUEST = {"method": str, "path": str, "query": dict, "headers": dict, "body": dict}
@@ -75,14 +86,29 @@ class Profile:
     body: Any = None
     retrieval_only: Mapping[str, Any] | None = None
     uses: frozenset[str] = frozenset()
+    stream: Stream | None = None
+    sweep: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the bot that the request names, and their values unless a grid sets others."""
+
+    def with_sweep(self, values: Mapping[str, Any]) -> Profile:
+        """The same profile with other values of its settings. Raises StorageError for a name that
+        ``[sweep]`` does not have."""
+        for name in values.keys() - self.sweep.keys():
+            names = ", ".join(sorted(self.sweep)) or "none"
+            raise StorageError(f"profile {self.name} has no setting {name!r}; it has: {names}.")
+        return replace(self, sweep={**self.sweep, **values})
 
 
 def load_profile(name: str, folder: Path) -> Profile:
     """Read and check a profile given by name or path. Raises StorageError with every problem."""
     path = _find(name, folder)
-    raw = read_toml(path)
-    check = _Check(str(path))
-    profile = check.profile(path.stem, raw)
+    return check_profile(path.stem, read_toml(path), str(path))
+
+
+def check_profile(name: str, raw: dict[str, Any], source: str) -> Profile:
+    """The profile of parsed TOML. Raises StorageError with every problem, under ``source``."""
+    check = _Check(source)
+    profile = check.profile(name, raw)
     if check.problems:
         raise StorageError.from_problems(check.problems)
     return profile
@@ -132,7 +158,9 @@ class _Check:
             headers=request.get("headers", {}),
             body=request.get("body"),
             retrieval_only=overlay,
-            uses=self._placeholders(request, overlay or {}),
+            uses=self._placeholders(request, overlay or {}, self._sweep(top.get("sweep", {}))),
+            stream=self._stream(top),
+            sweep=top.get("sweep", {}),
         )
 
     def _request(self, request: Mapping[str, Any]) -> None:
@@ -152,22 +180,51 @@ class _Check:
             if not isinstance(value, str):
                 self._add(f"request.headers.{name}", "must be a string")
 
+    def _sweep(self, sweep: Mapping[str, Any]) -> set[str]:
+        """The names of the settings, each with a value that JSON and a query can hold."""
+        for name, value in sweep.items():
+            items = value if isinstance(value, list) else [value]
+            if name in PLACEHOLDERS or not _NAME.fullmatch(name):
+                self._add(f"sweep.{name}", "is no name that a setting can have; choose another")
+            if not all(isinstance(item, (str, int, float)) for item in items):
+                self._add(f"sweep.{name}", "must be a text, a number, true, false, or a list")
+        return set(sweep)
+
+    def _stream(self, top: Mapping[str, Any]) -> Stream | None:
+        form = top.get("stream")
+        if form is None:
+            for key in ("stream_delta", "stream_last"):
+                if key in top:
+                    self._add(key, f'needs stream = "{FORMS[0]}" or "{FORMS[1]}"')
+            return None
+        if form not in FORMS:
+            self._add("stream", f"is {form!r}; use one of {', '.join(FORMS)}")
+        delta, last = top.get("stream_delta"), top.get("stream_last")
+        return Stream(
+            form,
+            self._path("stream_delta", delta) if delta is not None else None,
+            self._path("stream_last", last) if last not in (None, END_MARK) else None,
+            needs_mark=last == END_MARK,
+        )
+
     def _placeholders(
-        self, request: Mapping[str, Any], overlay: Mapping[str, Any]
+        self, request: Mapping[str, Any], overlay: Mapping[str, Any], sweep: set[str]
     ) -> frozenset[str]:
         names: set[str] = set()
         for table, part in (("request", request), ("retrieval_only", overlay)):
             for key in ("query", "body"):
                 for where, name in _used_placeholders(part.get(key, {})):
                     names.add(name)
-                    if name not in PLACEHOLDERS:
-                        allowed = ", ".join(PLACEHOLDERS)
+                    if name not in PLACEHOLDERS and name not in sweep:
+                        allowed = ", ".join([*PLACEHOLDERS, *sorted(sweep)])
                         self._add(
                             f"{table}.{key}{where}",
                             f"{{{name}}} is unknown; known are: {allowed} (write {{{{ for a brace)",
                         )
         if "question" not in names:
             self._add("request", 'has no "{question}" in its body or query')
+        for name in sweep - names:
+            self._add(f"sweep.{name}", f'"{{{name}}}" is nowhere in the request')
         return frozenset(names)
 
     def _answer(self, top: Mapping[str, Any]) -> AnswerMap:
@@ -195,7 +252,12 @@ class _Check:
             latency_unit=self._unit(top.get("latency_unit", "ms")),
             prices=self._prices(top.get("prices", {})),
             error=self._path("response.error", error) if error is not None else None,
-            whole_chunks="@" in chunk.values(),
+            places=self._places(top),
+            reads_text=frozenset(
+                table
+                for table in ("chunk", "reference")
+                if any("@" in str(path) for path in top.get(table, {}).values())
+            ),
         )
 
     def _required(self, required: list[Any] | None, mapped: set[str]) -> frozenset[str]:
@@ -208,6 +270,13 @@ class _Check:
             if name not in mapped:
                 self._add("required", f"{name!r} is not mapped under response")
         return frozenset(names)
+
+    def _places(self, top: Mapping[str, Any]) -> PlaceForm:
+        names = ("heading_separator", "heading_root", "path_root")
+        for name in names:
+            if name in top and not top[name].strip():
+                self._add(name, "is empty; write what the bot's places have, or leave it out")
+        return PlaceForm(*(top.get(name, "") for name in names))
 
     def _unit(self, unit: str) -> str:
         if unit not in UNITS:
@@ -239,7 +308,8 @@ class _Check:
             return compile_path(expression)
         except ValueError as error:
             reason = " ".join(str(error).split())
-            self._add(where, f"{expression!r} is no JMESPath expression ({reason})")
+            helpers = f"; helpers are {', '.join(HELPERS)}" if "no function" in reason else ""
+            self._add(where, f"{expression!r} is no JMESPath expression ({reason}{helpers})")
             return None
 
     def _table(self, name: str, raw: Any, types: Mapping[str, type]) -> dict[str, Any]:
@@ -273,11 +343,44 @@ PLACEHOLDERS = {
     "case_id": "the case's id",
     "repeat": "0 for the first time a case is asked, then 1, 2, …",
     "seed": "the value of --seed",
+    "run_id": "the id of the run; outside a run nothing",
+    "uuid": "another random id for each question: a session of its own",
 }
 
 ABSENT = object()
 
-_MARK = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# ${NAME} is a variable of the environment, which fill() takes before anything is sent
+_MARK = re.compile(rf"\{{\{{|\}}\}}|(?<!\$)\{{({_NAME.pattern})\}}")
+
+
+def fill(
+    profile: Profile, environ: Mapping[str, str], more: Mapping[str, str] | None = None
+) -> tuple[Profile, Headers]:
+    """The profile with each ``${VARIABLE}`` of its query and body filled in, and its headers.
+
+    ``more``: further headers, by name, with variables. Every value that came from the environment
+    is among the secrets of the headers. Raises StorageError with every variable that is not set.
+    """
+    source = f"profile {profile.name}"
+    headers, problems = resolve_headers(profile.headers, environ, source)
+    added, faults = resolve_headers(more or {}, environ, "--header")
+    query, query_secrets, query_faults = fill_variables(
+        profile.query, environ, source, "request.query"
+    )
+    body, body_secrets, body_faults = fill_variables(profile.body, environ, source, "request.body")
+    overlay, overlay_secrets, overlay_faults = fill_variables(
+        profile.retrieval_only, environ, source, "retrieval_only"
+    )
+    if problems := [*problems, *faults, *query_faults, *body_faults, *overlay_faults]:
+        raise StorageError.from_problems(problems)
+    all_headers = Headers(
+        {**headers.values, **added.values},
+        (*headers.secrets, *added.secrets, *query_secrets, *body_secrets, *overlay_secrets),
+        headers.literal,
+    )
+    return replace(profile, query=query, body=body, retrieval_only=overlay), all_headers
 
 
 def _used_placeholders(template: Any) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from clients.bot import BotAnswer, ChatApi, Question
 from clients.demo_server import demo_server
 from clients.http import RetryPolicy, ask_all
 from clients.imported import read_answers
-from clients.profile import Profile, load_profile
+from clients.profile import Profile, fill, load_profile
 from clients.run_counts import RunTally
 from clients.run_plan import (
     PROFILES,
@@ -23,9 +23,9 @@ from clients.run_plan import (
     check_uses,
     differences,
     expand,
+    header_templates,
     now,
     refuse,
-    resolved_headers,
     select,
 )
 from clients.secrets import Headers, literal_warnings
@@ -70,7 +70,7 @@ def run(
             return session.take(answers)
     profile = load_profile(options.profile, PROFILES)
     check_uses(options, profile)
-    headers = resolved_headers(options, profile)
+    filled, headers = fill(profile, os.environ, header_templates(options.header))
     for warning in literal_warnings(
         headers, profile.query, profile.body, f"profile {profile.name}"
     ):
@@ -84,7 +84,7 @@ def run(
     config = options.config(profile, len(cases), len(selected))
     session = _Session(options, config, console, len(jobs), order)
     session.check_folder()
-    with _connected(options, profile, headers) as api:
+    with _connected(options, filled, headers) as api:
         try:
             done = session.ask(api, jobs)
             session.ask_prompts(api, prompts)
@@ -304,6 +304,7 @@ class _Session:
             user_roles=tuple(case.user_roles),
             repeat=job.repeat,
             seed=options.seed,
+            run_id=self._config.run_id,
         )
 
     def _check_errors(self, errors: int) -> None:
@@ -365,7 +366,9 @@ def _ask_prompts(
     missing = [prompt for prompt in prompts if prompt.id not in results]
     answers = ask_all(
         missing,
-        lambda prompt: api.ask(Question(prompt.id, prompt.text, seed=seed)).result,
+        lambda prompt: (
+            api.ask(Question(prompt.id, prompt.text, seed=seed, run_id=folder.name)).result
+        ),
         min(concurrency, max(1, len(missing))),
         api.stop,
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "total")
+STAGES = ("retrieve", "first_token", "generate", "guardrail_input", "guardrail_output", "total")
 
 
 class RunTally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from clients.bot import check_bot_address
 from clients.profile import Profile
-from clients.secrets import Headers, public_url, resolve_headers
+from clients.secrets import public_url
 from records.asked import filter_values, passes, patterns_of
 from records.cases import TestCase
 from records.errors import StorageError
@@ -145,6 +144,7 @@ class RunOptions:
             "folder_mode": self.folder_mode,
             "retrieval_only": self.retrieval_only,
         }
+        asked |= {"sweep": dict(profile.sweep)} if profile and profile.sweep else {}
         return asked | ({"demo_args": list(self.demo_arg)} if self.demo else {})
 
     def _api(self, profile: Profile | None) -> dict[str, Any]:
@@ -276,11 +276,10 @@ def _hint(cases: Sequence[TestCase], names: Iterable[str]) -> str:
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
-def resolved_headers(options: RunOptions, profile: Profile) -> Headers:
-    """The profile's headers and those of --header. No message shows a value."""
-    headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
+def header_templates(headers: Iterable[str]) -> dict[str, str]:
+    """The headers of --header NAME=VARIABLE as a profile writes them. No message shows a value."""
     templates = {}
-    for text in options.header:
+    for text in headers:
         name, equals, variable = text.partition("=")
         if not equals or not VARIABLE_NAME.fullmatch(variable):
             raise StorageError(
@@ -288,12 +287,7 @@ def resolved_headers(options: RunOptions, profile: Profile) -> Headers:
                 "is the name of an environment variable that holds the value."
             )
         templates[name.strip()] = "${" + variable + "}"
-    more, faults = resolve_headers(templates, os.environ, "--header")
-    if problems or faults:
-        raise StorageError.from_problems([*problems, *faults])
-    return Headers(
-        {**headers.values, **more.values}, headers.secrets + more.secrets, headers.literal
-    )
+    return templates
 
 
 def check_uses(options: RunOptions, profile: Profile) -> None:

@@ -64,6 +64,36 @@ def resolve_headers(
     return Headers(values, tuple(secrets), tuple(literal)), problems
 
 
+def fill_variables(
+    template: Any, environ: Mapping[str, str], source: str, where: str
+) -> tuple[Any, list[str], list[Problem]]:
+    """A query or a body with each ``${VARIABLE}`` replaced; the values, which are secret; problems.
+
+    Braces of a value are doubled, so that none of it is taken for a placeholder.
+    """
+    secrets: list[str] = []
+    problems: list[Problem] = []
+
+    def value_of(match: re.Match[str], path: str) -> str:
+        secret = environ.get(match[1], "")
+        if len(secret.strip()) < MIN_LENGTH:
+            fault = _fault(secret)
+            problems.append(Problem(source, None, path, f"environment variable {match[1]} {fault}"))
+        secrets.append(secret)
+        return secret.replace("{", "{{").replace("}", "}}")
+
+    def walk(value: Any, path: str) -> Any:
+        if isinstance(value, str):
+            return VARIABLE.sub(lambda match: value_of(match, path), value)
+        if isinstance(value, Mapping):
+            return {key: walk(item, f"{path}.{key}") for key, item in value.items()}
+        if isinstance(value, list):
+            return [walk(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return value
+
+    return walk(template, where), secrets, problems
+
+
 def literal_keys(template: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Where a query or a body holds a key as it is, and the key.
 
@@ -95,7 +125,7 @@ def literal_warnings(headers: Headers, query: Any, body: Any, source: str) -> li
     if fields:
         warnings.append(
             f"{source}: {', '.join(fields)}: looks like a secret that is written into the file. It "
-            "is kept out of what is written; a key in a header can be a ${VARIABLE}."
+            "is kept out of what is written; write ${VARIABLE} and export the variable."
         )
     return warnings
 
@@ -106,7 +136,7 @@ def _fault(secret: str) -> str | None:
     if len(secret.strip()) < MIN_LENGTH:
         return (
             f"has fewer than {MIN_LENGTH} characters, too few to be kept out of the results; "
-            "write a value that is no secret into the profile's request.headers"
+            "write a value that is no secret into the profile itself"
         )
     if secret != secret.strip() or not secret.isprintable() or not _is_latin(secret):
         return "holds characters that no header may have (line ends, spaces at the ends)"

@@ -13,6 +13,7 @@ from typing import Any
 
 from decisions.measures import Measure
 from ragmetrics.catalogue import SECTIONS
+from ragmetrics.matching import SEPARATOR, heading_segments
 
 Measures = Mapping[tuple[str, str], Measure]
 
@@ -20,6 +21,11 @@ HIGH, LOW = 0.7, 0.5
 """A share is high in the bands good and excellent, low in the band poor."""
 
 ABSTAINS_WRONG = 0.3
+
+NO_SECTIONS: Mapping[str, Mapping[str, Any]] = {}
+
+_SEPARATORS = ("/", "|", "::", "»", "›", "→", "\\", ">", " - ", ":", "\n")
+"""What bots part headings with, besides the labels' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,16 @@ class DiagnosisFinding:
         return asdict(self) | {"because": list(self.because)}
 
 
-def diagnose(measures: Measures) -> list[DiagnosisFinding]:
-    """The findings, most basic cause first; a single one says that all is well."""
+def diagnose(
+    measures: Measures, sections: Mapping[str, Mapping[str, Any]] = NO_SECTIONS
+) -> list[DiagnosisFinding]:
+    """The findings, most basic cause first; a single one says that all is well.
+
+    ``sections``: those of metrics.json, for what stands in them besides means.
+    """
+    mismatch = place_mismatch(sections.get("retrieval", {}))
     findings = [finding for _, rule in _RULES for finding in rule(measures)]
+    findings = [mismatch, *findings] if mismatch else findings
     if findings:
         return findings
     known_sections = [name for name in DIAGNOSED if health(measures, name) is not None]
@@ -55,6 +68,56 @@ def diagnose(measures: Measures) -> list[DiagnosisFinding]:
             (),
         )
     ]
+
+
+def place_mismatch(section: Mapping[str, Any]) -> DiagnosisFinding | None:
+    """The finding that the bot names passages as the labels never do; None when it is not so."""
+    noted = section.get("place_mismatch")
+    if not noted:
+        return None
+    path, wanted, got = noted["path"], noted["wanted"], noted["got"]
+    return DiagnosisFinding(
+        "headings_never_match",
+        f"The right file was retrieved for {noted['path_found']} of {noted['cases']} cases, and "
+        f"its heading matched in none of them: in {path} the labels name `{wanted}`, the bot "
+        + (f"`{got}`." if got.strip() else "no heading."),
+        _heading_remedy(wanted, got),
+        (),
+    )
+
+
+def _heading_remedy(wanted: str, got: str) -> str:
+    """What to change so that a bot's heading is read as the label's, as far as one pair tells."""
+    gold, bot = heading_segments(wanted), heading_segments(got)
+    if not bot:
+        return (
+            "the profile: map heading_path under [chunk]. If the bot has no headings, run with "
+            "--store-full-text (snippets then tell), or score with --match doc."
+        )
+    if bot == gold[: len(bot)]:
+        return (
+            "the texts: the bot's passages are coarser than the labels; run with --store-full-text "
+            "so that the labels' snippets tell which of them hold the evidence."
+        )
+    for separator in _SEPARATORS:
+        parts = heading_segments(SEPARATOR.join(got.split(separator)))
+        if parts == bot:
+            continue
+        setting = f'set heading_separator = "{separator}"'
+        if parts == gold:
+            return f"the profile: {setting}."
+        if len(parts) > len(gold) and parts[-len(gold) :] == gold:
+            root = SEPARATOR.join(parts[: -len(gold)])
+            return f'the profile: {setting} and heading_root = "{root}".'
+    if len(bot) > len(gold) and bot[-len(gold) :] == gold:
+        return f'the profile: set heading_root = "{SEPARATOR.join(bot[: -len(gold)])}".'
+    used = next((mark for mark in _SEPARATORS if mark in got.strip(mark)), None)
+    if used is not None:
+        return f'the profile: set heading_separator = "{used}" if that is what parts its headings.'
+    return (
+        "the profile: heading_separator and heading_root say how the bot writes headings; else "
+        "make the labels and the bot name them alike."
+    )
 
 
 def health(measures: Measures, section: str) -> bool | None:

@@ -354,11 +354,9 @@ class _Bot:
     """Asks the bot for passages alone; usable from several threads."""
 
     def __init__(self, url: str, api: Api, profile: Profile, cases: Mapping[str, Any]) -> None:
-        from clients.secrets import resolve_headers
+        from clients.profile import fill
 
-        headers, problems = resolve_headers(profile.headers, os.environ, f"profile {profile.name}")
-        if problems:
-            raise StorageError.from_problems(problems)
+        profile, headers = fill(profile, os.environ)
         self._url, self._api, self._profile, self._headers = url, api, profile, headers
         self._cases = cases
         self._client: ChatApi | None = None

@@ -22,6 +22,9 @@ _SLACK = 1e-9
 """What a similarity may fall short by and still be the least one that is asked for: 28 right of 35
 characters are 0.8, whatever the division makes of it. Real steps are 1 / length, far wider."""
 
+SEPARATOR = " > "
+"""What parts the segments of a heading path."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -61,23 +64,13 @@ def heading_segments(heading_path: str) -> tuple[str, ...]:
     ('Guide', 'Set up')
     """
     text = _SPACE.sub(" ", unicodedata.normalize("NFC", heading_path)).strip()
-    parts = (part.strip().lstrip("#").strip() for part in f" {text} ".split(" > "))
+    parts = (part.strip().lstrip("#").strip() for part in f" {text} ".split(SEPARATOR))
     return tuple(part for part in parts if part)
 
 
 def anchor(rel_path: str, heading_path: str | None) -> Anchor:
     """The normalised place of a chunk, a gold support or a reference."""
     return Anchor(normalise_path(rel_path), heading_segments(heading_path or ""))
-
-
-def covers(gold: Anchor, chunk_anchor: Anchor) -> bool:
-    """True when a chunk lies under the gold support: same file, gold's heading is a segment prefix.
-
-    An empty gold heading covers the whole file; ``Intro`` does not cover ``Introduction``.
-    """
-    return (
-        gold.path == chunk_anchor.path and chunk_anchor.heading[: len(gold.heading)] == gold.heading
-    )
 
 
 def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -> Matches:
@@ -89,15 +82,57 @@ def match_ids(gold: Mapping[Any, int], ids: Sequence[Hashable], supports: int) -
     return Matches(first, hits)
 
 
-def match_anchors(gold: Sequence[Anchor], anchors: Sequence[Anchor | None]) -> Matches:
-    """Mode ``anchor``: a chunk matches each support whose place covers its own."""
+def matches_anchor(
+    gold: Anchor,
+    chunk_anchor: Anchor,
+    snippets: Sequence[str] = (),
+    text: str | None = None,
+    min_similarity: float = MIN_SIMILARITY,
+) -> bool:
+    """True when a chunk lies under the gold support, or is a coarser one that holds its text.
+
+    Under: same file, and gold's heading is a segment prefix of the chunk's. An empty gold heading
+    stands for the whole file; ``Intro`` is no prefix of ``Introduction``. Coarser: same file, and
+    the chunk's heading is a proper prefix of gold's (an empty heading is one). It matches when
+    ``text``, its whole text, has one of the support's snippets; a support without snippets and a
+    text that is not there whole (None) never match so.
+    """
+    if gold.path != chunk_anchor.path:
+        return False
+    depth = len(gold.heading)
+    if chunk_anchor.heading[:depth] == gold.heading:
+        return True
+    if not text or gold.heading[: len(chunk_anchor.heading)] != chunk_anchor.heading:
+        return False
+    folded = fold(text)
+    return any(_holds(folded, fold(snippet), min_similarity) for snippet in snippets)
+
+
+def match_anchors(
+    gold: Sequence[Anchor],
+    anchors: Sequence[Anchor | None],
+    snippets: Sequence[Sequence[str]] = (),
+    texts: Sequence[str | None] = (),
+    min_similarity: float = MIN_SIMILARITY,
+) -> Matches:
+    """Mode ``anchor``: a chunk matches each support that ``matches_anchor`` says it does.
+
+    ``snippets[i]`` are those of support i, ``texts[j]`` the whole text of chunk j or None; without
+    them places alone count.
+    """
     paths = {support.path for support in gold}
     first: list[int | None] = [None] * len(gold)
     hits = []
+    words = snippets or [()] * len(gold)
     for rank, chunk_anchor in enumerate(anchors, 1):
         if chunk_anchor is None or chunk_anchor.path not in paths:
             continue
-        matched = [index for index, support in enumerate(gold) if covers(support, chunk_anchor)]
+        text = texts[rank - 1] if texts else None
+        matched = [
+            index
+            for index, support in enumerate(gold)
+            if matches_anchor(support, chunk_anchor, words[index], text, min_similarity)
+        ]
         if matched:
             hits.append(rank)
         for index in matched:

@@ -94,6 +94,20 @@ class SectionOptions(msgspec.Struct):
     judge: SectionJudge | None = None
 
 
+class PlaceMismatch(msgspec.Struct):
+    """Passages of the right files under headings that the labels never have.
+
+    Of ``cases`` matched by their places, the right file was retrieved for ``path_found``, and the
+    right heading for none of these. ``wanted``, ``got``: a gold place and a retrieved one.
+    """
+
+    cases: int
+    path_found: int
+    path: str
+    wanted: str
+    got: str
+
+
 class MetricsSection(msgspec.Struct, kw_only=True):
     """What any reader uses of a section, where it is there.
 
@@ -114,6 +128,7 @@ class MetricsSection(msgspec.Struct, kw_only=True):
     marks: dict[str, str] = {}
     by: dict[str, dict[str, SectionSlice]] = {}
     options: SectionOptions = msgspec.field(default_factory=SectionOptions)
+    place_mismatch: PlaceMismatch | None = None
 
 
 class _MetricsHead(msgspec.Struct):

@@ -101,7 +101,10 @@ class _PromptEvidence(msgspec.Struct):
 
 
 class ScoreLine(msgspec.Struct, omit_defaults=True):
-    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any."""
+    """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
+
+    ``cluster``: the number of the cluster of its case, which the file does not hold (0: none).
+    """
 
     case_id: str
     repeat: int
@@ -109,6 +112,7 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     scores: Scores
     reasons: dict[str, str] = {}
     evidence: Any = None
+    cluster: int = 0
 
 
 SCORES_OF_CASE = ("case_id", "scores")
@@ -159,6 +163,15 @@ def read_whole_scores(
     kind = jsonl.project(ScoreLine, tuple(fields)) if fields else ScoreLine
     for _, _, line in jsonl.read(scores_file(folder, section), kind):
         yield line
+
+
+_decode_plain = msgspec.json.Decoder(ScoreLine).decode
+
+
+def read_own_scores(path: Path) -> Iterator[ScoreLine]:
+    """Score lines that this process or a worker of it has just written, evidence as plain data."""
+    with open(path, "rb") as file:
+        yield from map(_decode_plain, file)
 
 
 def metric_names(path: Path) -> list[str]:

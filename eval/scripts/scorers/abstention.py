@@ -25,9 +25,9 @@ from records.judgements import (
 )
 from records.results import TestResult, iter_results
 from records.runs import VERDICTS
+from records.scores import ScoreLine
 from scorers.common import in_rank_order
 from scorers.contract import (
-    CLUSTER,
     NOTHING,
     Evidence,
     ScoreRow,
@@ -194,7 +194,7 @@ class AbstentionScorer:
         return ScoreRow((None,) * len(self.metrics), (("*", reason),))
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """F1 over cases (of several repeats a case counts their mean), the table, who decided.
 
@@ -205,12 +205,12 @@ class AbstentionScorer:
         disagree = unscored = failed = 0
         parts: dict[tuple[int, str], means.Parts] = {}
         cases = 0
-        for case_id, repeats in groupby(lines, key=lambda line: line["case_id"]):
+        for case_id, repeats in groupby(lines, key=lambda line: line.case_id):
             case_cells: list[str] = []
             state, cluster = "", ALONE
             for line in repeats:
-                state, cluster = line["status"], line.get(CLUSTER, ALONE)
-                evidence = line.get("evidence", NOTHING)
+                state, cluster = line.status, line.cluster
+                evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
                 case_cells += [evidence["cell"]] if "cell" in evidence else []

@@ -42,6 +42,11 @@ def place_of(chunk: RetrievedChunk) -> Anchor | None:
     return None if path is None else matching.anchor(path, chunk.heading_path)
 
 
+def whole_text(chunk: RetrievedChunk) -> str | None:
+    """The chunk's text; None when it is not there or was cut."""
+    return None if chunk.truncated else chunk.text
+
+
 def resolve(reference: Reference, chunks: Sequence[RetrievedChunk]) -> RetrievedChunk:
     """A cited source as a chunk: the retrieved chunk of its id, else what the reference says."""
     for chunk in chunks:
@@ -74,12 +79,14 @@ Match = Literal["auto", "chunk", "anchor", "doc", "text"]
 
 class CaseGold(NamedTuple):
     """What a case wants found: a grade for each support; ``keys`` depend on the mode. ``groups``:
-    indices of supports that are enough together."""
+    indices of supports that are enough together; ``snippets``: those of each support, where
+    places are compared."""
 
     mode: Mode
     grades: list[float]
     keys: Any
     groups: list[list[int]] | None = None
+    snippets: Sequence[Sequence[str]] = ()
 
 
 def gold_of(case: TestCase, match: Match) -> CaseGold | None:
@@ -96,7 +103,9 @@ def gold_of(case: TestCase, match: Match) -> CaseGold | None:
     supports = case.gold_supports
     if match in ("auto", "anchor") and supports:
         anchors = [matching.anchor(gold.rel_path, gold.heading_path) for gold in supports]
-        return CaseGold("anchor", _grades(case), anchors, case.required_support_groups)
+        snippets = [gold.snippets for gold in supports]
+        groups = case.required_support_groups
+        return CaseGold("anchor", _grades(case), anchors, groups, snippets)
     if match in ("auto", "doc"):
         gold = _id_gold("doc", case.relevant_docs, case.relevance_grades)
         if gold is not None and case.required_support_groups:

@@ -16,15 +16,12 @@ from ragmetrics.stats.tally import (
 from records.cases import TestCase
 from records.errors import StorageError
 from records.results import TestResult
+from records.scores import ScoreLine
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rich.console import Console
-
-
-CLUSTER = "cluster"
-"""The key under which an aggregator finds the number of the cluster of a line's case."""
 
 
 class CannotRun(StorageError):
@@ -106,7 +103,7 @@ class Aggregator(Protocol):
     """A scorer that also has numbers of the whole run, such as percentiles or an AUC."""
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section with them added; ``lines`` are the score lines, in order, each with the
         number of its case's cluster (0: none)."""

@@ -33,10 +33,12 @@ from records.judgements import (
 )
 from records.results import TestResult
 from records.runs import CACHE_DIR, VERDICTS
+from records.scores import ScoreLine
 from records.verdicts import VerdictReader
 from scorers import judged_scores
 from scorers.abstention import NO_ANSWER
 from scorers.contract import (
+    NOTHING,
     CannotRun,
     Evidence,
     ScoreRow,
@@ -156,14 +158,14 @@ class JudgedScorer:
                 yield from (text for text in (texts.answer, texts.reference) if text.strip())
 
     def aggregate(
-        self, section: dict[str, Any], scored: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """What stands beside the means: kinds of replies, claims an answer, flips and spread."""
         states: Counter[str] = Counter()
         counts: Counter[str] = Counter()
         spread: dict[str, list[float]] = defaultdict(list)
-        for line in scored:
-            evidence = line.get("evidence", {})
+        for line in lines:
+            evidence = line.evidence or NOTHING
             states.update([evidence["reply"]] if "reply" in evidence else [])
             claims = evidence.get("claims", ())
             counts["answers_with_claims"] += bool(claims)

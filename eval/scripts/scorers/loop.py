@@ -19,8 +19,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ragmetrics.stats.tally import (
     FAILED,
     Facets,
@@ -41,10 +39,9 @@ from records.labels import labels_sha256, read_labels, unknown_labels
 from records.metrics import update_metrics
 from records.results import RunConfig, TestResult
 from records.runs import CONFIG, RESULTS, SCORES, read_config
-from records.scores import encode_lines, encode_scores
+from records.scores import ScoreLine, encode_lines, encode_scores, read_own_scores
 from records.scratch import scratch_folder
 from scorers.contract import (
-    CLUSTER,
     NOTHING,
     Aggregator,
     BlockScorer,
@@ -178,12 +175,12 @@ def _section(parts: Sequence[ScoredRange], scorer: Scorer, seed: int) -> dict[st
     return section
 
 
-def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[dict[str, Any]]:
+def _score_lines(parts: Sequence[ScoredRange]) -> Iterator[ScoreLine]:
     """The score lines in order, each with the number of its case's cluster."""
     for part in parts:
-        with open(part.rows, "rb") as file:
-            for line, cluster in zip(file, part.clusters, strict=True):
-                yield orjson.loads(line) | {CLUSTER: cluster}
+        for line, cluster in zip(read_own_scores(part.rows), part.clusters, strict=True):
+            line.cluster = cluster
+            yield line
 
 
 def _header(

@@ -21,6 +21,7 @@ from ragmetrics.pipeline import (
 from ragmetrics.stats.tally import FAILED, Value
 from records.cases import TestCase
 from records.results import TestResult
+from records.scores import ScoreLine
 from scorers.common import citation_count, row_of
 from scorers.contract import Evidence, ScoreRow, SectionScorer, WorstCase, add_metric
 
@@ -58,19 +59,19 @@ class PipelineScorer:
         )
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """Percentiles of each stage, errors by kind, tokens, cost, outcomes, budgets of the run."""
         totals = ResponseTotals()
         answered = timed = missing = 0
         for line in lines:
-            if line["status"] == "failed":
-                reason = line["reasons"]["*"]
+            if line.status == "failed":
+                reason = line.reasons["*"]
                 if reason.startswith(FAILURE):  # else the result is missing: no kind of error
                     totals.add_error(reason.removeprefix(FAILURE))
                 missing += not reason.startswith(FAILURE)
                 continue
-            evidence = line["evidence"]
+            evidence = line.evidence
             answered += 1
             timed += "run_budgets_ms" in evidence and "total" in evidence.get("latency_ms", {})
             totals.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from ragmetrics import retrieval as ragmetrics_retrieval
 from ragmetrics.catalogue import metric as catalogue_metric
 from ragmetrics.catalogue import retrieval
 from ragmetrics.catalogue.metric import Metric
-from ragmetrics.matching import Matches, Mode
+from ragmetrics.matching import Anchor, Matches, Mode
 from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
@@ -30,6 +30,7 @@ from scorers.common import (
     in_rank_order,
     place_of,
     resolve,
+    whole_text,
 )
 from scorers.contract import Reasons, ScoreOutcome, ScoreRow, SectionScorer, WorstCase
 
@@ -88,7 +89,19 @@ class RetrievalScorer:
         ranking = ragmetrics_retrieval.ranking(matches, gold.grades, gold.groups, self.ks[-1])
         extra, missing = self._extra(case, result, gold, chunks)
         row = _row(ranking, extra, missing, gold.mode, self.ks, self.gain)
-        return row, {"match": gold.mode, "found": matches.first, "hits": matches.hits}
+        evidence: dict[str, Any] = {"match": gold.mode, "found": matches.first}
+        evidence["hits"] = matches.hits
+        if gold.mode == "anchor":
+            evidence |= _places(gold.keys, matches, chunks)
+        return row, evidence
+
+    def aggregate(
+        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+    ) -> dict[str, Any]:
+        """The section, with the remark on headings that never match where it is due."""
+        matched = section["by"].get("match", {})
+        mismatch = _place_mismatch(lines) if "anchor" in matched else None
+        return section | ({"place_mismatch": mismatch} if mismatch else {})
 
     def score_all(
         self, cases: Sequence[TestCase], results: Sequence[TestResult]
@@ -128,9 +141,13 @@ class RetrievalScorer:
             docs = [doc_of(chunk) for chunk in chunks]
             return matching.match_ids(gold.keys, docs, len(gold.grades))
         if gold.mode == "anchor":
-            return matching.match_anchors(gold.keys, [place_of(chunk) for chunk in chunks])
-        texts = [chunk.text or "" for chunk in chunks]
-        return matching.match_texts(gold.keys, texts, self.min_similarity)
+            places = [place_of(chunk) for chunk in chunks]
+            texts = [whole_text(chunk) for chunk in chunks]
+            return matching.match_anchors(
+                gold.keys, places, gold.snippets, texts, self.min_similarity
+            )
+        passages = [chunk.text or "" for chunk in chunks]
+        return matching.match_texts(gold.keys, passages, self.min_similarity)
 
     def _extra(
         self, case: TestCase, result: TestResult, gold: CaseGold, chunks: Sequence[RetrievedChunk]
@@ -139,7 +156,7 @@ class RetrievalScorer:
         attribution, no_attribution = self._attribution(result, gold, chunks)
         scope, no_scope = _scope_of(case, result)
         snippets, no_snippets = self._snippets(case, chunks)
-        recency, no_recency = _recency_of(case, result)
+        recency, no_recency = _recency_of(case, result, self.min_similarity)
         missing = (no_scope, no_attribution, no_snippets, no_recency)
         return (scope, attribution, *snippets, recency), missing
 
@@ -166,6 +183,55 @@ class RetrievalScorer:
         snippet_lists = [[snippet] for snippet in snippets]
         ranks = matching.match_texts(snippet_lists, texts, self.min_similarity).first
         return tuple(ragmetrics_retrieval.snippet_recall(ranks, k) for k in self.ks), ""
+
+
+LEAST_MISPLACED, MISPLACED_SHARE = 5, 0.2
+"""Cases, and their share, from which headings that never match are remarked on."""
+
+
+def _places(
+    gold: Sequence[Anchor], matches: Matches, chunks: Sequence[RetrievedChunk]
+) -> dict[str, Any]:
+    """Whether a gold heading was found where its file was; if not, what stood there instead.
+
+    {} when no file of a support that has a heading was retrieved.
+    """
+    headed = [index for index, support in enumerate(gold) if support.heading]
+    if any(matches.first[index] is not None for index in headed):
+        return {"heading_found": True}
+    wanted = {gold[index].path: gold[index] for index in reversed(headed)}
+    for chunk in chunks:
+        place = place_of(chunk)
+        if place is not None and place.path in wanted:
+            support = wanted[place.path]
+            heading = matching.SEPARATOR.join(support.heading)
+            got = [place.path, heading, (chunk.heading_path or "")[:MOST_HEADING]]
+            return {"heading_found": False, "instead": got}
+    return {}
+
+
+MOST_HEADING = 500
+"""Characters of a bot's heading that are kept as an example."""
+
+
+def _place_mismatch(lines: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """The remark on headings that never match; None as soon as one does."""
+    cases: set[str] = set()
+    misplaced: dict[str, Sequence[str]] = {}
+    for line in lines:
+        evidence = line["evidence"]
+        if evidence.get("match") != "anchor":
+            continue
+        cases.add(line["case_id"])
+        if evidence.get("heading_found"):
+            return None
+        if "instead" in evidence:
+            misplaced.setdefault(line["case_id"], evidence["instead"])
+    if len(misplaced) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(cases)):
+        return None
+    path, wanted, got = next(iter(misplaced.values()))
+    counts = {"cases": len(cases), "path_found": len(misplaced)}
+    return counts | {"path": path, "wanted": wanted, "got": got}
 
 
 def _score_listed(listed: Listed, ks: tuple[int, ...], gain: Gain) -> ScoreOutcome:
@@ -230,7 +296,7 @@ def _scope_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     return matching.scope_miss(paths, result.folder_selection.chosen), ""
 
 
-def _recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
+def _recency_of(case: TestCase, result: TestResult, min_similarity: float) -> tuple[Value, str]:
     """recency_rule_ok of one result, or why it has none."""
     rule = case.recency_conflict_rule
     if rule is None:
@@ -245,10 +311,17 @@ def _recency_of(case: TestCase, result: TestResult) -> tuple[Value, str]:
     gold = [
         matching.anchor(support.rel_path, support.heading_path) for support in case.gold_supports
     ]
-    anchors = [place_of(resolve(reference, chunks)) for reference in result.references]
+    sources = [resolve(reference, chunks) for reference in result.references]
     cited = [
-        [index for index, support in enumerate(gold) if anchor and matching.covers(support, anchor)]
-        for anchor in anchors
+        [
+            index
+            for index, (support, place) in enumerate(zip(case.gold_supports, gold, strict=True))
+            if (anchor := place_of(source))
+            and matching.matches_anchor(
+                place, anchor, support.snippets, whole_text(source), min_similarity
+            )
+        ]
+        for source in sources
     ]
     answer = matching.fold(result.answer)
     facts = [matching.fold(fact) for fact in case.expected_key_facts]

@@ -72,7 +72,7 @@ def _note(section: dict[str, Any]) -> str:
 def _most_common_reason(folder: Path, section: str) -> str:
     reasons: Counter[str] = Counter()
     for _, _, line in read_scores(folder, section, ("reasons",)):
-        reasons.update(set(line.reasons.values()))
+        reasons.update(list(dict.fromkeys(line.reasons.values())))
     if not reasons:
         return "no case"
     reason, count = reasons.most_common(1)[0]

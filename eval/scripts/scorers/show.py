@@ -166,6 +166,7 @@ def show(
     headline: Sequence[str],
 ) -> None:
     """The table of all metrics, then the headline for each dimension asked for."""
+    from decisions.diagnosis import place_mismatch
     from records.targets import read_advisory, read_targets
     from terminal import tables
 
@@ -174,6 +175,9 @@ def show(
     console.print(
         f"{row.title} of run {folder.name}" + (f", matched by {matched}" if matched else "")
     )
+    if mismatch := place_mismatch(section):
+        text = f"{mismatch.says} Look at {mismatch.look_at}"
+        console.print(tables.plain(text, 1000), style="yellow", markup=False, highlight=False)
     targets = {**read_targets().get(row.name, {}), **read_advisory().get(row.name, {})}
     tables.print_section(console, section, targets)
     suffix = _shared_cutoff(headline)

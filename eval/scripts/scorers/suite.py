@@ -262,7 +262,7 @@ def run_suite(plan: SuiteOptions, console: Console) -> tuple[SuiteReport, list[P
             suite=plan.suite,
             outcomes=outcomes,
             measures=numbers,
-            findings=diagnose(numbers),
+            findings=diagnose(numbers, scored),
             header=_header(folder),
             left_out=SMOKE.format(cases=len(ids)) if plan.smoke else "",
         )

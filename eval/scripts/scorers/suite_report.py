@@ -270,13 +270,6 @@ def print_report(console: Console, report: SuiteReport, every: bool) -> None:
     console.print(f"\n{_verdict_text(report)}")
 
 
-def _screen_cells(measure: Measure) -> tuple[str, ...]:
-    """The cells, with words so short that all of them fit on 80 columns."""
-    *cells, target, mark, word = _cells(measure)
-    word = "few" if word == UNCLEAR_BAND else word
-    return (*cells, target.replace("advisory", "adv."), mark, word)
-
-
 def _suite_table(report: SuiteReport, every: bool) -> Table:
     from rich import box
     from rich.table import Table
@@ -286,7 +279,7 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
         for outcome in report.outcomes
         if outcome.status == "scored"
     ]
-    shown = [_screen_cells(measure) for _, rows in parts for measure in rows]
+    shown = [_cells(measure) for _, rows in parts for measure in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column, name in enumerate(HEAD):
         text = column in (0, 6)
@@ -299,7 +292,9 @@ def _suite_table(report: SuiteReport, every: bool) -> Table:
     for section, rows in parts:
         table.add_row(section, style="bold")
         for measure in rows:
-            name, *rest = _screen_cells(measure)
+            name, *rest, band = _cells(measure)
+            # On 80 columns there is no room for more than one word.
+            rest.append("" if band == UNCLEAR_BAND else band)
             table.add_row(plain(INDENT + name, 60), *rest, style=STYLES[measure.passed])
     return table
 

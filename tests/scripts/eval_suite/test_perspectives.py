@@ -67,8 +67,7 @@ def test_the_screen_fits_80_columns_and_shows_marks(finished: Any, write: Any) -
         ">",
         "0.7",
         "✓",
-        "few",
-    ]
+    ]  # 4 cases are too few for a band
     assert "recall_any@3" not in done.stdout
     assert "pipeline: nothing to score: " not in done.stdout
     assert "Diagnosis" in done.stdout

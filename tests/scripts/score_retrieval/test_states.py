@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.definitions import definition_of
 
 from storage import ErrorInfo, RetrievedChunk, TestResult
 
@@ -36,7 +37,7 @@ def test_three_states_of_a_case(evaluated: Any, chunk: Any, gold: Any) -> None:
     assert found["failed"]["recall_any@5"] == 1
     assert found["mean"]["recall_any@5"] == 0.5
     assert found["mean"]["mrr"] == 0.25  # 1/2 and 0
-    assert found["definitions"]["ndcg@5"] == "retrieval/ndcg@2"
+    assert found["definitions"]["ndcg@5"] == definition_of("retrieval", "ndcg")
     by_case = run.rows()
     assert {name: row["status"] for name, row in by_case.items()} == {
         "found": "scored",

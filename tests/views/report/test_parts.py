@@ -86,7 +86,7 @@ def test_wrongly_judged_prompts_are_listed_apart(tmp_path: Path) -> None:
     checks = checks_of("safety", ["detection_rate"], {"detection_rate": Target(">=", 1)}, [], {})
     scan, _ = scan_scores(tmp_path, ["safety"], {}, checks)
     assert scan.wrong_prompt_count == 1
-    assert [one["case_id"] for one in scan.wrong_prompts] == ["passed"]
+    assert [line.case_id for line, _ in scan.wrong_prompts] == ["passed"]
     assert scan.keys == {}  # prompts are no answers
 
 

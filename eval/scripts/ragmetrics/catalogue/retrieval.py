@@ -7,8 +7,9 @@ from typing import Any
 from ragmetrics import retrieval
 from ragmetrics.catalogue.metric import Metric, MetricSection
 
-MATCHING = 2
-"""Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches."""
+MATCHING = 3
+"""Version of what rests on matching. Since 2 a text that is exactly as similar as asked matches;
+since 3 a coarser chunk matches a support whose snippet it holds, and groups count in ``doc``."""
 
 
 def _row(name: str, meaning: str, source: str, function: Any = None, **more: Any) -> Metric:
@@ -116,6 +117,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         needs="gold snippets; full chunk texts",
         at_k=True,
+        version=2,
     ),
     _row(
         "recency_rule_ok",
@@ -123,7 +125,7 @@ ROWS: tuple[Metric, ...] = (
         "this toolkit",
         binary=True,
         needs="recency_conflict_rule; an answer",
-        version=1,
+        version=2,
     ),
 )
 

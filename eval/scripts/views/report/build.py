@@ -9,6 +9,8 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from decisions.diagnosis import diagnose
 from decisions.measures import measures
 from ragmetrics.catalogue import right_metrics
@@ -99,7 +101,7 @@ def build(folder: Path, options: ReportOptions) -> dict[str, Any]:
             missing_remark(metrics),
         ),
         "notes": notes + back.notes + _set_notes(metrics, options.eval_set),
-        "diagnosis": [finding.to_dict() for finding in diagnose(rated)],
+        "diagnosis": [finding.to_dict() for finding in diagnose(rated, sections)],
         "perspectives": perspectives,
         "slices": figures.slices(sections, order),
         "first_relevant": _first_relevant(scan, _passing(sections) or _right(sections), sections),
@@ -305,15 +307,15 @@ def _correlations(scan: Scan, method: figures.Method) -> dict[str, Any]:
 def _prompts(scan: Scan) -> dict[str, Any]:
     """Labelled prompts and texts that the guardrails judged wrongly."""
     listed = []
-    for line in scan.wrong_prompts:
-        evidence = line.get("evidence") or {}
+    for line, misses in scan.wrong_prompts:
+        evidence = msgspec.to_builtins(line.evidence) or {}
         listed.append(
             {
-                "id": line["case_id"],
+                "id": line.case_id,
                 "kind": evidence.get("kind"),
                 "category": evidence.get("category"),
                 "score": evidence.get("score"),
-                "misses": line["misses"],
+                "misses": misses,
                 "text": cut(evidence.get("text"), 600),
             }
         )

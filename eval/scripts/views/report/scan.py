@@ -95,7 +95,7 @@ class Scan:
     """Rank of the answer's first relevant passage; 0 when none was found, -1 without gold."""
     reasons: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     """By section, reason and metric (``*``: all): answers that have no score for it."""
-    wrong_prompts: list[dict[str, Any]] = field(default_factory=list)
+    wrong_prompts: list[tuple[ScoreLine, list[str]]] = field(default_factory=list)
     """Score lines of safety prompts that were judged wrongly, at most ``MOST_PROMPTS``."""
     wrong_prompt_count: int = 0
 
@@ -200,7 +200,7 @@ def _scan_prompts(scan: Scan, folder: Path) -> None:
         if misses:
             scan.wrong_prompt_count += 1
             if len(scan.wrong_prompts) < scan.MOST_PROMPTS:
-                scan.wrong_prompts.append(msgspec.to_builtins(line) | {"misses": misses})
+                scan.wrong_prompts.append((line, misses))
         _count_reasons(scan, PROMPTS, line)
 
 

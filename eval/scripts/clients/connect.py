@@ -1,0 +1,638 @@
+"""A profile for a bot that nobody described: find the request, map the answer, check it, write it.
+
+    outcome = connect(ConnectOptions(url="http://localhost:9000"), cases, environ, talk)
+
+The requests are found in probe.py and shapes.py, the paths in guess.py, and place_check.py holds
+what comes back against the labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from clients.bot import Question, Timing, check_bot_address, read_answer
+from clients.curl import CurlRequest, parse_curl
+from clients.guess import TABLES, Proposal, guess_stream, propose, sample, tree
+from clients.http import CallError, Reply
+from clients.mapping import CHUNK_FIELDS, FACT_FIELDS, REFERENCE_FIELDS, RESULT_FIELDS, compile_path
+from clients.place_check import (
+    Asked,
+    Measurable,
+    Verdict,
+    asked_of,
+    check_places,
+    measurable,
+    suggest,
+)
+from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
+from clients.profile import METHODS, check_profile
+from clients.run_plan import PROFILES, header_templates
+from clients.secrets import Redactor, public_url
+from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template
+from records.cases import TestCase
+from records.errors import StorageError
+from records.files import replace_bytes
+from records.results import TestResult
+
+QUESTIONS = 3
+"""Questions that are asked when the request is known; the first of them once more."""
+
+ANY_QUESTIONS = (
+    "What is this documentation about?",
+    "How do I get started?",
+    "What should I know first?",
+)
+"""What is asked where neither a set nor --ask says anything better."""
+
+FIELDS = {
+    "response": RESULT_FIELDS,
+    "chunk": CHUNK_FIELDS,
+    "reference": REFERENCE_FIELDS,
+    "facts": FACT_FIELDS,
+}
+
+SETTINGS = (
+    "latency_unit", "stream", "stream_delta", "stream_last",
+    "heading_separator", "heading_root", "path_root",
+)  # fmt: skip
+"""Settings of a profile beside its tables that can be set here."""
+
+_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class ConnectOptions:
+    """The options of connect_bot.py."""
+
+    url: str | None = None
+    header: tuple[str, ...] = ()
+    method: str | None = None
+    body: str | None = None
+    curl: str | None = None
+    ask: tuple[str, ...] = ()
+    from_response: Path | None = None
+    set_paths: tuple[str, ...] = ()
+    name: str = "mybot"
+    force: bool = False
+    dry_run: bool = False
+    timeout: float = 60.0
+
+    @property
+    def target(self) -> Path:
+        """The file of the profile: ``name`` in eval/profiles, or a path that ends in .toml."""
+        return Path(self.name) if self.name.endswith(".toml") else PROFILES / f"{self.name}.toml"
+
+    def check(self) -> None:
+        """Raises StorageError for what makes no sense together."""
+        if self.curl and (self.body or self.method):
+            raise StorageError("--curl says body and method itself; leave out --body and --method.")
+        if not self.url and not self.curl and not self.from_response:
+            raise StorageError("which bot? Give its URL, or --curl with a request that works.")
+        if self.url:
+            check_bot_address(self.url)
+        if self.method and self.method not in METHODS:
+            raise StorageError(f"--method {self.method}: use one of {', '.join(METHODS)}.")
+        if not self.name.endswith(".toml") and not _PROFILE_NAME.fullmatch(self.name):
+            raise StorageError(
+                f"--name {self.name!r}: use letters, digits, - and _, or a path that ends in .toml."
+            )
+        if self.target.exists() and not self.force and not self.dry_run:
+            raise StorageError(
+                f"{self.target}: this profile exists; give another --name, or --force to replace "
+                "it. Nothing was asked."
+            )
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How the user hears and is asked. ``edit``: shows the fields, returns changed ones or None to
+    stop; ``name``: the name of the variable that is to hold a secret."""
+
+    tell: Callable[[str], None]
+    edit: Callable[[Draft], Mapping[str, str] | None] | None = None
+    name: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """A field of the profile, its path, and what the path finds in the first answer that has it."""
+
+    field: str
+    path: str
+    sample: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a person is shown to accept or change."""
+
+    rows: list[FieldRow]
+    tree: list[str]
+    faults: list[str]
+
+
+@dataclass
+class Outcome:
+    """What came of it: the profile's text, and all that was found on the way."""
+
+    target: Path
+    base_url: str
+    text: str
+    rows: list[FieldRow]
+    tries: list[Try]
+    verdict: Verdict | None
+    measurable: list[Measurable]
+    notes: list[str]
+    variables: list[str] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+    requests: int = 0
+    written: bool = False
+
+    def next_command(self) -> str:
+        """The run that the profile is for."""
+        url = public_url(self.base_url) or "URL"
+        name = self.target.stem if self.target.parent == PROFILES else str(self.target)
+        return f"python eval/scripts/run_eval.py --api-url {url} --profile {name} --store-full-text"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json."""
+        places = self.verdict.places if self.verdict else None
+        return {
+            "profile": str(self.target),
+            "written": self.written,
+            "url": public_url(self.base_url),
+            "text": self.text,
+            "fields": {row.field: row.path for row in self.rows},
+            "tries": [
+                {"request": each.request, "status": each.status, "answer": each.excerpt}
+                for each in self.tries
+            ],
+            "check": None
+            if places is None or self.verdict is None
+            else {
+                "gold": places.gold,
+                "paths": places.paths,
+                "headings": places.headings,
+                "settings": self.verdict.settings,
+                "ids_stable": self.verdict.stable,
+                "sentences": self.verdict.sentences(),
+            },
+            "measurable": [
+                {"name": each.name, "possible": each.possible, "why": each.why}
+                for each in self.measurable
+            ],
+            "notes": self.notes,
+            "variables": self.variables,
+            "requests": self.requests,
+            "usage": self.usage,
+            "cost_usd": self.cost_usd,
+        }
+
+
+def connect(
+    options: ConnectOptions, cases: Sequence[TestCase], environ: Mapping[str, str], talk: Talk
+) -> Outcome | None:
+    """Find out how a bot is asked and where its answer holds what; None when the user stopped it.
+
+    ``cases``: of the labelled set to check against, or none. Nothing is written: ``write`` does.
+    Raises StorageError, with the tries, when it cannot be found out; Unreachable.
+    """
+    options.check()
+    request = _given_request(options)
+    url = options.url or (request.url if request else "")
+    base, path, url_query = _parts(url)
+    chosen = _chosen(cases)
+    questions = _questions(options, chosen)
+    finder = SecretFinder()
+    headers = header_templates(options.header)
+    given = _given_shape(options, request, path, url_query, finder)
+    plain = finder.shape(Shape("GET", path, "the URL", {} if given else template(url_query, None)))
+    names = _variable_names(finder, talk)
+    given = _renamed(given, names) if given else None
+    query = _renamed(plain, names).query
+    environ = {**environ, **{names[name]: value for name, value in finder.values.items()}}
+    prober = Prober(base, headers, environ, talk.tell, options.timeout, query)
+    if options.from_response:
+        shape = given or known_shapes(path)[0]
+        answered, heard, repeat = _from_file(options, shape, questions[0])
+    else:
+        answered = prober.find(given, path, questions[0])
+        heard, repeat = _ask_all(prober, answered, questions, talk)
+    shape = replace(answered.shape, headers={**answered.shape.headers, **headers})
+    proposal = propose(
+        [each.payload for each in heard],
+        [each.question.text for each in heard],
+        seconds=[each.timing.total for each in heard],
+        gold_paths=[place for case in cases for place, _ in _gold(case)],
+        settings=answered.settings,
+    )
+    _set_paths(proposal, dict(_assignment(text) for text in options.set_paths))
+    job = _Job(options, shape, heard, repeat, proposal, cases, chosen)
+    job.settle()
+    if talk.edit and not job.edited(talk.edit):
+        return None
+    variables = sorted(names[name] for name in finder.values)
+    return job.outcome(base, prober.tries, variables)
+
+
+def write(outcome: Outcome) -> None:
+    """Put the profile into its file."""
+    if not outcome.target.parent.is_dir():
+        raise StorageError(f"{outcome.target.parent}: there is no such folder.")
+    replace_bytes(outcome.target, outcome.text.encode())
+    outcome.written = True
+
+
+class _Job:
+    """What is known of a bot, and what becomes of it when a path is changed."""
+
+    def __init__(
+        self,
+        options: ConnectOptions,
+        shape: Shape,
+        heard: Sequence[Heard],
+        repeat: Heard | None,
+        proposal: Proposal,
+        cases: Sequence[TestCase],
+        chosen: Sequence[TestCase],
+    ) -> None:
+        self._options, self._shape, self._heard, self._repeat = options, shape, heard, repeat
+        self._proposal, self._cases = proposal, cases
+        self._gold = {case.id: _gold(case) for case in chosen}
+        self._verdict: Verdict | None = None
+        self._results: list[TestResult] = []
+        self._faults: list[str] = []
+
+    def settle(self) -> None:
+        """Find the settings that make labels match, and read all answers by what is proposed."""
+        settings = self._proposal.settings
+        places = ("path_root", "heading_separator", "heading_root")
+        by_hand = {name: settings.pop(name) for name in places if name in settings}
+        raw = self._asked(self._read())
+        before = check_places(raw)
+        known = [path for case in self._cases for path, _ in _gold(case)]
+        found = by_hand or suggest(raw, known)
+        settings.update(found)
+        after = check_places(self._asked(self._read()))
+        self._verdict = Verdict(after, before, found, self._stable())
+
+    def edited(self, edit: Callable[[Draft], Mapping[str, str] | None]) -> bool:
+        """Let the user change fields until nothing is changed any more; False when they stop."""
+        while True:
+            shown = tree(self._heard[0].payload)
+            changes = edit(Draft(self._rows(), shown, self._faults))
+            if changes is None:
+                return False
+            if not changes:
+                return True
+            self._faults = []
+            try:
+                _set_paths(self._proposal, changes)
+            except StorageError as error:
+                self._faults = [error.message]
+            self.settle()
+
+    def outcome(self, base: str, tries: list[Try], variables: list[str]) -> Outcome:
+        usage: Counter[str] = Counter()
+        for result in self._results:
+            usage.update({k: n for k, n in result.usage.items() if type(n) is int})
+        costs = [result.cost_usd for result in self._results if result.cost_usd is not None]
+        return Outcome(
+            target=self._options.target,
+            base_url=base,
+            text=profile_text(self._shape, self._proposal),
+            rows=self._rows(),
+            tries=tries,
+            verdict=self._verdict,
+            measurable=measurable(self._proposal.tables, self._results, self._stable()),
+            notes=[*self._proposal.notes, *self._faults],
+            variables=variables,
+            usage=dict(usage),
+            cost_usd=sum(costs) if costs else None,
+            requests=len(tries),
+        )
+
+    def _read(self) -> list[TestResult]:
+        """All answers by the profile as it stands; what does not fit is left out of it and told."""
+        while True:
+            raw = tomllib.loads(profile_text(self._shape, self._proposal))
+            answer = check_profile("connect_bot", raw, "the profile").answer
+            heard = [*self._heard, *([self._repeat] if self._repeat else [])]
+            try:
+                results = [
+                    read_answer(each.payload, answer, each.question, each.timing) for each in heard
+                ]
+            except CallError as error:
+                self._drop(error.message)
+                continue
+            self._results = results
+            return results[: len(self._heard)]
+
+    def _drop(self, fault: str) -> None:
+        """Take the path at fault out of the proposal. Raises StorageError when none is left."""
+        fields = re.split(r"[\[.:]", fault, maxsplit=1)
+        name, inner = fields[0].strip(), re.search(r"\]\.(\w+)", fault.partition(":")[0])
+        tables = self._proposal.tables
+        table = {"retrieved": "chunk", "references": "reference"}.get(name)
+        if inner and table and inner[1] in tables[table]:
+            path = tables[table].pop(inner[1])
+        elif "has no such field" in fault and self._proposal.settings.get("required") is None:
+            self._proposal.settings["required"] = "answer"
+            return
+        elif name in tables["response"] and len(tables["response"]) > 1:
+            path = tables["response"].pop(name)
+        else:
+            raise StorageError(f"the answers cannot be read: {fault}; set paths with --set.")
+        self._proposal.notes.append(f"{name}: {path} was left out ({fault}).")
+
+    def _asked(self, results: Sequence[TestResult]) -> list[Asked]:
+        return [
+            asked_of(result, self._gold[result.test_case_id])
+            for result in results
+            if self._gold.get(result.test_case_id)
+        ]
+
+    def _stable(self) -> bool | None:
+        """Do two equal questions bring equal ids? None where nothing came or nothing was asked."""
+        if not self._repeat or "chunk_id" not in self._proposal.tables["chunk"]:
+            return None
+        first, again = self._results[0], self._results[-1]
+        ids = [{chunk.chunk_id for chunk in result.chunks()} for result in (first, again)]
+        return ids[0] == ids[1] if ids[0] and ids[1] else None
+
+    def _rows(self) -> list[FieldRow]:
+        proposal, rows = self._proposal, []
+        payloads = [each.payload for each in self._heard]
+        for name, path in proposal.tables["response"].items():
+            rows.append(FieldRow(name, path, _sample(path, payloads)))
+        lists = {"chunk": "retrieved", "reference": "references"}
+        for table, name in lists.items():
+            where = proposal.tables["response"].get(name)
+            items = [item for each in payloads if where for item in _list(where, each)]
+            for key, expression in proposal.tables[table].items():
+                rows.append(FieldRow(f"{table}.{key}", expression, _sample(expression, items)))
+        for key, path in proposal.tables["facts"].items():
+            rows.append(FieldRow(f"facts.{key}", path, _sample(path, payloads)))
+        rows += [FieldRow(key, value, "") for key, value in proposal.settings.items()]
+        return rows
+
+
+def _list(path: str, payload: Any) -> list[Any]:
+    value = compile_path(path)(payload)
+    return value if isinstance(value, list) else []
+
+
+def _sample(path: str, values: Sequence[Any]) -> str:
+    """What a path finds first; "nothing" when it finds nothing."""
+    from jmespath.exceptions import JMESPathError
+
+    get = compile_path(path)
+    for value in values:
+        try:
+            if (found := get(value)) not in (None, "", []):
+                return sample(found)
+        except JMESPathError as error:
+            return f"fails: {' '.join(str(error).split())}"
+    return "nothing in these answers"
+
+
+def _given_request(options: ConnectOptions) -> CurlRequest | None:
+    """What --curl or --body says; None for neither."""
+    if options.curl:
+        text = options.curl
+        if text.startswith("@"):
+            text = _read_text(Path(text[1:]), "--curl")
+        request = parse_curl(text)
+        check_bot_address(request.url)
+        return request
+    if options.body is None and options.method != "GET":
+        return None
+    body = None
+    if options.body is not None:
+        text = options.body
+        text = _read_text(Path(text[1:]), "--body") if text.startswith("@") else text
+        try:
+            body = json.loads(text)
+        except ValueError as error:
+            raise StorageError(f"--body: is no JSON ({error}).") from None
+        if not isinstance(body, dict):
+            raise StorageError("--body: must be a JSON object, {…}.")
+    method = options.method or "POST"
+    if method == "GET" and body is not None:
+        raise StorageError("--method GET: a GET request has no body; put parameters into the URL.")
+    return CurlRequest(options.url or "", method, {}, {}, body)
+
+
+def _read_text(path: Path, option: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8"
+        raise StorageError(f"{option}: {path}: {reason}.") from None
+
+
+def _parts(url: str) -> tuple[str, str, dict[str, str]]:
+    """Scheme and host, the path, and the query of an address."""
+    split = urlsplit(url)
+    base = urlunsplit((split.scheme, split.netloc, "", "", ""))
+    return base, split.path or "/", dict(parse_qsl(split.query, keep_blank_values=True))
+
+
+def _given_shape(
+    options: ConnectOptions,
+    request: CurlRequest | None,
+    path: str,
+    url_query: dict[str, str],
+    finder: SecretFinder,
+) -> Shape | None:
+    """The user's own request without its secrets."""
+    if request is None:
+        return None
+    request.query = {**url_query, **request.query}
+    asked = [text for text in options.ask if text]
+    shape = shape_of(request, path, asked, "--curl" if options.curl else "--body")
+    if shape.method not in METHODS:
+        raise StorageError(f"--curl: {shape.method} is no method of a profile.")
+    return finder.shape(shape)
+
+
+def _variable_names(finder: SecretFinder, talk: Talk) -> dict[str, str]:
+    """The name of the variable for each secret: the proposed one, or what the user says."""
+    names = {}
+    for name in finder.values:
+        answer = talk.name(name).strip() if talk.name else name
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", answer):
+            raise StorageError(f"{answer[:40]!r} is no name of an environment variable.")
+        names[name] = answer
+    return names
+
+
+def _renamed(shape: Shape, names: Mapping[str, str]) -> Shape:
+    def rename(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\$\{(\w+)\}", lambda m: f"${{{names.get(m[1], m[1])}}}", value)
+        if isinstance(value, Mapping):
+            return {key: rename(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [rename(item) for item in value]
+        return value
+
+    return replace(
+        shape,
+        query=rename(shape.query),
+        headers=rename(shape.headers),
+        body=rename(shape.body),
+    )
+
+
+def _gold(case: TestCase) -> list[tuple[str, str]]:
+    """Path and heading of the labelled places of a case."""
+    return [(support.rel_path, support.heading_path or "") for support in case.gold_supports]
+
+
+def _chosen(cases: Sequence[TestCase]) -> list[TestCase]:
+    """Cases to ask: labelled ones from the beginning, the middle and the end of the set."""
+    labelled = [case for case in cases if case.gold_supports] or list(cases)
+    if len(labelled) <= QUESTIONS:
+        return labelled
+    return [labelled[0], labelled[len(labelled) // 2], labelled[-1]]
+
+
+def _questions(options: ConnectOptions, chosen: Sequence[TestCase]) -> list[Question]:
+    if chosen:
+        return [
+            Question(
+                case.id,
+                case.question,
+                K,
+                vaults=tuple(case.vaults),
+                folders=tuple(case.folders),
+                user_roles=tuple(case.user_roles),
+            )
+            for case in chosen
+        ]
+    texts = [*options.ask, *ANY_QUESTIONS][: max(QUESTIONS, len(options.ask))]
+    return questions_of(texts)
+
+
+def _ask_all(
+    prober: Prober, answered: Answered, questions: Sequence[Question], talk: Talk
+) -> tuple[list[Heard], Heard | None]:
+    """The answers to all questions, and to the first once more (None where that failed)."""
+    heard = [answered.first]
+    repeat = None
+    for question in [*questions[1:], replace(questions[0], repeat=1)]:
+        try:
+            reply, redactor = prober.send(answered.shape, question)
+            payload, _, timing = read_reply(reply, redactor, answered.settings)
+        except CallError as error:
+            talk.tell(f"   failed: {error.kind}: {prober.tries[-1].excerpt}")
+            continue
+        if question.repeat:
+            repeat = Heard(question, payload, timing)
+        else:
+            heard.append(Heard(question, payload, timing))
+    return heard, repeat
+
+
+def _from_file(
+    options: ConnectOptions, shape: Shape, question: Question
+) -> tuple[Answered, list[Heard], Heard | None]:
+    """A saved answer as if the bot had just given it."""
+    path = options.from_response
+    assert path is not None
+    try:
+        body = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"--from-response {path}: {error.strerror}.") from None
+    settings = guess_stream(body, "") or {}
+    try:
+        payload, settings_read, _ = read_reply(Reply(200, {}, body, 0.0), Redactor(), settings)
+    except CallError as error:
+        raise StorageError(f"--from-response {path}: {error.message}.") from None
+    heard = Heard(question, payload, Timing(0.0))
+    if not options.set_paths and not propose([payload], [], settings=settings).usable:
+        shown = "\n".join(f"  {line}" for line in tree(payload))
+        raise StorageError(
+            f"--from-response {path}: holds neither an answer nor passages that can be told:\n"
+            f"{shown}\nName their paths with --set answer=PATH or --set retrieved=PATH."
+        )
+    return Answered(shape, settings_read, heard), [heard], None
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not equals:
+        raise StorageError(f"--set {text!r}: write FIELD=JMESPATH, such as answer=data.text.")
+    return name.strip(), path.strip()
+
+
+def _set_paths(proposal: Proposal, changes: Mapping[str, str]) -> None:
+    """Put paths of the user's in place; an empty one takes the field out. Raises StorageError."""
+    for name, path in changes.items():
+        if name in SETTINGS:
+            proposal.settings.pop(name, None)
+            if path:
+                proposal.settings[name] = path
+            continue
+        table, dot, key = name.partition(".")
+        table, key = (table, key) if dot else ("response", name)
+        if key not in FIELDS.get(table, ()):
+            known = [*RESULT_FIELDS, *(f"chunk.{each}" for each in CHUNK_FIELDS)]
+            raise StorageError(f"there is no field {name!r}; fields are: {', '.join(known)}, ….")
+        if not path:
+            proposal.tables[table].pop(key, None)
+            continue
+        try:
+            compile_path(path)
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise StorageError(f"{name}: {path!r} is no JMESPath expression ({reason}).") from None
+        proposal.tables[table][key] = path
+
+
+def profile_text(shape: Shape, proposal: Proposal) -> str:
+    """The profile as TOML."""
+    settings = dict(proposal.settings)
+    lines = [
+        "# Made by connect_bot.py. Every key is explained in eval/profiles/default.toml.",
+        "schema = 1",
+        f"description = {_toml(f'{shape.method} {shape.path}')}",
+    ]
+    if required := settings.pop("required", None):
+        lines.append(f"required = [{_toml(required)}]")
+    lines += [f"{name} = {_toml(value)}" for name, value in settings.items() if value]
+    lines += ["", "[request]", f"method = {_toml(shape.method)}", f"path = {_toml(shape.path)}"]
+    for name, table in (("headers", shape.headers), ("query", shape.query), ("body", shape.body)):
+        if isinstance(table, Mapping) and table:
+            lines += ["", f"[request.{name}]"]
+            lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items() if v is not None]
+    for name in TABLES:
+        if paths := proposal.tables[name]:
+            lines += ["", f"[{name}]", *(f"{key} = {_toml(path)}" for key, path in paths.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it; what TOML has no word for (null) is left out."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
+        return "{ " + ", ".join(pairs) + " }" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value if item is not None) + "]"
+    return json.dumps(value)

@@ -1,0 +1,645 @@
+"""Where an unknown bot's answer holds what: paths proposed by names, types and shapes; pure.
+
+    proposal = propose(payloads, questions)
+    proposal.tables["chunk"]["text"]        # "node.text"
+
+A proposal is a guess for a person to look at, and every one can be changed. What is not found is
+left out: a profile without a path is honest, one with a wrong path is not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from clients import field_names
+
+TABLES = ("response", "chunk", "reference", "facts")
+
+MAX_DEPTH = 8
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_PATH = re.compile(
+    r"(?:\w+://)?[^\s]*[\w)]\.[A-Za-z][A-Za-z0-9]{0,5}(?:#\S*)?|[^\s/]*(?:/[^\s/]+)+/?"
+)
+_MARKS = re.compile(r"\[\d{1,3}\]")
+_SOURCES = re.compile(
+    r"\n[ \t]*((?:#+ |\*\*)?(?:sources?|references?|citations?|quellen)(?:\*\*)?:?(?:\*\*)?)"
+    r"[ \t]*\n",
+    re.IGNORECASE,
+)
+_SOURCE_LINE = re.compile(
+    r"(?P<lead>\[\d+\]:? |\d+[.):] |[-*•] )?(?P<path>[^\s#]+\.\w{1,5})(?P<rest>.*)"
+)
+_HEADER_LEVEL = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.IGNORECASE)
+
+
+@dataclass
+class Proposal:
+    """Paths by table and field, settings of the profile beside them, and what to tell the user."""
+
+    tables: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in TABLES})
+    settings: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """True when there is an answer or a list of passages: else the reply is none."""
+        return bool(self.tables["response"].keys() & {"answer", "retrieved"})
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One path with its values in all answers (None where it is missing)."""
+
+    path: str
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def present(self) -> list[Any]:
+        return [value for value in self.values if value is not None]
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if self.names else ""
+
+
+def propose(
+    payloads: Sequence[Any],
+    questions: Sequence[str],
+    *,
+    seconds: Sequence[float] = (),
+    gold_paths: Iterable[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> Proposal:
+    """The profile's paths for answers of one bot.
+
+    ``seconds``: how long each call took, which tells the unit of a time. ``gold_paths``: paths of
+    the labels, which tell a path from other names. ``settings``: how a stream is read.
+    """
+    proposal = Proposal(settings=dict(settings or {}))
+    columns = _columns(payloads, streamed="stream" in proposal.settings)
+    passages = _passages(columns)
+    inside = passages.path if passages else None
+    outer = [column for column in columns if not _under(column.path, inside)]
+    response = proposal.tables["response"]
+    answer = _answer(outer, questions, proposal.settings)
+    if answer:
+        response["answer"] = answer.path
+    if passages:
+        response["retrieved"] = passages.path
+        proposal.tables["chunk"] = _chunk(passages, set(gold_paths))
+    elif answer:
+        _sources_in_text(answer, proposal)
+    _references(outer, passages, answer, proposal)
+    _rest(outer, proposal, seconds)
+    return proposal
+
+
+def guess_stream(body: bytes, content_type: str) -> dict[str, str] | None:
+    """The settings by which a streamed body can be read; None when it is no stream."""
+    head = body.lstrip()[:6]
+    sse = "event-stream" in content_type or head.startswith((b"data:", b"event:"))
+    if not sse and not ("ndjson" in content_type or _is_ndjson(body)):
+        return None
+    from clients.http import CallError
+    from clients.streams import END_MARK, Stream, read_stream
+
+    form = "sse" if sse else "ndjson"
+    try:
+        payload, _ = read_stream(body, Stream(form))
+    except CallError:
+        return None
+    events = payload["events"]
+    settings = {"stream": form}
+    delta = _delta(events)
+    if delta:
+        settings["stream_delta"] = delta
+    if last := _last(events):
+        settings["stream_last"] = last
+    elif END_MARK.encode() in body:
+        settings["stream_last"] = END_MARK
+    return settings
+
+
+def tree(payload: Any, limit: int = 60) -> list[str]:
+    """An answer as lines: each path with its type and the beginning of its value."""
+    lines = []
+    for node in _walk(payload):
+        if isinstance(node.value, dict):
+            continue
+        if isinstance(node.value, list):
+            lines.append(f"{node.path}  list of {len(node.value)}")
+        else:
+            lines.append(f"{node.path}  {sample(node.value)}")
+    return lines[:limit] + ([f"… {len(lines) - limit} more"] if len(lines) > limit else [])
+
+
+def sample(value: Any, most: int = 70) -> str:
+    """The beginning of a value on one line."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def name_words(name: str) -> list[str]:
+    return [word.lower() for word in _CAMEL.findall(name)]
+
+
+def name_rank(name: str, table: Mapping[str, float]) -> float:
+    """How well a name fits: the whole of it, else its last word for a part of that."""
+    words = name_words(name)
+    if (whole := "_".join(words)) in table:
+        return table[whole]
+    return 0.6 * table.get(words[-1], 0.0) if words else 0.0
+
+
+def _child(path: str, key: str) -> str:
+    name = key if _PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+    return f"{path}.{name}" if path else name
+
+
+@dataclass(frozen=True)
+class _Node:
+    path: str
+    names: tuple[str, ...]
+    value: Any
+
+
+def _walk(value: Any, path: str = "", names: tuple[str, ...] = ()) -> Iterator[_Node]:
+    """Every node below ``value``; of a list only its first item."""
+    if path:
+        yield _Node(path, names, value)
+    if len(names) > MAX_DEPTH:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _walk(item, _child(path, str(key)), (*names, str(key)))
+    elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+        yield from _walk(value[0], f"{path}[0]", names)
+
+
+def _nodes(payload: Any, *, streamed: bool) -> Iterator[_Node]:
+    if not streamed or not isinstance(payload, dict):
+        yield from _walk(payload)
+        return
+    events = [event for event in payload.get("events", ()) if isinstance(event, dict)]
+    yield from _walk({"text": payload.get("text") or None, "last": payload.get("last")})
+    for event in events:
+        if event != payload.get("last") and (selector := _selector(event, events)):
+            yield from _walk(event, f"{selector} | [0]", ())
+
+
+def _selector(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
+    """An expression that finds this one event among all: by its kind, else by a key of its own."""
+    for key in ("event", "type", "kind"):
+        value = event.get(key)
+        same = sum(other.get(key) == value for other in events)
+        if isinstance(value, str) and same == 1 and "'" not in value:
+            return f"events[?{key} == '{value}']"
+    for key, value in event.items():
+        if isinstance(value, (list, dict)) and sum(key in other for other in events) == 1:
+            return f"events[?{_child('', key)}]"
+    return None
+
+
+def _columns(payloads: Sequence[Any], *, streamed: bool) -> list[_Column]:
+    """All paths of all answers, in order of first appearance."""
+    names: dict[str, tuple[str, ...]] = {}
+    values: dict[str, list[Any]] = {}
+    for number, payload in enumerate(payloads):
+        for node in _nodes(payload, streamed=streamed):
+            names.setdefault(node.path, node.names)
+            values.setdefault(node.path, [None] * len(payloads))[number] = node.value
+    return [_Column(path, names[path], tuple(values[path])) for path in names]
+
+
+def _under(path: str, parent: str | None) -> bool:
+    return parent is not None and (path == parent or path.startswith((f"{parent}.", f"{parent}[")))
+
+
+def _strings(values: Iterable[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str) and value.strip()]
+
+
+def _mean_words(texts: Sequence[str]) -> float:
+    return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0
+
+
+def _answer(
+    columns: Sequence[_Column], questions: Sequence[str], settings: Mapping[str, str]
+) -> _Column | None:
+    if "stream_delta" in settings:
+        return next((column for column in columns if column.path == "text"), None)
+    best, most = None, 5.5
+    for column in columns:
+        texts = _strings(column.present)
+        if not texts or set(texts) & set(questions):
+            continue
+        other = set(name_words(column.name)) & field_names.NO_ANSWER
+        if other and column.name.lower() not in field_names.ANSWER:
+            continue
+        parent = "".join(column.names[-2:-1]).removesuffix("s")
+        of_parent = name_rank(parent, field_names.ANSWER) / 2
+        weight = name_rank(column.name, field_names.ANSWER) or of_parent
+        weight += 4 if _mean_words(texts) >= 3 else -4
+        weight += 2 if len(set(texts)) > 1 else 0
+        weight -= 0.3 * len(column.names)
+        if weight > most:
+            best, most = column, weight
+    return best
+
+
+def _items(column: _Column) -> list[Any]:
+    """The items of a column of lists, of all answers."""
+    return [item for value in column.present if isinstance(value, list) for item in value]
+
+
+def _item_columns(items: Sequence[Any]) -> list[_Column]:
+    return _columns([item for item in items if isinstance(item, dict)], streamed=False)
+
+
+def _passages(columns: Sequence[_Column]) -> _Column | None:
+    best, most = None, 8.0
+    for column in columns:
+        items = _items(column)
+        if not items:
+            continue
+        weight = name_rank(column.name, field_names.PASSAGES)
+        if all(isinstance(item, str) for item in items):
+            weight += 3 if _mean_words(items) > 5 else 1 if all(map(_PATH.fullmatch, items)) else -3
+        elif all(isinstance(item, dict) for item in items):
+            inner = _item_columns(items)
+            texts = any(name_rank(each.name, field_names.TEXT) and _long(each) for each in inner)
+            files = any(
+                name_rank(each.name, field_names.FILE) >= 4 and _strings(each.present)
+                for each in inner
+            )
+            scores = any(name_rank(each.name, field_names.SCORE) for each in inner)
+            weight += 5 * texts + 3 * files + 1.5 * scores - 6 * (not texts and not files)
+        else:
+            continue
+        if weight > most:
+            best, most = column, weight
+    return best
+
+
+def _long(column: _Column) -> bool:
+    return _mean_words(_strings(column.present)) >= 4
+
+
+Fits = Callable[[_Column], float]
+"""What the values of a column add to the weight of its name; below -50: not this field."""
+
+_NEVER = -100.0
+
+
+def _best(
+    columns: Sequence[_Column], table: Mapping[str, float], fits: Fits, least: float = 4.0
+) -> _Column | None:
+    ranked = [(name_rank(each.name, table), each) for each in columns]
+    weighted = [(rank + fits(each) - 0.1 * len(each.names), each) for rank, each in ranked if rank]
+    weight, column = max(weighted, key=lambda pair: pair[0], default=(0.0, None))
+    return column if weight >= least else None
+
+
+def _chunk(passages: _Column, gold_paths: set[str]) -> dict[str, str]:
+    items = _items(passages)
+    if all(isinstance(item, str) for item in items):
+        return _text_items(items)
+    columns = _item_columns(items)
+    gold_names = {path.rpartition("/")[2] for path in gold_paths}
+
+    def is_text(column: _Column) -> float:
+        texts = _strings(column.present)
+        return min(4.0, _mean_words(texts) / 3) if texts else _NEVER
+
+    def is_file(column: _Column) -> float:
+        texts = _strings(column.present)
+        if not texts or _mean_words(texts) > 8:
+            return _NEVER
+        shaped = sum(_PATH.fullmatch(text) is not None for text in texts) / len(texts)
+        folders = sum("/" in text for text in texts) / len(texts)
+        known = any(re.split(r"[/\\]", text.partition("#")[0])[-1] in gold_names for text in texts)
+        return 5 * shaped + folders + 4 * known - 2
+
+    def is_heading(column: _Column) -> float:
+        lists = [value for value in column.present if isinstance(value, list)]
+        texts = _strings(part for value in lists for part in value) or _strings(column.present)
+        return 0.0 if texts and _mean_words(texts) <= 25 else _NEVER
+
+    def is_id(column: _Column) -> float:
+        if "_".join(name_words(column.name)) in field_names.DOC_ID:
+            return _NEVER
+        values = [value for value in column.present if isinstance(value, (str, int))]
+        most = max((len(value) for value in passages.present if isinstance(value, list)), default=0)
+        unique = len(set(map(str, values))) >= most
+        return 0.0 if len(values) == len(items) and unique else _NEVER
+
+    chunk: dict[str, str] = {}
+    free = list(columns)
+
+    def take(name: str, table: Mapping[str, float], fits: Fits, least: float = 4.0) -> None:
+        column = _best(free, table, fits, least)
+        if column is not None:
+            chunk[name] = _expression(column)
+            free.remove(column)
+
+    take("text", field_names.TEXT, is_text, 5.0)
+    levels = (
+        sorted(
+            (int(match[1]), column)
+            for column in columns
+            if (match := _HEADER_LEVEL.fullmatch(column.name)) and _strings(column.present)
+        )
+        if any(_HEADER_LEVEL.fullmatch(column.name) for column in columns)
+        else []
+    )
+    if levels:
+        chunk["heading_path"] = "join(' > ', [" + ", ".join(c.path for _, c in levels) + "])"
+    take("rel_path", field_names.FILE, is_file)
+    if not levels:
+        take("heading_path", field_names.HEADING, is_heading, 3.0)
+    for name, table in field_names.SCORES.items():
+        take(name, table, lambda column: 0.0 if _numbers(column) else _NEVER)
+    take("chunk_id", field_names.CHUNK_ID, is_id)
+    take("doc_id", field_names.DOC_ID, lambda column: 0.0 if _ids(column) else _NEVER)
+    take("rank", field_names.RANK, lambda column: 0.0 if _ranks(column) else _NEVER)
+    order = ("chunk_id", "doc_id", "rel_path", "heading_path", "text")
+    return {name: chunk[name] for name in (*order, *chunk) if name in chunk}
+
+
+def _text_items(items: Sequence[str]) -> dict[str, str]:
+    """Passages that are plain strings: texts, paths, or ids (which need no path)."""
+    if _mean_words(items) > 5:
+        return {"text": "@"}
+    return {"rel_path": "@"} if all(map(_PATH.fullmatch, items)) else {}
+
+
+def _numbers(column: _Column) -> bool:
+    values = column.present
+    return bool(values) and all(
+        (isinstance(value, (int, float)) and not isinstance(value, bool))
+        or (isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?%?", value) is not None)
+        for value in values
+    )
+
+
+def _ids(column: _Column) -> bool:
+    return all(isinstance(value, (str, int)) for value in column.present)
+
+
+def _ranks(column: _Column) -> bool:
+    return all(type(value) is int and value >= 1 for value in column.present)
+
+
+def _expression(column: _Column) -> str:
+    """The path, with what turns its values into what our field holds."""
+    values = column.present
+    if any(isinstance(value, list) for value in values):
+        return f"join(' > ', {column.path})"
+    if all(isinstance(value, str) for value in values):
+        return (
+            f"number({column.path})" if name_rank(column.name, field_names.SCORE) else column.path
+        )
+    integers = any(type(value) is int for value in values)
+    is_id = name_rank(column.name, field_names.CHUNK_ID) or name_rank(
+        column.name, field_names.DOC_ID
+    )
+    return f"{column.path} && to_string({column.path})" if integers and is_id else column.path
+
+
+def _sources_in_text(answer: _Column, proposal: Proposal) -> None:
+    """Sources that stand as lines under the answer's text."""
+    texts = _strings(answer.present)
+    match = next((match for text in texts if (match := _SOURCES.search(text))), None)
+    if match is None:
+        return
+    text = match.string
+    blank = re.search(r"\n*\Z", text[: match.start()])
+    start = blank.start() if blank else match.start()
+    head, mark = text[start : match.end(1)], match[1]
+    lines = [line.strip() for line in text[match.end() :].splitlines() if line.strip()]
+    parsed = [_SOURCE_LINE.fullmatch(line) for line in lines]
+    if "'" in head or not lines or not all(parsed):
+        return
+    path = answer.path
+    response = proposal.tables["response"]
+    response["answer"] = f"before({path}, '{head}')"
+    response["retrieved"] = f"lines(after({path}, '{mark}') || '')"
+    proposal.tables["chunk"] = _line_paths([one for one in parsed if one])
+    proposal.notes.append("The passages are read from the lines under the answer's text.")
+
+
+def _line_paths(lines: Sequence[re.Match[str]]) -> dict[str, str]:
+    """Where a line such as ``[1] a.md - Intro`` has its path and its heading."""
+    lead = lines[0]["lead"] or ""
+    behind = "@"
+    if lead:
+        behind = f"after(@, '{lead[lead.index(lead.lstrip('[0123456789')[:1]) :]}')"
+    rests = [line["rest"] for line in lines if line["rest"].strip()]
+    if not rests:
+        return {"rel_path": behind if lead else "@"}
+    between = Counter(re.match(r"\W+", rest)[0] for rest in rests if re.match(r"\W+", rest))  # type: ignore[index]
+    glue = between.most_common(1)[0][0] if between else " "
+    if "'" in glue:
+        return {"rel_path": behind}
+    paths = {"rel_path": f"before({behind}, '{glue}')"}
+    if glue.strip() not in ("(", "["):
+        paths["heading_path"] = f"after(@, '{glue}')"
+    return paths
+
+
+def _references(
+    columns: Sequence[_Column], passages: _Column | None, answer: _Column | None, proposal: Proposal
+) -> None:
+    response, chunk = proposal.tables["response"], proposal.tables["chunk"]
+    best, most = None, 5.0
+    for column in columns:
+        if _items(column) and (weight := name_rank(column.name, field_names.CITED)) > most:
+            best, most = column, weight
+    items = _items(best) if best else []
+    places = ("chunk_id", "doc_id", "rel_path", "heading_path")
+    if best is None or not items:
+        marks = any(_MARKS.search(text) for text in _strings(answer.present if answer else ()))
+        if marks and "retrieved" in response:
+            response["references"] = response["retrieved"]
+            proposal.tables["reference"] = {name: chunk[name] for name in places if name in chunk}
+    elif all(type(item) is int for item in items):
+        if 0 in items:
+            proposal.notes.append(f"{best.path} counts from 0: [n] marks count from 1; left out.")
+        else:
+            response["references"] = best.path
+    elif all(isinstance(item, str) for item in items):
+        digits = all(item.isdigit() for item in items)
+        response["references"] = f"{best.path}[].number(@)" if digits else best.path
+    elif all(isinstance(item, dict) for item in items):
+        inner = _item_columns(items)
+        reference = _chunk(best, set())
+        paths = {name: reference[name] for name in places if name in reference}
+        index = _best(inner, field_names.INDEX, lambda each: 0.0 if _ranks(each) else _NEVER)
+        if index is not None:
+            paths = {"index": index.path} | {
+                name: path for name, path in paths.items() if index.path not in path
+            }
+        if paths:
+            response["references"] = best.path
+            proposal.tables["reference"] = paths
+
+
+def _rest(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[float]) -> None:
+    response = proposal.tables["response"]
+    for column in columns:
+        name = "_".join(name_words(column.name))
+        values = column.present
+        truths = bool(values) and all(isinstance(value, bool) for value in values)
+        if truths and name in field_names.ABSTAINED:
+            response.setdefault("abstained", column.path)
+        elif truths and name in field_names.ANSWERED:
+            response.setdefault("abstained", f"{column.path} == `false`")
+        elif name in ("confidence", "certainty") and _numbers(column):
+            if all(isinstance(value, (int, float)) and 0 <= value <= 1 for value in values):
+                response.setdefault("confidence", column.path)
+        elif name in field_names.FLAGS and all(isinstance(item, str) for item in _items(column)):
+            if all(isinstance(value, list) for value in values):
+                response.setdefault("policy_flags", column.path)
+        elif {"cost", "price"} & set(name.split("_")) and _numbers(column):
+            if not field_names.OTHER_MONEY & set(name.split("_")):
+                response.setdefault("cost_usd", _expression(column))
+        elif name in ("model", "model_name") and len(set(_strings(values))) == 1:
+            proposal.tables["facts"].setdefault("answerer", f"{{model: {column.path}}}")
+        elif column.path == "error" and not any(values):
+            response["error"] = "error"
+    _times(columns, proposal, seconds)
+    _usage(columns, response)
+
+
+def _times(columns: Sequence[_Column], proposal: Proposal, seconds: Sequence[float]) -> None:
+    by_unit: dict[str, dict[str, str]] = {"ms": {}, "s": {}}
+    for column in columns:
+        words = [word for name in column.names for word in name_words(name)]
+        last = name_words(column.name)
+        timed = bool(field_names.TIME_WORDS & set(words)) or (
+            bool(last) and field_names.UNITS.get(last[-1]) == "ms"
+        )
+        if not timed or not _numbers(column) or "created" in words:
+            continue
+        unit = next(
+            (field_names.UNITS[word] for word in reversed(words) if word in field_names.UNITS), None
+        )
+        if unit is None:
+            unit = _unit_of(column, seconds)
+        if unit not in by_unit:
+            continue
+        stage = next(
+            (field_names.STAGES[word] for word in reversed(words) if word in field_names.STAGES),
+            None,
+        )
+        stage = stage or ("total" if field_names.TIME_WORDS & set(last) or len(last) == 1 else None)
+        if stage:
+            text = any(isinstance(value, str) for value in column.present)
+            path = f"number({column.path})" if text else column.path
+            by_unit[unit].setdefault(stage, path)
+    unit, stages = max(by_unit.items(), key=lambda pair: len(pair[1]))
+    if stages:
+        parts = ", ".join(f"{stage}: {path}" for stage, path in stages.items())
+        proposal.tables["response"]["latency_ms"] = f"{{{parts}}}"
+        if unit == "s":
+            proposal.settings["latency_unit"] = "s"
+
+
+def _unit_of(column: _Column, seconds: Sequence[float]) -> str | None:
+    """The unit in which the bot's times are a part of the time that the whole call took."""
+    pairs = [
+        (float(value), total)
+        for value, total in zip(column.values, seconds, strict=False)
+        if isinstance(value, (int, float)) and value > 0
+    ]
+    for unit, factor in (("s", 1.0), ("ms", 1000.0)):
+        if pairs and all(0.02 * total <= value / factor <= 1.05 * total for value, total in pairs):
+            return unit
+    return None
+
+
+def _usage(columns: Sequence[_Column], response: dict[str, str]) -> None:
+    counts: dict[str, str] = {}
+    for column in columns:
+        words = [word for name in column.names for word in name_words(name)]
+        if column.name == "usage" and _counts_tokens(column.present):
+            response["usage"] = column.path
+            return
+        if not {"token", "tokens"} & set(words) or not _counts(column):
+            continue
+        kind = next(
+            (field_names.TOKENS[word] for word in reversed(words) if word in field_names.TOKENS),
+            None,
+        )
+        if kind:
+            counts.setdefault(kind, column.path)
+    if counts:
+        parts = ", ".join(f"{kind}: {path}" for kind, path in counts.items())
+        response["usage"] = f"{{{parts}}}"
+
+
+def _counts_tokens(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, dict) for value in values) and any(
+        "tokens" in name_words(key) for value in values for key in value
+    )
+
+
+def _counts(column: _Column) -> bool:
+    return bool(column.present) and all(type(value) is int for value in column.present)
+
+
+def _is_ndjson(body: bytes) -> bool:
+    lines = [line for line in body.splitlines() if line.strip()]
+    return len(lines) > 1 and all(
+        line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}") for line in lines
+    )
+
+
+def _delta(events: Sequence[Any]) -> str | None:
+    """The path at which most events have a piece of the answer."""
+    pieces: dict[str, list[str]] = {}
+    for event in events:
+        for node in _walk(event):
+            if isinstance(node.value, str) and node.names[-1] not in (
+                "event",
+                "type",
+                "kind",
+                "id",
+            ):
+                pieces.setdefault(node.path, []).append(node.value)
+    table = field_names.DELTA
+    weights = {
+        path: (name_rank(re.split(r"[.\[]", path.replace("[0]", ""))[-1], table), len(texts))
+        for path, texts in pieces.items()
+        if len(set(texts)) > 1 or len(events) <= 3
+    }
+    named = {path: weight for path, weight in weights.items() if weight[0]}
+    if not named:
+        return None
+    path = max(named, key=lambda key: (named[key][1], named[key][0]))
+    texts = pieces[path]
+    grows = len(texts) > 2 and all(b.startswith(a) for a, b in pairwise(texts))
+    return None if grows else path
+
+
+def _last(events: Sequence[Any]) -> str | None:
+    """An expression that only the last event makes true."""
+    last, others = events[-1], events[:-1]
+    for key in ("event", "type", "kind"):
+        value = last.get(key)
+        unique = all(other.get(key) != value for other in others)
+        if isinstance(value, str) and "'" not in value and unique:
+            return f"{key} == '{value}'"
+    for key in ("done", "finished", "is_final", "final", "end"):
+        if last.get(key) is True and not any(other.get(key) for other in others):
+            return key
+    return None

@@ -1,0 +1,447 @@
+"""Which request an unknown bot may take: from a curl command, an OpenAPI document, known shapes.
+
+Pure: nothing is sent from here. ``corrected`` reads what a bot said against a request and makes the
+next one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clients import field_names
+from clients.curl import CurlRequest
+from clients.guess import name_rank, name_words
+from clients.profile import PLACEHOLDERS
+from clients.secrets import MIN_LENGTH, RANDOM, SECRET_HEADER, SECRET_NAME, VARIABLE
+from records.errors import StorageError
+
+QUESTION = "{question}"
+
+_HELD = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)})\}}|{VARIABLE.pattern}")
+_SHOWS_MORE = frozenset(
+    ("include_sources", "return_sources", "return_source_documents", "with_sources", "debug")
+)
+_QUOTED = re.compile(r"[`'\"“]([A-Za-z_]\w*)[`'\"”]")
+_LACKS = re.compile(r"missing|required|must|need|expect|provide", re.IGNORECASE)
+_SURPLUS = re.compile(r"unexpected|not allowed|unknown|not permitted|extra", re.IGNORECASE)
+_BARE = re.compile(
+    r"(?:field|parameter|property|key|argument)s?:? ([A-Za-z_]\w*)"
+    r"|([A-Za-z_]\w*) (?:field |parameter )?is (?:required|missing)"
+    r"|provide an? ([A-Za-z_]\w*) (?:parameter|field)",
+)
+_PLAIN_WORDS = re.compile(
+    r"an?|the|field|value|body|request|json|parameter|is|are|was|valid|type|string|this|property"
+    r"|object|required|missing|must",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A request with placeholders, as a profile's ``[request]`` holds it, and where it is from."""
+
+    method: str
+    path: str
+    origin: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    def text(self) -> str:
+        """The request on one line; variables are shown by their names."""
+        query = "&".join(f"{name}={value}" for name, value in self.query.items())
+        shown = f"{self.method} {self.path}" + (f"?{query}" if query else "")
+        body = "" if self.body is None else " " + json.dumps(self.body, ensure_ascii=False)
+        return f"{shown}{body}  ({self.origin})"
+
+    def key(self) -> str:
+        """Equal for requests that are the same to the bot."""
+        return json.dumps([self.method, self.path, dict(self.query), self.body], sort_keys=True)
+
+
+def known_shapes(path: str) -> list[Shape]:
+    """Our own request and OpenAI's two, at a path; first the one whose path it looks like."""
+    messages = [{"role": "user", "content": QUESTION}]
+    ours = Shape("POST", path, "our own request", body={"question": QUESTION, "k": "{k}"})
+    chat = Shape("POST", path, "OpenAI chat", body={"model": "default", "messages": messages})
+    responses = Shape(
+        "POST", path, "OpenAI responses", body={"model": "default", "input": QUESTION}
+    )
+    if path.rstrip("/").endswith("completions"):
+        return [chat, ours, responses]
+    if path.rstrip("/").endswith("responses"):
+        return [responses, ours, chat]
+    return [ours, chat, responses]
+
+
+def template(value: Any, asked: str | None) -> Any:
+    """A request's value with the text that was asked as ``{question}`` and other braces doubled."""
+    if isinstance(value, str):
+        parts = value.split(asked) if asked else [value]
+        return QUESTION.join(map(_doubled, parts))
+    if isinstance(value, Mapping):
+        return {key: template(item, asked) for key, item in value.items()}
+    if isinstance(value, list):
+        return [template(item, asked) for item in value]
+    return value
+
+
+def _doubled(text: str) -> str:
+    """Braces doubled, but for those of placeholders and variables that stand there on purpose."""
+    parts, end = [], 0
+    for match in _HELD.finditer(text):
+        parts += [text[end : match.start()].replace("{", "{{").replace("}", "}}"), match[0]]
+        end = match.end()
+    return "".join(parts) + text[end:].replace("{", "{{").replace("}", "}}")
+
+
+def shape_of(request: CurlRequest, path: str, asked: Sequence[str], origin: str) -> Shape:
+    """The request of the user with ``{question}`` where the question stands.
+
+    That is a text of ``asked``, or the field that is named as a question. Raises StorageError when
+    neither is there.
+    """
+    query, body = template(request.query, None), template(request.body, None)
+    for text in asked:
+        query, body = template(request.query, text), template(request.body, text)
+        if _holds(query) or _holds(body):
+            break
+    if not _holds(query) and not _holds(body):
+        body = _with_question(body)
+        if not _holds(body):
+            query = _with_question(query)
+    if not _holds(query) and not _holds(body):
+        raise StorageError(
+            f"{origin}: which part is the question? Give its text with --ask, or write {QUESTION} "
+            "in its place."
+        )
+    return Shape(request.method, path, origin, query, dict(request.headers), body)
+
+
+def _holds(value: Any) -> bool:
+    return QUESTION in json.dumps(value)
+
+
+def _with_question(value: Any) -> Any:
+    """A copy in which the text that is most likely the question is ``{question}``."""
+    if not isinstance(value, dict):
+        return value
+    messages = value.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
+        return {**value, "messages": [*messages[:-1], {**messages[-1], "content": QUESTION}]}
+    ranked = [(name_rank(key, field_names.QUESTION), key) for key in value]
+    for rank, key in sorted(ranked, key=lambda pair: -pair[0]):
+        if rank and isinstance(value[key], str):
+            return {**value, key: QUESTION}
+    for key, item in value.items():
+        if isinstance(item, dict) and _holds(changed := _with_question(item)):
+            return {**value, key: changed}
+    return value
+
+
+@dataclass
+class SecretFinder:
+    """Puts ``${VARIABLE}`` in the place of what looks like a secret, and keeps the values apart."""
+
+    values: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def shape(self, shape: Shape) -> Shape:
+        """The shape without any literal secret in it."""
+        headers = {name: self._header(name, value) for name, value in shape.headers.items()}
+        query = self._data(shape.query)
+        return replace(shape, headers=headers, query=query, body=self._data(shape.body))
+
+    def _header(self, name: str, value: str) -> str:
+        if VARIABLE.search(value) or not SECRET_HEADER.search(name) or len(value) < MIN_LENGTH:
+            return value
+        scheme, space, secret = value.partition(" ")
+        if space and secret and scheme.lower() in ("bearer", "token", "basic", "apikey"):
+            return f"{scheme} {self._variable('BOT_TOKEN', secret)}"
+        return self._variable(f"BOT_{name}", value)
+
+    def _data(self, value: Any, name: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._data(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._data(item, name) for item in value]
+        secret = isinstance(value, str) and SECRET_NAME.search(name) and RANDOM.fullmatch(value)
+        if not secret or _HELD.search(value) or name.lower() in field_names.SESSION:
+            return value
+        return self._variable(f"BOT_{name}", value)
+
+    def _variable(self, name: str, value: str) -> str:
+        name = re.sub(r"\W", "_", name).upper()
+        while self.values.get(name, value) != value:
+            name += "_2"
+        self.values[name] = value.replace("{{", "{").replace("}}", "}")
+        return f"${{{name}}}"
+
+
+def openapi_shapes(document: Any, own_path: str) -> list[Shape]:
+    """The operations of an OpenAPI document that take a question, the likeliest first.
+
+    With a path of the user's only those of that path. Operations that store, change or delete
+    something by their name are left out.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
+        return []
+    prefix = _server_prefix(document)
+    ranked: list[tuple[float, Shape]] = []
+    for path, operations in document["paths"].items():
+        if not isinstance(operations, Mapping) or "{" in path:
+            continue
+        full = f"{prefix}{path}"
+        own = own_path.rstrip("/") in (full.rstrip("/"), path.rstrip("/"))
+        if own_path.strip("/") and not own:
+            continue
+        for method in ("post", "get"):
+            operation = operations.get(method)
+            if not isinstance(operation, Mapping) or not (own or _asks(path, operation)):
+                continue
+            shape, weight = _operation_shape(document, method, full, operation)
+            if shape is not None:
+                ranked.append((weight, shape))
+    return [shape for _, shape in sorted(ranked, key=lambda pair: -pair[0])]
+
+
+def _server_prefix(document: Mapping[str, Any]) -> str:
+    """The path that all operations stand behind; another host in it is not asked."""
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url", "") if isinstance(first, Mapping) else ""
+    return url.rstrip("/") if isinstance(url, str) and url.startswith("/") else ""
+
+
+def _asks(path: str, operation: Mapping[str, Any]) -> bool:
+    words = set(name_words(path.rstrip("/").rpartition("/")[2]))
+    words |= set(name_words(str(operation.get("operationId", ""))))
+    return not words & field_names.NOT_ASKING or bool(words & field_names.ASKING)
+
+
+def _operation_shape(
+    document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]
+) -> tuple[Shape | None, float]:
+    origin = f"openapi.json: {operation.get('summary') or operation.get('operationId') or path}"
+    parameters = operation.get("parameters")
+    properties, required = {}, []
+    for raw in _a_list(parameters):
+        parameter = _resolved(document, raw)
+        if parameter.get("in") == "query" and isinstance(parameter.get("name"), str):
+            properties[parameter["name"]] = parameter.get("schema", {"type": "string"})
+            required += [parameter["name"]] if parameter.get("required") else []
+    query, in_query = _filled(document, {"properties": properties, "required": required})
+    content = _resolved(document, operation.get("requestBody")).get("content")
+    schema = None
+    for kind, media in content.items() if isinstance(content, Mapping) else ():
+        if "json" in kind and isinstance(media, Mapping):
+            schema = media.get("schema")
+    body, in_body = (None, 0.0) if method == "get" else _filled(document, schema)
+    if not in_query and not in_body:
+        return None, 0.0
+    if in_body and in_query:  # the same text twice asks nothing more
+        query = {name: value for name, value in query.items() if value != QUESTION}
+    words = set(name_words(path))
+    weight = 3 * len(words & field_names.ASKING) + max(in_query, in_body) / 3
+    weight -= 2 * bool(operation.get("deprecated")) + ("stream" in words) + (method == "get")
+    return Shape(method.upper(), path, origin, query or {}, {}, body), weight
+
+
+def _resolved(document: Mapping[str, Any], node: Any, depth: int = 0) -> Mapping[str, Any]:
+    """A schema with its reference followed, and of several the first that is not null."""
+    if not isinstance(node, Mapping) or depth > 8:
+        return {}
+    if isinstance(node.get("$ref"), str):
+        target: Any = document
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target.get(step) if isinstance(target, Mapping) else None
+        return _resolved(document, target, depth + 1)
+    for key in ("anyOf", "oneOf"):
+        for choice in _a_list(node.get(key)):
+            chosen = _resolved(document, choice, depth + 1)
+            if chosen and chosen.get("type") != "null":
+                return {**chosen, **{k: v for k, v in node.items() if k != key}}
+    parts = node.get("allOf")
+    if isinstance(parts, list):
+        merged: dict[str, Any] = {"properties": {}, "required": []}
+        for part in [*parts, {key: value for key, value in node.items() if key != "allOf"}]:
+            resolved = _resolved(document, part, depth + 1)
+            properties = resolved.get("properties")
+            merged["properties"] |= properties if isinstance(properties, Mapping) else {}
+            merged["required"] += _a_list(resolved.get("required"))
+        return merged
+    return node
+
+
+def _filled(document: Mapping[str, Any], node: Any, depth: int = 0) -> tuple[dict[str, Any], float]:
+    """An object of a schema with the question in it, and how well its name fits (0: none)."""
+    schema = _resolved(document, node)
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or depth > 3:
+        return {}, 0.0
+    schemas = {str(name): _resolved(document, value) for name, value in properties.items()}
+    required = {name for name in _a_list(schema.get("required")) if isinstance(name, str)}
+    ranked = [
+        (name_rank(name, field_names.QUESTION), name)
+        for name, each in schemas.items()
+        if each.get("type", "string") == "string" and "enum" not in each
+    ]
+    rank, question = max(ranked, default=(0.0, ""))
+    value: dict[str, Any] = {}
+    for name, each in schemas.items():
+        kind = each.get("type")
+        if name == "messages" and kind == "array":
+            value[name], rank = [{"role": "user", "content": QUESTION}], max(rank, 9.0)
+            question = name
+        elif name == question and rank:
+            value[name] = QUESTION
+        elif (filled := _field(name, each)) is not None:
+            value[name] = filled
+        elif name in required or not rank:
+            inner, fits = _filled(document, each, depth + 1)
+            if fits:
+                value[name], rank = inner, max(rank, fits - 1)
+            elif name in required:
+                value[name] = _default(each)
+    return value, rank
+
+
+def _a_list(value: Any) -> list[Any]:
+    """The value if it is a list: what a stranger sends may be anything."""
+    return value if isinstance(value, list) else []
+
+
+def _field(name: str, schema: Mapping[str, Any]) -> Any:
+    """What a field gets by its name, required or not; None for nothing."""
+    plain = "_".join(name_words(name))
+    kind = schema.get("type")
+    if plain in field_names.TOP_K and kind in ("integer", "number"):
+        return "{k}"
+    if plain in field_names.SESSION and kind == "string":
+        return "{uuid}"
+    if kind == "boolean" and plain in ("stream", "streaming"):
+        return False
+    return True if kind == "boolean" and plain in _SHOWS_MORE else None
+
+
+def _default(schema: Mapping[str, Any]) -> Any:
+    """A value that a required field may have: its default, its first choice, or one of its type."""
+    for key in ("default", "const", "example"):
+        if key in schema:
+            return template(schema[key], None)
+    for key in ("enum", "examples"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return template(schema[key][0], None)
+    kind = schema.get("type")
+    by_type = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
+    return by_type.get(str(kind), "default")
+
+
+def corrected(shape: Shape, body: bytes) -> Shape | None:
+    """The request that answers what the bot said against this one; None when it names nothing."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = body.decode("utf-8", "replace")
+    new, changed = shape, False
+    for where, name, value in _complaints(said):
+        changed_to = _changed(new, where, name, value)
+        changed = changed or changed_to is not None
+        new = changed_to or new
+    if not changed or new.key() == shape.key():
+        return None
+    origin = shape.origin.partition(", corrected")[0] + ", corrected by the bot's answer"
+    return replace(new, origin=origin)
+
+
+_DROP = object()
+
+
+def _complaints(said: Any) -> Iterator[tuple[str, list[str], Any]]:
+    """(query or body, path of the field, value that it should have or None) of each complaint."""
+    details = said.get("detail") if isinstance(said, dict) else None
+    if isinstance(details, list) and all(isinstance(item, dict) for item in details):
+        for item in details:
+            where, *path = list(map(str, _a_list(item.get("loc")))) or ["body"]
+            kind = str(item.get("type", ""))
+            if where not in ("body", "query") or not path:
+                continue
+            if "extra" in kind:
+                yield where, path, _DROP
+            elif "missing" in kind or "required" in str(item.get("msg", "")).lower():
+                yield where, path, None
+            elif "enum" in kind or "literal" in kind:
+                allowed = re.findall(r"'([^']+)'", str(item.get("msg", "")))
+                yield where, path, allowed[0] if allowed else None
+            elif "list" in kind:
+                yield where, path, []
+        return
+    for text in _texts(said):
+        for sentence in re.split(r"(?<=[.;!\n])\s", text):
+            drop = bool(_SURPLUS.search(sentence))
+            if not drop and not _LACKS.search(sentence):
+                continue
+            names = _QUOTED.findall(sentence) or [
+                name for match in _BARE.findall(sentence) for name in match if name
+            ]
+            for name in dict.fromkeys(names):
+                if not _PLAIN_WORDS.fullmatch(name):
+                    yield "body", [name], _DROP if drop else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:2000]
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value[:20]:
+            yield from _texts(item)
+
+
+def _changed(shape: Shape, where: str, path: Sequence[str], value: Any) -> Shape | None:
+    """The shape with one field set or dropped; None where that changes nothing."""
+    part = shape.query if where == "query" or shape.body is None else shape.body
+    if not isinstance(part, Mapping):
+        return None
+    name = path[-1]
+    old = part.get(name) if len(path) == 1 else None
+    if value is _DROP:
+        new = {key: item for key, item in part.items() if key != name}
+    elif value is None or value == []:
+        filled = [QUESTION] if value == [] and old == QUESTION else _missing(name)
+        if filled == old or (value is None and old is not None):
+            return None
+        free = _holds(filled) and "openapi" not in shape.origin
+        kept = {key: item for key, item in part.items() if not (free and item == QUESTION)}
+        new = _put(kept, path, filled)
+    else:
+        new = _put(dict(part), path, value)
+    return replace(shape, query=new) if part is shape.query else replace(shape, body=new)
+
+
+def _put(value: dict[str, Any], path: Sequence[str], item: Any) -> dict[str, Any]:
+    if len(path) == 1:
+        return {**value, path[0]: item}
+    inner = value.get(path[0])
+    return {**value, path[0]: _put(inner if isinstance(inner, dict) else {}, path[1:], item)}
+
+
+def _missing(name: str) -> Any:
+    """What a field gets of which only the name is known."""
+    plain = "_".join(name_words(name))
+    if plain == "messages":
+        return [{"role": "user", "content": QUESTION}]
+    if plain in field_names.SESSION:
+        return "{uuid}"
+    if plain in field_names.TOP_K:
+        return "{k}"
+    if plain in ("history", "chat_history"):
+        return []
+    if plain in ("stream", "streaming"):
+        return False
+    return QUESTION if name_rank(name, field_names.QUESTION) else "default"

@@ -1,0 +1,212 @@
+"""Connect a bot of your own: find out how it is asked, and where its answer holds what.
+
+In: the bot's address, or a curl command that works, or an answer that you saved; for the check a
+labelled set (--eval-set).
+Out: eval/profiles/NAME.toml, which run_eval.py --profile NAME takes; its path on stdout.
+
+The request is what you give (--curl, --body), else what the bot's /openapi.json names, else a known
+one (ours, OpenAI's) at the path of the URL. At most 8 requests are tried, each printed before it is
+sent; then three questions are asked, and one of them twice. In the answers a path is proposed for
+each field, by names, types and shapes: you accept or change them. Then the places that the bot
+names are checked against the labels: what would make them match, and what can be measured.
+
+No secret is written: header values are named by their variable (--header), and secrets in --curl
+become ${VARIABLE}. GraphQL works by --curl alone. A bot that must be polled does not work.
+
+\b
+    python eval/scripts/connect_bot.py http://localhost:9000
+    python eval/scripts/connect_bot.py http://localhost:9000 --eval-set my_set.jsonl --yes
+    python eval/scripts/connect_bot.py http://localhost:9000/v1/chat/completions \
+        --header Authorization=BOT_TOKEN --name chat
+    python eval/scripts/connect_bot.py --curl @request.txt --ask 'How long is the warranty?'
+    python eval/scripts/connect_bot.py http://localhost:9000/ask --from-response answer.json \
+        --set answer=data.text --dry-run
+
+Exit codes: 0 done, 2 bad input or usage, or the request could not be found out (nothing is written
+then), 3 bot unreachable, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import options
+
+if TYPE_CHECKING:
+    from clients.connect import Draft, FieldRow, Outcome
+
+HOW_TO_CHANGE = (
+    "Enter accepts all. FIELD=JMESPATH changes one, FIELD= takes it out, t shows the answer's "
+    "tree, q stops"
+)
+
+
+def show_fields(rows: Sequence[FieldRow]) -> None:
+    """The fields with their paths and what these find, on stderr; nothing is folded."""
+    from terminal.tables import harmless
+
+    width = max((len(row.field) for row in rows), default=0)
+    click.echo("Where the answer holds what:", err=True)
+    for row in rows:
+        click.echo(f"  {row.field:{width}}  {harmless(row.path)}", err=True)
+        if row.sample:
+            click.echo(f"  {'':{width}}  → {harmless(row.sample)}", err=True)
+
+
+def edit_fields(draft: Draft) -> Mapping[str, str] | None:
+    """Ask at the terminal; {} accepts, None stops."""
+    from terminal.tables import harmless
+
+    show_fields(draft.rows)
+    for fault in draft.faults:
+        click.echo(harmless(fault), err=True)
+    while True:
+        answer = click.prompt(HOW_TO_CHANGE, default="", show_default=False, err=True).strip()
+        name, equals, path = answer.partition("=")
+        if answer == "t":
+            click.echo("\n".join(map(harmless, draft.tree)), err=True)
+        elif answer == "q":
+            return None
+        elif equals:
+            return {name.strip(): path.strip()}
+        elif not answer:
+            return {}
+        else:
+            click.echo("Write FIELD=JMESPATH, such as chunk.rel_path=metadata.file.", err=True)
+
+
+def ask_variable(name: str) -> str:
+    """The name of the environment variable that is to hold a secret."""
+    answer: str = click.prompt(
+        "The request holds a secret. Environment variable that is to hold it", name, err=True
+    )
+    return answer
+
+
+def tell_outcome(outcome: Outcome) -> None:
+    """The check in words, what was spent, and what to do next."""
+    from terminal.tables import harmless
+
+    lines = [*outcome.notes, *(outcome.verdict.sentences() if outcome.verdict else [])]
+    for each in outcome.measurable:
+        lines.append(f"{'✓' if each.possible else '✗'} {each.name}: {each.why}.")
+    spent = ", ".join(f"{count:,} {name}" for name, count in sorted(outcome.usage.items()))
+    if outcome.requests:
+        cost = "" if outcome.cost_usd is None else f"; {outcome.cost_usd:.4f} USD"
+        lines.append(f"{outcome.requests} requests, {spent or 'tokens not reported'}{cost}.")
+    lines += [f"Before you run: export {name}=…" for name in outcome.variables]
+    click.echo("\n".join(map(harmless, lines)), err=True)
+
+
+@options.command()
+@click.argument("url", required=False)
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    help="Send a header whose value is in this environment variable.",
+)
+@click.option("--method", help="POST, PUT or GET.  [default: POST]")
+@click.option(
+    "--body", metavar="JSON|@FILE", help="The request's body; {question} in it, or --ask."
+)
+@click.option("--curl", metavar="COMMAND|@FILE", help="A curl command that works.")
+@click.option(
+    "--ask",
+    multiple=True,
+    metavar="TEXT",
+    help="A question to ask; where it stands in --body or --curl, {question} comes. Repeatable.",
+)
+@click.option(
+    "--from-response",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Read this saved answer instead of asking.",
+)
+@click.option(
+    "--set",
+    "set_paths",
+    multiple=True,
+    metavar="FIELD=JMESPATH",
+    help="Where a field is, such as answer=data.text or chunk.rel_path=meta.file. Repeatable.",
+)
+@click.option(
+    "--name",
+    default="mybot",
+    show_default=True,
+    help="The profile's name in eval/profiles, or a path ending in .toml.",
+)
+@options.eval_set_option
+@options.labels_option
+@click.option("--yes", is_flag=True, help="Accept what is proposed.")
+@click.option("--force", is_flag=True, help="Replace a profile of this name.")
+@click.option("--dry-run", is_flag=True, help="Print the profile; write nothing.")
+@click.option(
+    "--timeout",
+    type=options.FiniteRange(0, options.DAY_S, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds for one request.",
+)
+@options.json_option
+@click.pass_context
+def main(
+    ctx: click.Context,
+    /,
+    eval_set: Path,
+    labels_dir: Path,
+    yes: bool,
+    as_json: bool,
+    **values: Any,
+) -> int:
+    """Find out how a bot is asked, and write the profile that run_eval.py needs.
+
+    URL is the bot's address, or the address of its endpoint.
+    """
+    from clients.connect import ConnectOptions, Talk, connect, write
+
+    chosen = ConnectOptions(**values)
+    chosen.check()
+    terminal = sys.stdin.isatty() and sys.stderr.isatty() and not yes
+    cases = []
+    if ctx.get_parameter_source("eval_set") is not click.core.ParameterSource.DEFAULT:
+        from records.labels import read_cases
+
+        cases = list(read_cases(eval_set, labels_dir))
+    talk = Talk(
+        tell=lambda line: click.echo(line, err=True),
+        edit=edit_fields if terminal else None,
+        name=ask_variable if terminal else None,
+    )
+    outcome = connect(chosen, cases, os.environ, talk)
+    if outcome is None:
+        click.echo("Stopped; nothing was written.", err=True)
+        return options.Exit.BAD_INPUT
+    if not terminal:
+        show_fields(outcome.rows)
+    tell_outcome(outcome)
+    decided = yes or terminal
+    if decided and not chosen.dry_run:
+        write(outcome)
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(outcome.to_dict(), option=orjson.OPT_INDENT_2).decode())
+    elif outcome.written:
+        click.echo(str(outcome.target))
+        click.echo(f"Next: {outcome.next_command()}", err=True)
+    else:
+        click.echo(outcome.text, nl=False)
+    if not decided and not chosen.dry_run:
+        click.echo("Nothing was written: look at the profile, then say --yes.", err=True)
+        return options.Exit.BAD_INPUT
+    return options.Exit.DONE
+
+
+if __name__ == "__main__":
+    main()

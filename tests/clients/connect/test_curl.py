@@ -1,0 +1,78 @@
+"""A curl command as a request."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from clients.curl import parse_curl
+from records.errors import StorageError
+
+
+@pytest.mark.parametrize(
+    ("command", "method", "url", "headers", "query", "body"),
+    [
+        ("curl http://h:9/ask -d '{\"q\": 1}'", "POST", "http://h:9/ask", {}, {}, {"q": 1}),
+        ("curl -sS 'h:9/ask?q=a+b&k=3'", "GET", "http://h:9/ask", {}, {"q": "a b", "k": "3"}, None),
+        (
+            "curl -X PUT https://h/a \\\n  -H 'X-Key: abc' -H 'Content-Type: application/json' "
+            "--data-raw '{}'",
+            "PUT",
+            "https://h/a",
+            {"X-Key": "abc"},
+            {},
+            {},
+        ),
+        (
+            "curl -G h/a --data-urlencode q=x -d k=2",
+            "GET",
+            "http://h/a",
+            {},
+            {"k": "2", "q": "x"},
+            None,
+        ),
+        ('curl -XPOST --json \'{"q":"x"}\' --url=h/a', "POST", "http://h/a", {}, {}, {"q": "x"}),
+        (
+            'curl h/a -H "Authorization: Bearer $KEY" -b s=1 --max-time 5 -d "{}"',
+            "POST",
+            "http://h/a",
+            {"Authorization": "Bearer ${KEY}", "Cookie": "s=1"},
+            {},
+            {},
+        ),
+        (
+            "curl -u me:pass h/a -d '{}'",
+            "POST",
+            "http://h/a",
+            {"Authorization": "Basic " + b64encode(b"me:pass").decode()},
+            {},
+            {},
+        ),
+    ],
+)
+def test_what_a_command_sends(
+    command: str, method: str, url: str, headers: Any, query: Any, body: Any
+) -> None:
+    request = parse_curl(command)
+    assert (request.method, request.url) == (method, url)
+    assert (request.headers, request.query, request.body) == (headers, query, body)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("curl 'h/a", "quotes do not match"),
+        ("curl -d '{}'", "names no URL"),
+        ("curl h/a -d q=1", "no JSON"),
+        ("curl h/a -d '[1]'", "must be a JSON object"),
+        ("curl h/a -d @body.json", "--body @FILE"),
+        ("curl h/a -F file=@x", "-F has no place in a profile"),
+        ("curl h/a -H", "-H has no value"),
+        ("curl h/a --data-urlencode q=1", "sends a form"),
+    ],
+)
+def test_what_cannot_become_a_profile(command: str, words: str) -> None:
+    with pytest.raises(StorageError, match=words):
+        parse_curl(command)

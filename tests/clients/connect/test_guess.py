@@ -1,0 +1,277 @@
+"""Paths proposed for answers of frameworks as their documentation shows them, and for streams."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from clients.guess import guess_stream, propose, tree
+from clients.mapping import compile_path
+
+QUESTION = "How long is the warranty?"
+PROSE = "The warranty is two years from the day you bought the product."
+PASSAGE = "We give a warranty of two years on all products that are sold in our shops."
+
+
+LANGSERVE = {
+    "output": {
+        "input": QUESTION,
+        "context": [
+            {
+                "page_content": PASSAGE,
+                "metadata": {"source": "shop/w.md", "Header 1": "Warranty", "Header 2": "Term"},
+                "type": "Document",
+            }
+        ],
+        "answer": PROSE,
+    },
+    "metadata": {"run_id": "8a7b"},
+}
+HAYSTACK = {
+    "answers": [
+        {
+            "data": PROSE,
+            "query": QUESTION,
+            "documents": [
+                {
+                    "id": "9f",
+                    "content": PASSAGE,
+                    "meta": {"file_path": "shop/warranty.md"},
+                    "score": 0.83,
+                }
+            ],
+        }
+    ]
+}
+RESPONSES = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m-1",
+    "output": [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": PROSE, "annotations": []}],
+        }
+    ],
+    "usage": {"input_tokens": 12, "output_tokens": 9},
+}
+AZURE = {
+    "choices": [
+        {
+            "message": {
+                "role": "assistant",
+                "content": f"{PROSE} [doc1]",
+                "context": {
+                    "citations": [
+                        {"title": "Warranty", "filepath": "shop/warranty.md", "content": PASSAGE}
+                    ],
+                    "intent": json.dumps([QUESTION]),
+                },
+            }
+        }
+    ],
+    "usage": {"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 21},
+}
+PLAIN = {
+    "result": PROSE,
+    "contexts": [PASSAGE, PASSAGE + " More."],
+    "confidence": 0.7,
+    "answered": True,
+    "took_ms": 12.5,
+    "flags": [],
+}
+CAMEL = {
+    "responseText": PROSE,
+    "searchResults": [
+        {"docId": 7, "fileName": "warranty.md", "sectionTitle": "Term", "snippet": PASSAGE}
+    ],
+    "citations": [{"number": 1, "docId": 7}],
+    "timings": {"retrievalMs": 5.0, "generationMs": 40.0, "totalMs": 46.0},
+    "totalCost": 0.002,
+}
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (
+            LANGSERVE,
+            {
+                "answer": "output.answer",
+                "retrieved": "output.context",
+                "chunk.text": "page_content",
+                "chunk.rel_path": "metadata.source",
+                "chunk.heading_path": 'join(\' > \', [metadata."Header 1", metadata."Header 2"])',
+            },
+        ),
+        (
+            HAYSTACK,
+            {
+                "answer": "answers[0].data",
+                "retrieved": "answers[0].documents",
+                "chunk.chunk_id": "id",
+                "chunk.rel_path": "meta.file_path",
+                "chunk.text": "content",
+                "chunk.score_final": "score",
+            },
+        ),
+        (RESPONSES, {"answer": "output[0].content[0].text", "usage": "usage"}),
+        (
+            AZURE,
+            {
+                "answer": "choices[0].message.content",
+                "retrieved": "choices[0].message.context.citations",
+                "chunk.rel_path": "filepath",
+                "chunk.text": "content",
+                "chunk.heading_path": "title",
+                "usage": "usage",
+            },
+        ),
+        (
+            PLAIN,
+            {
+                "answer": "result",
+                "retrieved": "contexts",
+                "chunk.text": "@",
+                "confidence": "confidence",
+                "abstained": "answered == `false`",
+                "latency_ms": "{total: took_ms}",
+                "policy_flags": "flags",
+            },
+        ),
+        (
+            CAMEL,
+            {
+                "answer": "responseText",
+                "retrieved": "searchResults",
+                "chunk.doc_id": "docId && to_string(docId)",
+                "chunk.rel_path": "fileName",
+                "chunk.heading_path": "sectionTitle",
+                "chunk.text": "snippet",
+                "references": "citations",
+                "reference.index": "number",
+                "latency_ms": "{retrieve: timings.retrievalMs, generate: timings.generationMs, "
+                "total: timings.totalMs}",
+                "cost_usd": "totalCost",
+            },
+        ),
+    ],
+)
+def test_frameworks(payload: Any, expected: dict[str, str]) -> None:
+    tables = propose([payload], [QUESTION]).tables
+    got = {
+        f"{table}.{name}": path for table, paths in tables.items() for name, path in paths.items()
+    }
+    got = {name.removeprefix("response."): path for name, path in got.items()}
+    assert {name: got.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"ok": True},
+        {"status": "stored", "id": "feedback-17"},
+        {"question": QUESTION},
+        {"detail": "Not Found"},
+        [],
+        None,
+        "text",
+        {"items": [{"id": 1}, {"id": 2}]},
+    ],
+)
+def test_what_is_no_answer_is_not_taken_for_one(payload: Any) -> None:
+    assert not propose([payload], [QUESTION]).usable
+
+
+def test_times_without_a_unit_are_told_by_the_length_of_the_call() -> None:
+    def proposed(value: float) -> tuple[str | None, str | None]:
+        proposal = propose([{"answer": PROSE, "latency": value}], [QUESTION], seconds=[0.5])
+        latency = proposal.tables["response"].get("latency_ms")
+        return latency, proposal.settings.get("latency_unit")
+
+    assert proposed(0.4) == ("{total: latency}", "s")
+    assert proposed(400.0) == ("{total: latency}", None)
+    assert proposed(4e8) == (None, None)  # nanoseconds: no unit of ours
+
+
+def test_the_labels_tell_which_name_is_the_path() -> None:
+    item = {"source": "web", "name": "warranty.md", "text": PASSAGE}
+    payload = {"answer": PROSE, "sources": [item]}
+    paths = propose([payload], [QUESTION], gold_paths=["shop/warranty.md"]).tables["chunk"]
+    assert paths["rel_path"] == "name"
+
+
+def test_citations_that_count_from_zero_are_left_out_and_told() -> None:
+    payload = {"answer": PROSE, "sources": [{"text": PASSAGE, "file": "a.md"}], "citations": [0]}
+    proposal = propose([payload], [QUESTION])
+    assert "references" not in proposal.tables["response"]
+    assert proposal.notes == ["citations counts from 0: [n] marks count from 1; left out."]
+
+
+@pytest.mark.parametrize(
+    ("block", "places"),
+    [
+        ("\n\nSources:\n[1] a.md - A\n[2] b/c.md - B C", [("a.md", "A"), ("b/c.md", "B C")]),
+        ("\n\n**Sources:**\n- a.md\n- b.md", [("a.md", None), ("b.md", None)]),
+        ("\n## References\n1. a.md: Intro\n", [("a.md", "Intro")]),
+    ],
+)
+def test_sources_under_the_text(block: str, places: list[Any]) -> None:
+    payload = {"answer": PROSE + block}
+    tables = propose([payload], [QUESTION]).tables
+    lines = compile_path(tables["response"]["retrieved"])(payload)
+    chunk = {name: compile_path(path) for name, path in tables["chunk"].items()}
+    got = [
+        tuple(chunk[n](line) if n in chunk else None for n in ("rel_path", "heading_path"))
+        for line in lines
+    ]
+    assert got == places
+    assert compile_path(tables["response"]["answer"])(payload) == PROSE
+    assert compile_path(tables["response"]["retrieved"])({"answer": "I do not know."}) == []
+
+
+def sse(*events: Any, mark: str = "") -> bytes:
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + mark.encode()
+
+
+def chunk_of(text: str, finish: str | None = None) -> dict[str, Any]:
+    return {"object": "chunk", "choices": [{"delta": {"content": text}, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "settings"),
+    [
+        (
+            sse(chunk_of("It"), chunk_of(" is"), chunk_of(" so"), mark="data: [DONE]\n\n"),
+            "text/event-stream",
+            {"stream": "sse", "stream_delta": "choices[0].delta.content", "stream_last": "[DONE]"},
+        ),
+        (
+            b'{"response": "It", "done": false}\n{"response": " is", "done": false}\n'
+            b'{"response": "", "done": true}\n',
+            "application/x-ndjson",
+            {"stream": "ndjson", "stream_delta": "response", "stream_last": "done"},
+        ),
+        (b"data: It \n\ndata: is\n\ndata: so\n\n", "", {"stream": "sse", "stream_delta": "data"}),
+        (b'{"answer": "It is"}', "application/json", None),
+        (b'{\n "answer": "x"\n}', "application/json", None),
+        (b"", "", None),
+    ],
+)
+def test_streams(body: bytes, kind: str, settings: dict[str, str] | None) -> None:
+    assert guess_stream(body, kind) == settings
+
+
+def test_the_tree_shows_every_path_that_can_be_written() -> None:
+    assert tree(HAYSTACK)[:3] == [
+        "answers  list of 1",
+        f'answers[0].data  "{PROSE}"',
+        f'answers[0].query  "{QUESTION}"',
+    ]
+    for line in tree(LANGSERVE):
+        path = line.partition("  ")[0]
+        assert compile_path(path)(LANGSERVE) is not None

@@ -1,0 +1,214 @@
+"""Which requests an unknown bot is tried with: descriptions, curl, what it says against one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.bots.query_engine import OPENAPI
+
+from clients.curl import parse_curl
+from clients.shapes import (
+    SecretFinder,
+    Shape,
+    corrected,
+    known_shapes,
+    openapi_shapes,
+    shape_of,
+    template,
+)
+from records.errors import StorageError
+
+
+def described(path: str, schema: Any, method: str = "post", **more: Any) -> dict[str, Any]:
+    body = {"content": {"application/json": {"schema": schema}}}
+    return {"paths": {path: {method: {"requestBody": body, **more}}}}
+
+
+def of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+TEXT = {"type": "string"}
+
+
+def test_only_operations_that_answer_questions_are_tried() -> None:
+    """Feedback has a string `message`, too: sending one would store it."""
+    assert [shape.path for shape in openapi_shapes(OPENAPI, "/")] == ["/v2/query"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [
+        (of({"question": TEXT, "lang": TEXT}, "question"), {"question": "{question}"}),
+        (
+            of({"q": TEXT, "top_k": {"type": "integer"}, "stream": {"type": "boolean"}}, "q"),
+            {"q": "{question}", "top_k": "{k}", "stream": False},
+        ),
+        (
+            of({"prompt": TEXT, "mode": {"enum": ["fast", "good"], "type": "string"}}, "mode"),
+            {"prompt": "{question}", "mode": "fast"},
+        ),
+        (
+            of({"messages": {"type": "array", "items": {}}, "model": TEXT}, "messages", "model"),
+            {"messages": [{"role": "user", "content": "{question}"}], "model": "default"},
+        ),
+        (
+            of({"input": of({"input": TEXT}, "input")}, "input"),
+            {"input": {"input": "{question}"}},
+        ),
+        (
+            {"allOf": [of({"query": TEXT}), of({"thread_id": TEXT}, "thread_id")]},
+            {"query": "{question}", "thread_id": "{uuid}"},
+        ),
+        (
+            of(
+                {"text": {"anyOf": [{"type": "null"}, TEXT]}, "return_sources": {"type": "boolean"}}
+            ),
+            {"text": "{question}", "return_sources": True},
+        ),
+    ],
+)
+def test_a_schema_becomes_a_body(schema: Any, body: Any) -> None:
+    (shape,) = openapi_shapes(described("/ask", schema), "/")
+    assert shape.body == body
+
+
+def test_parameters_of_the_query_and_prefixes() -> None:
+    parameters = [{"in": "query", "name": "q", "required": True, "schema": TEXT}]
+    document = {
+        "servers": [{"url": "/api"}],
+        "paths": {"/search": {"get": {"parameters": parameters}}, "/docs/{id}": {"get": {}}},
+    }
+    (shape,) = openapi_shapes(document, "/")
+    assert (shape.method, shape.path, shape.query) == ("GET", "/api/search", {"q": "{question}"})
+    assert shape.body is None
+
+
+def test_the_users_path_is_the_only_one_that_is_tried() -> None:
+    document = {"paths": {**described("/ask", of({"q": TEXT}))["paths"]}}
+    document["paths"] |= described("/documents", of({"text": TEXT}))["paths"]
+    assert [shape.path for shape in openapi_shapes(document, "/documents")] == ["/documents"]
+    assert openapi_shapes(document, "/other") == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        {"paths": 3},
+        {"paths": {"/a": 3, "/b": {"post": []}}},
+        {"paths": {"/a": {"post": {"parameters": 7, "requestBody": "x"}}}, "servers": [{}]},
+        described("/ask", {"$ref": "#/x/y"}),
+        described("/ask", {"$ref": "#/paths"}),
+        "text",
+    ],
+)
+def test_a_description_that_is_none_names_nothing(document: Any) -> None:
+    assert openapi_shapes(document, "/") == []
+
+
+OURS = known_shapes("/ask")[0]
+
+
+def missing(*loc: str) -> dict[str, Any]:
+    return {"type": "missing", "loc": list(loc), "msg": "Field required"}
+
+
+USER = {"role": "user", "content": "{question}"}
+LITERAL = {"type": "literal_error", "loc": ["body", "mode"], "msg": "Input should be 'a' or 'b'"}
+EXTRA = {"type": "extra_forbidden", "loc": ["body", "k"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "dropped", "added"),
+    [
+        ({"detail": [missing("body", "query")]}, "question", {"query": "{question}"}),
+        ({"detail": [missing("body", "messages"), EXTRA]}, "question k", {"messages": [USER]}),
+        ({"error": "the field 'prompt' is required"}, "question", {"prompt": "{question}"}),
+        ({"error": {"message": "Missing parameter: 'model'."}}, "", {"model": "default"}),
+        ({"message": "session_id is required"}, "", {"session_id": "{uuid}"}),
+        ("'input' is a required property", "question", {"input": "{question}"}),
+        ({"error": "additional properties are not allowed ('k' was unexpected)"}, "k", {}),
+        (
+            {"detail": [missing("body", "input", "question")]},
+            "question",
+            {"input": {"question": "{question}"}},
+        ),
+        ({"detail": [LITERAL]}, "", {"mode": "a"}),
+    ],
+)
+def test_what_a_bot_misses_is_put_in(said: Any, dropped: str, added: dict[str, Any]) -> None:
+    raw = said if isinstance(said, str) else json.dumps(said)
+    better = corrected(OURS, raw.encode())
+    assert better is not None
+    left = {name: value for name, value in OURS.body.items() if name not in dropped.split()}
+    assert better.body == left | added
+    assert better.path == OURS.path
+
+
+@pytest.mark.parametrize(
+    "said", ["", "Bad Request", "<html>", '{"error": "no"}', '{"detail": [1]}']
+)
+def test_nothing_is_made_of_what_names_nothing(said: str) -> None:
+    assert corrected(OURS, said.encode()) is None
+
+
+def test_braces_of_a_body_stay_braces() -> None:
+    graphql = {"query": "query Q($q: String!) { ask(q: $q) { text } }", "variables": {"q": "Why?"}}
+    assert template(graphql, "Why?") == {
+        "query": "query Q($q: String!) {{ ask(q: $q) {{ text }} }}",
+        "variables": {"q": "{question}"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "expected"),
+    [
+        ({"q": "How?", "n": 3}, ["How?"], {"q": "{question}", "n": 3}),
+        ({"prompt": "Answer: How?"}, ["How?"], {"prompt": "Answer: {question}"}),
+        ({"tenant": "a", "question": "x"}, [], {"tenant": "a", "question": "{question}"}),
+        ({"q": "{question}", "s": "{uuid}"}, [], {"q": "{question}", "s": "{uuid}"}),
+        (
+            {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "x"}]},
+            [],
+            {"messages": [{"role": "system", "content": "s"}, USER]},
+        ),
+    ],
+)
+def test_where_the_question_stands(body: Any, asked: list[str], expected: Any) -> None:
+    request = parse_curl(f"curl h/ask -d '{json.dumps(body)}'")
+    assert shape_of(request, "/ask", asked, "--curl").body == expected
+
+
+def test_a_request_without_a_question_is_refused() -> None:
+    with pytest.raises(StorageError, match="which part is the question"):
+        shape_of(parse_curl("curl h/ask -d '{\"n\": 3}'"), "/ask", ["Why?"], "--curl")
+
+
+def test_secrets_become_variables() -> None:
+    shape = Shape(
+        "POST",
+        "/ask",
+        "--curl",
+        {"api_key": "query-4711-abc"},
+        {"Authorization": "Bearer sk-head-4711", "Cookie": "sid=0815abcd", "X-Plain": "yes"},
+        {"q": "{question}", "auth": {"token": "body-4711-xyz"}, "session_id": "{uuid}"},
+    )
+    finder = SecretFinder()
+    safe = finder.shape(shape)
+    assert safe.headers == {
+        "Authorization": "Bearer ${BOT_TOKEN}",
+        "Cookie": "${BOT_COOKIE}",
+        "X-Plain": "yes",
+    }
+    assert safe.query == {"api_key": "${BOT_API_KEY}"}
+    assert safe.body["auth"] == {"token": "${BOT_TOKEN_2}"}
+    assert finder.values == {
+        "BOT_TOKEN": "sk-head-4711",
+        "BOT_COOKIE": "sid=0815abcd",
+        "BOT_API_KEY": "query-4711-abc",
+        "BOT_TOKEN_2": "body-4711-xyz",
+    }

@@ -1,0 +1,82 @@
+"""The remark on headings that the bot never writes as the labels do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from decisions.diagnosis import place_mismatch
+from storage import TestResult
+
+
+@pytest.fixture
+def asked(evaluated: Any, chunk: Any, gold: Any) -> Any:
+    """``asked("/A/B/", files=5, cases=20)``: the right file with that heading for some cases."""
+
+    def make(heading: str, files: int = 5, cases: int = 20, right: int = 0) -> Any:
+        labelled = [{"id": f"q{n}", "gold_supports": gold("a.md > A > B")} for n in range(cases)]
+        places = [f"a.md > {heading}"] * files + ["b.md > A > B"] * (cases - files)
+        places[:right] = ["a.md > A > B > C"] * right
+        results = [TestResult(f"q{n}", retrieved=[chunk(place)]) for n, place in enumerate(places)]
+        return evaluated(labelled, results)
+
+    return make
+
+
+def test_headings_of_another_form_are_told_first(asked: Any) -> None:
+    run = asked("/A/B/")
+    noted = run.section()["place_mismatch"]
+    assert noted == {
+        "cases": 20, "path_found": 5, "path": "a.md", "wanted": "A > B", "got": "/A/B/",
+    }  # fmt: skip
+    shown = run.score().stdout
+    text = " ".join(shown.split())
+    assert "retrieved for 5 of 20 cases, and its heading matched in none" in text
+    assert 'set heading_separator = "/".' in text
+    assert text.index("heading_separator") < text.index("evidence_recall@1")
+    assert run.rows()["q0"]["evidence"]["instead"] == ["a.md", "A > B", "/A/B/"]
+    assert json.loads((run.path / "metrics.json").read_text())["sections"]["retrieval"][
+        "place_mismatch"
+    ]
+
+
+@pytest.mark.parametrize(
+    "few",
+    [
+        {"files": 4},  # fewer than five
+        {"files": 5, "cases": 26},  # less than a fifth
+        {"right": 1},  # one heading matches, so it is no matter of form
+    ],
+)
+def test_a_few_misses_are_no_matter_of_form(asked: Any, few: dict[str, int]) -> None:
+    run = asked("/A/B/", **few)
+    assert "place_mismatch" not in run.section()
+    assert "heading_separator" not in run.score().stdout
+
+
+@pytest.mark.parametrize(
+    ("got", "remedy"),
+    [
+        ("/A/B/", 'set heading_separator = "/".'),
+        ("A | B", 'set heading_separator = "|".'),
+        ("A::B", 'set heading_separator = "::".'),
+        ("A>B", 'set heading_separator = ">".'),
+        ("/Book/Part/A/B/", 'heading_separator = "/" and heading_root = "Book > Part".'),
+        ("Book > A > B", 'set heading_root = "Book".'),
+        ("A", "coarser"),
+        (" ", "map heading_path"),
+        ("X/Y", 'heading_separator = "/" if that'),
+        ("a b", "heading_separator and heading_root say"),
+    ],
+)
+def test_the_remedy_fits_the_pair(got: str, remedy: str) -> None:
+    noted = {"cases": 9, "path_found": 9, "path": "a.md", "wanted": "A > B", "got": got}
+    found = place_mismatch({"place_mismatch": noted})
+    assert found is not None
+    assert remedy in found.look_at
+
+
+def test_no_remark_without_one() -> None:
+    assert place_mismatch({}) is None
