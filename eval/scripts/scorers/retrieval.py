@@ -19,6 +19,7 @@ from ragmetrics.retrieval import Gain, Ranking
 from ragmetrics.stats.tally import Value, Values
 from records.cases import TestCase
 from records.results import RetrievedChunk, TestResult
+from records.scores import ScoreLine
 from scorers.common import (
     KEYS,
     CaseGold,
@@ -96,7 +97,7 @@ class RetrievalScorer:
         return row, evidence
 
     def aggregate(
-        self, section: dict[str, Any], lines: Iterator[dict[str, Any]], seed: int
+        self, section: dict[str, Any], lines: Iterator[ScoreLine], seed: int
     ) -> dict[str, Any]:
         """The section, with the remark on headings that never match where it is due."""
         matched = section["by"].get("match", {})
@@ -214,19 +215,19 @@ MOST_HEADING = 500
 """Characters of a bot's heading that are kept as an example."""
 
 
-def _place_mismatch(lines: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+def _place_mismatch(lines: Iterable[ScoreLine]) -> dict[str, Any] | None:
     """The remark on headings that never match; None as soon as one does."""
     cases: set[str] = set()
     misplaced: dict[str, Sequence[str]] = {}
     for line in lines:
-        evidence = line["evidence"]
+        evidence = line.evidence or {}
         if evidence.get("match") != "anchor":
             continue
-        cases.add(line["case_id"])
+        cases.add(line.case_id)
         if evidence.get("heading_found"):
             return None
         if "instead" in evidence:
-            misplaced.setdefault(line["case_id"], evidence["instead"])
+            misplaced.setdefault(line.case_id, evidence["instead"])
     if len(misplaced) < max(LEAST_MISPLACED, MISPLACED_SHARE * len(cases)):
         return None
     path, wanted, got = next(iter(misplaced.values()))
