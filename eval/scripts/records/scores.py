@@ -103,7 +103,7 @@ class _PromptEvidence(msgspec.Struct):
 class ScoreLine(msgspec.Struct, omit_defaults=True):
     """A line of scores/<section>.jsonl; ``evidence`` is of its section's type, None without any.
 
-    ``cluster``: the number of its case's cluster while a section is made; it stands in no file.
+    ``cluster``: the number of the cluster of its case, which the file does not hold (0: none).
     """
 
     case_id: str
@@ -112,7 +112,7 @@ class ScoreLine(msgspec.Struct, omit_defaults=True):
     scores: Scores
     reasons: dict[str, str] = {}
     evidence: Any = None
-    cluster: int | None = None
+    cluster: int = 0
 
 
 SCORES_OF_CASE = ("case_id", "scores")

@@ -209,8 +209,7 @@ class AbstentionScorer:
             case_cells: list[str] = []
             state, cluster = "", ALONE
             for line in repeats:
-                state = line.status
-                cluster = ALONE if line.cluster is None else line.cluster
+                state, cluster = line.status, line.cluster
                 evidence = line.evidence or NOTHING
                 by.update([evidence["decided_by"]] if "cell" in evidence else [])
                 disagree += "phrases" in evidence
