@@ -23,8 +23,8 @@ def test_the_report_on_the_terminal(compare: Compare) -> None:
     assert row.split()[1:6] == ["1.000", "24/24", "0.667", "24/24", "−0.333"]
     assert "0.004" in row
     assert "▼ worse" in row
-    assert "success (score = 1)" not in shown, "recall@5 has a target: > 0.7"
-    assert "success (score > 0.7) → failure 8, back 0" in shown
+    # the target of recall@5 is advisory, so success is the better half of its range
+    assert "success (score >= 0.5) → failure 8, back 0" in shown
     assert "gold at rank 2 → –" in shown
     assert "Got worse: q0" in shown
 
