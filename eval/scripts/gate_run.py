@@ -37,7 +37,7 @@ from storage import StorageError
 if TYPE_CHECKING:
     from records.gate_verdict import Verdict
 
-GATES_FILE = storage.ROOT / "eval" / "gates.toml"
+GATES_FILE = storage.own_file("gates.toml")
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 

@@ -26,7 +26,16 @@ import click
 
 from records.errors import StorageError
 from records.files import read_toml
-from records.runs import CACHE_DIR, EVAL_SET, LABELS_DIR, RESULTS_DIR, ROOT, RUN_ID
+from records.runs import (
+    CACHE_DIR,
+    EVAL_SET,
+    HOME,
+    LABELS_DIR,
+    PROFILES,
+    RESULTS_DIR,
+    RUN_ID,
+    SHIPPED_PROFILES,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
 
 EMBEDDING_MODEL = "Embedding model: a hub's name or a folder.  [default: bundled all-MiniLM-L6-v2]"
 
-CONFIG = ROOT / "eval" / "config.toml"
+CONFIG = HOME / "eval" / "config.toml"
 
 MOST_K = 100_000
 
@@ -471,8 +480,6 @@ def stderr_console(*, quiet: bool = False) -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=quiet)
 
 
-PROFILES = ROOT / "eval" / "profiles"
-
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -502,7 +509,9 @@ def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of the profiles that are there."""
-    return _fitting(sorted(path.stem for path in PROFILES.glob("*.toml")), incomplete)
+    folders = (PROFILES, SHIPPED_PROFILES)
+    names = {path.stem for folder in folders for path in folder.glob("*.toml")}
+    return _fitting(sorted(names), incomplete)
 
 
 BY_NAME: dict[str, Completer] = {

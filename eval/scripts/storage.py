@@ -74,6 +74,7 @@ from records.runs import (
     ResultsWriter,
     config_hash,
     find_run,
+    own_file,
     read_config,
 )
 from records.scratch import scratch_folder
@@ -131,6 +132,7 @@ __all__ = [
     "labels_sha256",
     "locked",
     "missing_remark",
+    "own_file",
     "read_cases",
     "read_config",
     "read_json",

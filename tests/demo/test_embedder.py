@@ -146,7 +146,7 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
 
 def test_bundled_package_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedder_module, "BUNDLED_PACKAGE", "no_such_package_at_all")
-    with pytest.raises(EmbeddingUnavailable, match="run `make setup`"):
+    with pytest.raises(EmbeddingUnavailable, match="run `make setup"):
         Embedder(None, None)
 
 
@@ -154,7 +154,7 @@ def test_bundled_package_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_library_missing(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))  # the real one takes seconds
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(EmbeddingUnavailable, match="run `make setup`"):
+    with pytest.raises(EmbeddingUnavailable, match="run `make setup"):
         Embedder(None, None).encode(["text"])
 
 

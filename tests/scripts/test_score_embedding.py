@@ -179,7 +179,7 @@ def test_the_judges_model_in_the_environment_is_not_the_embedding_model(
 @pytest.mark.parametrize(
     ("patched", "options", "says"),
     [
-        (("BUNDLED_PACKAGE", "no_such_package_here"), [], "run `make setup`"),
+        (("BUNDLED_PACKAGE", "no_such_package_here"), [], "run `make setup"),
         (None, ["--embedding-model", "/no/such/folder"], "correct the name"),
         (None, ["--model", "/no/such/folder"], "correct the name"),
     ],

@@ -34,13 +34,14 @@ from clients.place_check import (
 )
 from clients.probe import Answered, Heard, K, Prober, Try, questions_of, read_reply
 from clients.profile import METHODS, check_profile
-from clients.run_plan import PROFILES, header_templates
+from clients.run_plan import header_templates
 from clients.secrets import Redactor, public_url
 from clients.shapes import SecretFinder, Shape, known_shapes, shape_of, template
 from records.cases import TestCase
 from records.errors import StorageError
 from records.files import replace_bytes
 from records.results import TestResult
+from records.runs import PROFILES
 
 QUESTIONS = 3
 """Questions that are asked when the request is known; the first of them once more."""

@@ -56,7 +56,8 @@ def _bundled_model() -> Path:
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingUnavailable(
-            "The bundled embedding model is not installed: run `make setup`, or name another model."
+            "The bundled embedding model is not installed: run `make setup LIGHT=0`, or name "
+            "another model."
         )
     return Path(spec.submodule_search_locations[0]) / "model"
 
@@ -192,7 +193,7 @@ class Embedder:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise EmbeddingUnavailable(
-                f"sentence-transformers cannot be imported ({error}): run `make setup`, "
+                f"sentence-transformers cannot be imported ({error}): run `make setup LIGHT=0`, "
                 "or go on without embeddings."
             ) from error
         from transformers.utils import logging as transformers_logging

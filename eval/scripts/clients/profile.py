@@ -35,6 +35,7 @@ from clients.streams import END_MARK, FORMS, Stream
 from records.errors import Problem, StorageError
 from records.files import read_toml
 from records.results import TestResult
+from records.runs import SHIPPED_PROFILES
 
 METHODS = ("GET", "POST", "PUT")
 
@@ -120,7 +121,11 @@ def _find(name: str, folder: Path) -> Path:
         return named
     if Path(name).is_file():
         return Path(name)
-    names = ", ".join(sorted(path.stem for path in folder.glob("*.toml"))) or "none"
+    shipped = SHIPPED_PROFILES / f"{name}.toml"
+    if shipped.is_file() and "/" not in name:
+        return shipped
+    folders = (folder, SHIPPED_PROFILES)
+    names = ", ".join(sorted({path.stem for each in folders for path in each.glob("*.toml")}))
     raise StorageError(
         f"profile {name!r}: no such file, and no such name in {folder}; known: {names}."
     )

@@ -16,7 +16,6 @@ from clients.imported import read_answers
 from clients.profile import Profile, fill, load_profile
 from clients.run_counts import RunTally
 from clients.run_plan import (
-    PROFILES,
     Job,
     RunOptions,
     add_facts,
@@ -36,6 +35,7 @@ from records.results import RunConfig, TestResult, iter_results
 from records.runs import (
     CONFIG,
     PARTIAL,
+    PROFILES,
     RESULTS,
     SAFETY_PARTIAL,
     SAFETY_RESULTS,

@@ -22,8 +22,6 @@ from records.results import RunConfig
 from records.runs import ROOT, VERSION, check_run_id
 from terminal.tables import printable
 
-PROFILES = ROOT / "eval" / "profiles"
-
 SHOWN = 12
 
 

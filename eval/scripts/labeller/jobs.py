@@ -28,7 +28,7 @@ from records.files import read_toml
 from records.journal import ANNOTATOR_NAME
 from records.judged import identify_case, identify_judgement, judgements_dir
 from records.labels import read_cases
-from records.runs import CACHE_DIR, RESULTS, ROOT, find_run
+from records.runs import CACHE_DIR, PROFILES, RESULTS, find_run, own_file
 from terminal.tables import counted
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 RECHECK = "recheck"
 """The file of labels that were given a second time by the same person."""
 
-PROFILES = ROOT / "eval" / "profiles"
 
-KEYMAP = ROOT / "eval" / "keymap.toml"
+KEYMAP = own_file("keymap.toml")
 
 CHUNK_CACHE = CACHE_DIR / "label_chunks"
 

@@ -28,10 +28,16 @@ from records.results import (
 
 VERSION = "0.1.0"
 ROOT = Path(__file__).resolve().parents[3]
-EVAL_SET = ROOT / "eval_set.jsonl"
-LABELS_DIR = ROOT / "eval" / "labels"
-RESULTS_DIR = ROOT / "eval" / "results"
-CACHE_DIR = ROOT / "eval" / "cache"
+"""The toolkit's own folder."""
+HOME = Path(os.environ.get("RAG_EVAL_HOME") or ROOT).expanduser().resolve()
+"""The folder of the team's files, with the layout of the toolkit's own: set, labels, results,
+profiles, gates, targets. RAG_EVAL_HOME names it; else it is the toolkit's folder."""
+EVAL_SET = HOME / "eval_set.jsonl"
+LABELS_DIR = HOME / "eval" / "labels"
+RESULTS_DIR = HOME / "eval" / "results"
+CACHE_DIR = HOME / "eval" / "cache"
+PROFILES, SHIPPED_PROFILES = HOME / "eval" / "profiles", ROOT / "eval" / "profiles"
+"""The team's descriptions of bots, and those that come with the toolkit; the first count more."""
 RESULTS, PARTIAL = "results.jsonl", "results.partial.jsonl"
 SAFETY_RESULTS, SAFETY_PARTIAL = "safety_results.jsonl", "safety_results.partial.jsonl"
 """Answers to the labelled prompts of safety_labels.jsonl, which are no cases of the set."""
@@ -50,6 +56,12 @@ JUDGE_CACHE = "judge_cache.jsonl"
 BATCH, BATCH_FAILURES = "batch.json", "failures.jsonl"
 """In a folder of batch files: what they hold, and the requests that gave no verdict."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def own_file(name: str) -> Path:
+    """A file of the folder ``eval``: the team's where there is one, else the toolkit's."""
+    own = HOME / "eval" / name
+    return own if own.exists() else ROOT / "eval" / name
 
 
 def scores_file(folder: Path, section: str) -> Path:

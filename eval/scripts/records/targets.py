@@ -11,9 +11,9 @@ from typing import Any
 
 from records.errors import Problem, StorageError
 from records.files import read_toml
-from records.runs import ROOT
+from records.runs import own_file
 
-TARGETS = ROOT / "eval" / "targets.toml"
+TARGETS = own_file("targets.toml")
 
 BANDS = "diversity"
 """Table that bounds single cases: diversity_ok checks it."""
